@@ -45,7 +45,11 @@ impl Address {
             .map_err(|error: http::uri::InvalidUri| format!("is not a URL ({error})"))?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
-            Some(other) => return Err(format!("has the scheme {other}, but only http and https can be used")),
+            Some(other) => {
+                return Err(format!(
+                    "has the scheme {other}, but only http and https can be used"
+                ));
+            }
             None => return Err(NO_SCHEME.to_owned()),
         }
         if uri.host().is_none_or(str::is_empty) {
@@ -56,19 +60,30 @@ impl Address {
         }
         // The parser ignores a port that is empty or too long.
         let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let port = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, host)| host);
         let port = port.rsplit_once(']').map_or(port, |(_, port)| port);
         if port.contains(':') && uri.port_u16().is_none() {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
-        let Some((login, host)) = authority.rsplit_once('@') else { return Ok(Address { uri, login: None }) };
-        let login =
-            Login { decoded: Secret::new(percent_decode_str(login).decode_utf8_lossy()), written: Secret::new(login) };
-        let host = host.parse().map_err(|error| format!("is not a URL ({error})"))?;
+        let Some((login, host)) = authority.rsplit_once('@') else {
+            return Ok(Address { uri, login: None });
+        };
+        let login = Login {
+            decoded: Secret::new(percent_decode_str(login).decode_utf8_lossy()),
+            written: Secret::new(login),
+        };
+        let host = host
+            .parse()
+            .map_err(|error| format!("is not a URL ({error})"))?;
         let mut parts = uri.into_parts();
         parts.authority = Some(host);
         let uri = Uri::from_parts(parts).map_err(|error| format!("is not a URL ({error})"))?;
-        Ok(Address { uri, login: Some(login) })
+        Ok(Address {
+            uri,
+            login: Some(login),
+        })
     }
 
     /// The URL of a path below this address.
@@ -82,12 +97,18 @@ impl Address {
 
     /// The host without the brackets of an IPv6 address.
     pub(crate) fn host(&self) -> &str {
-        self.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+        self.uri
+            .host()
+            .unwrap_or_default()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
     }
 
     /// The port in the URL, else the scheme's default.
     pub(crate) fn port(&self) -> u16 {
-        self.uri.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
+        self.uri
+            .port_u16()
+            .unwrap_or(if self.is_https() { 443 } else { 80 })
     }
 
     /// The host as an IP address, if it is one.
@@ -106,8 +127,14 @@ impl Address {
 
     /// Scheme, host and port, without a path.
     pub(crate) fn origin(&self) -> String {
-        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
-        format!("{}://{authority}", self.uri.scheme_str().unwrap_or_default())
+        let authority = self
+            .uri
+            .authority()
+            .map_or("", |authority| authority.as_str());
+        format!(
+            "{}://{authority}",
+            self.uri.scheme_str().unwrap_or_default()
+        )
     }
 
     /// Whether requests leave this machine unencrypted.
@@ -118,12 +145,18 @@ impl Address {
     /// The header for the user and password in the URL (RFC 7617).
     pub(crate) fn authorization(&self) -> Option<Secret> {
         let login = self.login.as_ref()?;
-        Some(Secret::new(format!("Basic {}", BASE64_STANDARD.encode(login.decoded.expose()))))
+        Some(Secret::new(format!(
+            "Basic {}",
+            BASE64_STANDARD.encode(login.decoded.expose())
+        )))
     }
 
     /// The parts of the URL that must not be shown, in every form in which a server may repeat them.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
-        self.login.as_ref().map(|login| secret::of_login(login.written.expose())).unwrap_or_default()
+        self.login
+            .as_ref()
+            .map(|login| secret::of_login(login.written.expose()))
+            .unwrap_or_default()
     }
 }
 
@@ -153,7 +186,9 @@ impl Endpoint {
     pub(crate) fn parse(text: &str) -> Result<Endpoint, String> {
         let text = text.trim();
         let host = text.find("://").map_or(0, |at| at + "://".len());
-        let path = text[host..].find(['/', '?', '#']).map_or(text.len(), |at| host + at);
+        let path = text[host..]
+            .find(['/', '?', '#'])
+            .map_or(text.len(), |at| host + at);
         let (server, path_and_query) = text.split_at(path);
         let server = Address::parse(server)?;
         if path_and_query.contains('#') {
@@ -163,14 +198,22 @@ impl Endpoint {
             true => path_and_query.to_owned(),
             false => format!("/{path_and_query}"),
         };
-        PathAndQuery::try_from(path_and_query.as_str()).map_err(|error| format!("is not a URL ({error})"))?;
-        Ok(Endpoint { server, path_and_query: Secret::new(path_and_query), hidden: Vec::new() })
+        PathAndQuery::try_from(path_and_query.as_str())
+            .map_err(|error| format!("is not a URL ({error})"))?;
+        Ok(Endpoint {
+            server,
+            path_and_query: Secret::new(path_and_query),
+            hidden: Vec::new(),
+        })
     }
 
     /// The same, with values that must not be shown where they are parts of its path.
     pub(crate) fn hiding(mut self, values: Vec<Secret>) -> Endpoint {
         let path = self.path_and_query.expose();
-        self.hidden = values.into_iter().filter(|value| path.contains(value.expose())).collect();
+        self.hidden = values
+            .into_iter()
+            .filter(|value| path.contains(value.expose()))
+            .collect();
         self
     }
 
@@ -181,12 +224,26 @@ impl Endpoint {
 
     /// The parts of the URL that must not be shown: its password, the values of its query, and those that are hidden.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
-        let query = self.path_and_query().split_once('?').map_or("", |(_, query)| query);
-        let values = query.split('&').map(|field| field.split_once('=').map_or(field, |(_, value)| value));
+        let query = self
+            .path_and_query()
+            .split_once('?')
+            .map_or("", |(_, query)| query);
+        let values = query
+            .split('&')
+            .map(|field| field.split_once('=').map_or(field, |(_, value)| value));
         let values = values.filter(|value| !value.is_empty());
-        let in_both_forms =
-            values.flat_map(|value| [Secret::new(value), Secret::new(percent_decode_str(value).decode_utf8_lossy())]);
-        self.server.secrets().into_iter().chain(in_both_forms).chain(self.hidden.iter().cloned()).collect()
+        let in_both_forms = values.flat_map(|value| {
+            [
+                Secret::new(value),
+                Secret::new(percent_decode_str(value).decode_utf8_lossy()),
+            ]
+        });
+        self.server
+            .secrets()
+            .into_iter()
+            .chain(in_both_forms)
+            .chain(self.hidden.iter().cloned())
+            .collect()
     }
 }
 
@@ -194,8 +251,15 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path_and_query().split('?').next().unwrap_or_default();
-        let is_hidden = |part: &str| self.hidden.iter().any(|value| part.contains(value.expose()));
-        let parts: Vec<&str> = path.split('/').map(|part| if is_hidden(part) { "…" } else { part }).collect();
+        let is_hidden = |part: &str| {
+            self.hidden
+                .iter()
+                .any(|value| part.contains(value.expose()))
+        };
+        let parts: Vec<&str> = path
+            .split('/')
+            .map(|part| if is_hidden(part) { "…" } else { part })
+            .collect();
         write!(formatter, "{}{}", self.server, parts.join("/"))
     }
 }
@@ -212,24 +276,55 @@ mod tests {
             ("https://localhost", false),
             ("http://a.b", false),
         ] {
-            assert_eq!(Address::parse(text).expect(text).ip().is_some(), is_number, "{text}");
+            assert_eq!(
+                Address::parse(text).expect(text).ip().is_some(),
+                is_number,
+                "{text}"
+            );
         }
         for text in ["localhost:8080", "127.0.0.1:8080/v1", "llm.corp.example/v1"] {
-            assert_eq!(Address::parse(text).err().as_deref(), Some(NO_SCHEME), "{text}");
+            assert_eq!(
+                Address::parse(text).err().as_deref(),
+                Some(NO_SCHEME),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn addresses_are_joined_and_shown_without_secrets() {
         for (text, joined, shown) in [
-            ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1/x", "http://127.0.0.1:8080/v1"),
-            ("https://h.example/v1//", "https://h.example/v1/x", "https://h.example/v1"),
-            ("https://h.example", "https://h.example/x", "https://h.example"),
-            ("http://u:secret@h:1/v1/", "http://h:1/v1/x", "http://h:1/v1"),
-            (" http://[::1]:11434/v1\n", "http://[::1]:11434/v1/x", "http://[::1]:11434/v1"),
+            (
+                "http://127.0.0.1:8080/v1",
+                "http://127.0.0.1:8080/v1/x",
+                "http://127.0.0.1:8080/v1",
+            ),
+            (
+                "https://h.example/v1//",
+                "https://h.example/v1/x",
+                "https://h.example/v1",
+            ),
+            (
+                "https://h.example",
+                "https://h.example/x",
+                "https://h.example",
+            ),
+            (
+                "http://u:secret@h:1/v1/",
+                "http://h:1/v1/x",
+                "http://h:1/v1",
+            ),
+            (
+                " http://[::1]:11434/v1\n",
+                "http://[::1]:11434/v1/x",
+                "http://[::1]:11434/v1",
+            ),
         ] {
             let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!((address.join("/x").as_str(), address.to_string().as_str()), (joined, shown));
+            assert_eq!(
+                (address.join("/x").as_str(), address.to_string().as_str()),
+                (joined, shown)
+            );
             assert!(!format!("{address:?}").contains("secret"));
         }
     }
@@ -261,10 +356,17 @@ mod tests {
         let address = Address::parse("http://me:p%40ss@h").expect("an address");
         // me:p@ss
         assert_eq!(
-            address.authorization().map(|header| header.expose().to_owned()).as_deref(),
+            address
+                .authorization()
+                .map(|header| header.expose().to_owned())
+                .as_deref(),
             Some("Basic bWU6cEBzcw==")
         );
-        let secrets: Vec<String> = address.secrets().iter().map(|secret| secret.expose().to_owned()).collect();
+        let secrets: Vec<String> = address
+            .secrets()
+            .iter()
+            .map(|secret| secret.expose().to_owned())
+            .collect();
         assert_eq!(secrets, ["p%40ss", "p@ss", "bWU6cEBzcw=="]);
         assert!(Address::parse("http://h").is_ok_and(|address| address.authorization().is_none()));
     }
@@ -272,36 +374,95 @@ mod tests {
     #[test]
     fn an_endpoint_keeps_its_path_and_hides_its_query() {
         for (text, server, path_and_query, shown) in [
-            ("https://h.example/mcp", "https://h.example", "/mcp", "https://h.example/mcp"),
-            ("https://h.example/mcp/ ", "https://h.example", "/mcp/", "https://h.example/mcp/"),
-            ("https://h.example", "https://h.example", "/", "https://h.example/"),
-            ("http://me:hunter22@h:1/a/b", "http://h:1", "/a/b", "http://h:1/a/b"),
-            ("https://h?key=hunter22&a=b%20c", "https://h", "/?key=hunter22&a=b%20c", "https://h/"),
+            (
+                "https://h.example/mcp",
+                "https://h.example",
+                "/mcp",
+                "https://h.example/mcp",
+            ),
+            (
+                "https://h.example/mcp/ ",
+                "https://h.example",
+                "/mcp/",
+                "https://h.example/mcp/",
+            ),
+            (
+                "https://h.example",
+                "https://h.example",
+                "/",
+                "https://h.example/",
+            ),
+            (
+                "http://me:hunter22@h:1/a/b",
+                "http://h:1",
+                "/a/b",
+                "http://h:1/a/b",
+            ),
+            (
+                "https://h?key=hunter22&a=b%20c",
+                "https://h",
+                "/?key=hunter22&a=b%20c",
+                "https://h/",
+            ),
             (
                 "https://h/an-organization-with-a-long-name/mcp",
                 "https://h",
                 "/an-organization-with-a-long-name/mcp",
                 "https://h/an-organization-with-a-long-name/mcp",
             ),
-            ("https://h/organizations/mcp", "https://h", "/organizations/mcp", "https://h/organizations/mcp"),
+            (
+                "https://h/organizations/mcp",
+                "https://h",
+                "/organizations/mcp",
+                "https://h/organizations/mcp",
+            ),
         ] {
             let endpoint = Endpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!((endpoint.server.to_string().as_str(), endpoint.path_and_query()), (server, path_and_query));
+            assert_eq!(
+                (
+                    endpoint.server.to_string().as_str(),
+                    endpoint.path_and_query()
+                ),
+                (server, path_and_query)
+            );
             assert_eq!(endpoint.to_string(), shown);
             assert!(!format!("{endpoint:?}").contains("hunter22"), "{text}");
         }
         let secrets = |endpoint: &Endpoint| -> Vec<String> {
-            endpoint.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
+            endpoint
+                .secrets()
+                .iter()
+                .map(|secret| secret.expose().to_owned())
+                .collect()
         };
-        let endpoint = Endpoint::parse("https://me:hunter22@h/a-long-part-of-a-path?key=12%2F45&x").expect("a URL");
-        let expected = ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45", "x", "x"];
+        let endpoint = Endpoint::parse("https://me:hunter22@h/a-long-part-of-a-path?key=12%2F45&x")
+            .expect("a URL");
+        let expected = [
+            "hunter22",
+            "hunter22",
+            "bWU6aHVudGVyMjI=",
+            "12%2F45",
+            "12/45",
+            "x",
+            "x",
+        ];
         assert_eq!(secrets(&endpoint), expected);
-        let endpoint =
-            Endpoint::parse("https://h/a-b/mcp").expect("a URL").hiding(vec![Secret::new("b"), Secret::new("h/")]);
-        assert_eq!((endpoint.to_string().as_str(), secrets(&endpoint)), ("https://h/…/mcp", vec!["b".to_owned()]));
-        for text in
-            ["", "h.example/mcp", "ftp://h/mcp", "https:///mcp", "https://h/mcp#x", "https://h#x", "https://h/a b"]
-        {
+        let endpoint = Endpoint::parse("https://h/a-b/mcp")
+            .expect("a URL")
+            .hiding(vec![Secret::new("b"), Secret::new("h/")]);
+        assert_eq!(
+            (endpoint.to_string().as_str(), secrets(&endpoint)),
+            ("https://h/…/mcp", vec!["b".to_owned()])
+        );
+        for text in [
+            "",
+            "h.example/mcp",
+            "ftp://h/mcp",
+            "https:///mcp",
+            "https://h/mcp#x",
+            "https://h#x",
+            "https://h/a b",
+        ] {
             assert!(Endpoint::parse(text).is_err(), "{text}");
         }
     }
@@ -319,7 +480,11 @@ mod tests {
             ("http://10.0.0.1", false),
             ("http://0.0.0.0", false),
         ] {
-            assert_eq!(Address::parse(text).map(|address| address.is_loopback()), Ok(loopback), "{text}");
+            assert_eq!(
+                Address::parse(text).map(|address| address.is_loopback()),
+                Ok(loopback),
+                "{text}"
+            );
         }
     }
 }

@@ -49,7 +49,10 @@ impl Argv {
     ) -> Result<Argv, String> {
         let elements: Vec<Element> = run.iter().map(|element| Element::parse(element)).collect();
         let stdin = stdin.map(Element::parse);
-        if elements.first().is_none_or(|program| !program.places.is_empty()) {
+        if elements
+            .first()
+            .is_none_or(|program| !program.places.is_empty())
+        {
             return Err("run: the program cannot be an argument".to_owned());
         }
         let wrong = |element: &String, why: &str| Err(format!("run: “{element}” {why}"));
@@ -70,26 +73,51 @@ impl Argv {
             } else if code_follows > 0 || (runs_code && has_code(&parsed.begin)) {
                 return wrong(element, "is code, in which the model may write nothing");
             } else if is_option && !parsed.begin.contains('=') {
-                return wrong(element, "is an option, in which an argument may only come after “=”");
+                return wrong(
+                    element,
+                    "is an option, in which an argument may only come after “=”",
+                );
             }
         }
-        let places = || elements.iter().chain(&stdin).flat_map(|element| &element.places);
+        let places = || {
+            elements
+                .iter()
+                .chain(&stdin)
+                .flat_map(|element| &element.places)
+        };
         let inputs = match input {
             Some(input) => shape::arguments(input).map_err(|reason| format!("input: {reason}"))?,
-            None => places().map(|(name, _)| (name.clone(), json!({"type": "string"}))).collect(),
+            None => places()
+                .map(|(name, _)| (name.clone(), json!({"type": "string"})))
+                .collect(),
         };
         if let Some((name, _)) = places().find(|(name, _)| !inputs.contains_key(name)) {
             return Err(format!("input: does not name {{{name}}}"));
         }
-        if let Some(name) = inputs.keys().find(|name| !places().any(|(place, _)| place == *name)) {
-            return Err(format!("input: nothing uses “{name}”, which would be {{{name}}} in run or stdin"));
+        if let Some(name) = inputs
+            .keys()
+            .find(|name| !places().any(|(place, _)| place == *name))
+        {
+            return Err(format!(
+                "input: nothing uses “{name}”, which would be {{{name}}} in run or stdin"
+            ));
         }
         let is_list = |(name, _): &&(String, String)| inputs[name]["type"] == "array";
-        let parts = elements.iter().filter(|element| element.whole().is_none()).chain(&stdin);
+        let parts = elements
+            .iter()
+            .filter(|element| element.whole().is_none())
+            .chain(&stdin);
         if let Some((name, _)) = parts.flat_map(|element| &element.places).find(is_list) {
-            return Err(format!("input: the list “{name}” must be a whole element of run"));
+            return Err(format!(
+                "input: the list “{name}” must be a whole element of run"
+            ));
         }
-        Ok(Argv { elements, stdin, inputs, dashes })
+        Ok(Argv {
+            elements,
+            stdin,
+            inputs,
+            dashes,
+        })
     }
 
     /// The JSON Schema of the arguments.
@@ -110,23 +138,37 @@ impl Argv {
         arguments: &Map<String, Value>,
         resolve: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Filled, String> {
-        if let Some(name) = arguments.keys().find(|name| !self.inputs.contains_key(*name)) {
+        if let Some(name) = arguments
+            .keys()
+            .find(|name| !self.inputs.contains_key(*name))
+        {
             let names: Vec<&str> = self.inputs.keys().map(String::as_str).collect();
-            return Err(format!("There is no argument {name}. The arguments are: {}.", names.join(", ")));
+            return Err(format!(
+                "There is no argument {name}. The arguments are: {}.",
+                names.join(", ")
+            ));
         }
         let mut texts = BTreeMap::new();
         for (name, input) in &self.inputs {
             let wrong = |why: String| format!("The argument {name} {why}.");
-            let value = arguments.get(name).ok_or_else(|| wrong("is missing".to_owned()))?;
+            let value = arguments
+                .get(name)
+                .ok_or_else(|| wrong("is missing".to_owned()))?;
             let mut given = taken(&input["type"], value).map_err(wrong)?;
             if given.is_empty() {
                 return Err(wrong("is an empty list".to_owned()));
             }
             if given.iter().any(|text| text.contains('\0')) {
-                return Err(wrong("has a NUL character, which no command can get".to_owned()));
+                return Err(wrong(
+                    "has a NUL character, which no command can get".to_owned(),
+                ));
             }
             if input["type"] == "path" {
-                given = given.iter().map(|path| resolve(path)).collect::<Result<_, _>>().map_err(wrong)?;
+                given = given
+                    .iter()
+                    .map(|path| resolve(path))
+                    .collect::<Result<_, _>>()
+                    .map_err(wrong)?;
             }
             texts.insert(name.as_str(), given);
         }
@@ -138,7 +180,11 @@ impl Argv {
             };
             let may_be_options = self.dashes || element.begin.starts_with('-');
             if !may_be_options && filled.iter().any(|text| text.starts_with('-')) {
-                let names: Vec<&str> = element.places.iter().map(|(name, _)| name.as_str()).collect();
+                let names: Vec<&str> = element
+                    .places
+                    .iter()
+                    .map(|(name, _)| name.as_str())
+                    .collect();
                 return Err(format!(
                     "The command would see an option, because {} begins with “-”.",
                     names.join(" and ")
@@ -146,14 +192,20 @@ impl Argv {
             }
             argv.extend(filled);
         }
-        Ok(Filled { argv, stdin: self.stdin.as_ref().map(|stdin| stdin.filled(&texts)) })
+        Ok(Filled {
+            argv,
+            stdin: self.stdin.as_ref().map(|stdin| stdin.filled(&texts)),
+        })
     }
 }
 
 impl Element {
     /// `{name}` is a place, `{{` is a brace, and any other brace stands for itself.
     fn parse(text: &str) -> Element {
-        let mut element = Element { begin: String::new(), places: Vec::new() };
+        let mut element = Element {
+            begin: String::new(),
+            places: Vec::new(),
+        };
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             element.push(before);
@@ -170,7 +222,10 @@ impl Element {
     }
 
     fn push(&mut self, text: &str) {
-        self.places.last_mut().map_or(&mut self.begin, |(_, after)| after).push_str(text);
+        self.places
+            .last_mut()
+            .map_or(&mut self.begin, |(_, after)| after)
+            .push_str(text);
     }
 
     /// The argument that is the whole element.
@@ -183,7 +238,10 @@ impl Element {
 
     /// The text with arguments in their places; none of them is a list.
     fn filled(&self, texts: &BTreeMap<&str, Vec<String>>) -> String {
-        let places = self.places.iter().flat_map(|(name, after)| [texts[name.as_str()].concat(), after.clone()]);
+        let places = self
+            .places
+            .iter()
+            .flat_map(|(name, after)| [texts[name.as_str()].concat(), after.clone()]);
         std::iter::once(self.begin.clone()).chain(places).collect()
     }
 }
@@ -191,7 +249,9 @@ impl Element {
 /// `[a-z_][a-z0-9_]*`
 fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit();
-    name.bytes().all(allowed) && !name.starts_with(|first: char| first.is_ascii_digit()) && !name.is_empty()
+    name.bytes().all(allowed)
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
 }
 
 fn is_interpreter(element: &str) -> bool {
@@ -213,8 +273,12 @@ fn code_before(element: &str) -> usize {
 
 /// Whether code may follow within an option, as in `-cprint(1)`.
 fn has_code(option: &str) -> bool {
-    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-    letters.and_then(|letters| letters.split('=').next()).is_some_and(|letters| letters.contains(['c', 'e', 'E']))
+    let letters = option
+        .strip_prefix('-')
+        .filter(|letters| !letters.starts_with('-'));
+    letters
+        .and_then(|letters| letters.split('=').next())
+        .is_some_and(|letters| letters.contains(['c', 'e', 'E']))
 }
 
 /// The texts of an argument: one, unless it is a list.
@@ -223,11 +287,17 @@ fn taken(kind: &Value, value: &Value) -> Result<Vec<String>, String> {
     let whole = |number: &Number| number.to_string().trim_end_matches(".0").to_owned();
     let text = match (kind.as_str().unwrap_or_default(), value) {
         ("string" | "path", Value::String(text)) => text.clone(),
-        ("integer", Value::Number(number)) if !whole(number).contains(['.', 'e', 'E']) => whole(number),
+        ("integer", Value::Number(number)) if !whole(number).contains(['.', 'e', 'E']) => {
+            whole(number)
+        }
         ("number", Value::Number(number)) => number.to_string(),
         ("boolean", Value::Bool(is_true)) => is_true.to_string(),
         ("array", Value::Array(items)) if items.iter().all(Value::is_string) => {
-            return Ok(items.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+            return Ok(items
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect());
         }
         ("array", _) => return Err("must be a list of strings".to_owned()),
         (kind, _) => return Err(format!("must be of the type {kind}")),
@@ -268,7 +338,11 @@ mod tests {
             ("a}{", "a}{", &[]),
         ] {
             let element = Element::parse(text);
-            let read: Vec<(&str, &str)> = element.places.iter().map(|(name, after)| (&**name, &**after)).collect();
+            let read: Vec<(&str, &str)> = element
+                .places
+                .iter()
+                .map(|(name, after)| (&**name, &**after))
+                .collect();
             assert_eq!((&*element.begin, &read[..]), (begin, places), "{text}");
         }
     }
@@ -299,7 +373,10 @@ mod tests {
             (&["env", "-i", "ruby", "-e", "{a}"], "is code"),
         ] {
             let error = Argv::parse(&strings(run), None, None, true).expect_err(run[run.len() - 1]);
-            assert!(error.starts_with("run: ") && error.contains(words), "{run:?}: {error}");
+            assert!(
+                error.starts_with("run: ") && error.contains(words),
+                "{run:?}: {error}"
+            );
         }
         for run in [
             &["ls", "--file={a}"][..],
@@ -312,7 +389,10 @@ mod tests {
             &["awk", "{print $1}", "{a}"],
             &["sh", "{a}"],
         ] {
-            assert!(Argv::parse(&strings(run), None, None, false).is_ok(), "{run:?}");
+            assert!(
+                Argv::parse(&strings(run), None, None, false).is_ok(),
+                "{run:?}"
+            );
         }
     }
 
@@ -325,9 +405,19 @@ mod tests {
             ("{{a}", None, Some("a"), "input: nothing uses “a”"),
             ("x{a}", None, Some("a list"), "must be a whole element"),
             ("{a}{a}", None, Some("a list"), "must be a whole element"),
-            ("{a}", Some("{a}"), Some("a list"), "must be a whole element"),
+            (
+                "{a}",
+                Some("{a}"),
+                Some("a list"),
+                "must be a whole element",
+            ),
             ("{a}", None, Some("[a]"), "is not the name"),
-            ("{a}", None, Some("a integer"), "str, int, float, bool, list, path"),
+            (
+                "{a}",
+                None,
+                Some("a integer"),
+                "str, int, float, bool, list, path",
+            ),
             ("x", None, Some(""), "a field is empty"),
         ] {
             let error = Argv::parse(&strings(&["ls", run]), stdin, input, false).expect_err(run);
@@ -338,11 +428,12 @@ mod tests {
     #[test]
     fn the_schema_requires_every_argument() {
         let run = strings(&["x", "{file}", "{n}"]);
-        let argv = Argv::parse(&run, None, Some("n int, file path: a note"), false).expect("an argv");
-        let properties = json!({"n": {"type": "integer"}, "file": {"type": "string", "description": "a note"}});
+        let argv =
+            Argv::parse(&run, None, Some("n int, file path: a note"), false).expect("an argv");
+        let properties =
+            json!({"n": {"type": "integer"}, "file": {"type": "string", "description": "a note"}});
         let required = json!(["n", "file"]);
-        let schema =
-            json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+        let schema = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
         assert_eq!(argv.schema(), schema);
         let argv = Argv::parse(&run[..1], None, None, false).expect("an argv");
         assert_eq!(argv.schema()["properties"], json!({}));
@@ -350,25 +441,49 @@ mod tests {
 
     #[test]
     fn arguments_go_into_their_places_as_text() {
-        let run = strings(&["x", "{s} {n}", "{f}", "--on={b}", "{l}", "{{s}", "{p}", "{s}"]);
+        let run = strings(&[
+            "x", "{s} {n}", "{f}", "--on={b}", "{l}", "{{s}", "{p}", "{s}",
+        ]);
         let input = "s, n int, f float, b bool, l list, p path";
         let argv = Argv::parse(&run, Some("<{s}>{p}"), Some(input), false).expect("an argv");
         let arguments = json!({"s": "{n}$(ls)\n", "n": 5.0, "f": 1.50, "b": true, "l": ["{s}", "", "c"], "p": "a/b"});
         let filled = argv.fill(&object(arguments), full).expect("arguments");
         let sentence = "{n}$(ls)\n";
-        let expected =
-            ["x", "{n}$(ls)\n 5", "1.5", "--on=true", "{s}", "", "c", "{s}", "/full/a/b", sentence].map(str::to_owned);
-        assert_eq!(filled, Filled { argv: expected.to_vec(), stdin: Some("<{n}$(ls)\n>/full/a/b".to_owned()) });
+        let expected = [
+            "x",
+            "{n}$(ls)\n 5",
+            "1.5",
+            "--on=true",
+            "{s}",
+            "",
+            "c",
+            "{s}",
+            "/full/a/b",
+            sentence,
+        ]
+        .map(str::to_owned);
+        assert_eq!(
+            filled,
+            Filled {
+                argv: expected.to_vec(),
+                stdin: Some("<{n}$(ls)\n>/full/a/b".to_owned())
+            }
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_refused_with_words_for_the_model() {
         let run = strings(&["x", "{s}{p}", "{n}", "{l}", "{b}"]);
-        let argv = Argv::parse(&run, None, Some("s, n int, l list, p path, b bool"), false).expect("an argv");
+        let argv = Argv::parse(&run, None, Some("s, n int, l list, p path, b bool"), false)
+            .expect("an argv");
         let good = json!({"s": "a", "n": 1, "l": ["a"], "p": "a", "b": false});
         assert!(argv.fill(&object(good.clone()), full).is_ok());
         for (name, value, words) in [
-            ("more", json!("x"), "There is no argument more. The arguments are: s, n, l, p, b."),
+            (
+                "more",
+                json!("x"),
+                "There is no argument more. The arguments are: s, n, l, p, b.",
+            ),
             ("s", json!(5), "s must be of the type string"),
             ("s", json!(null), "s must be of the type string"),
             ("s", json!(["a"]), "s must be of the type string"),
@@ -390,13 +505,22 @@ mod tests {
             let mut arguments = object(good.clone());
             arguments.insert(name.to_owned(), value.clone());
             let error = argv.fill(&arguments, full).expect_err(name);
-            assert!(error.contains(words) && error.ends_with('.'), "{name} {value}: {error}");
+            assert!(
+                error.contains(words) && error.ends_with('.'),
+                "{name} {value}: {error}"
+            );
         }
         let mut arguments = object(good.clone());
         arguments.remove("p");
-        assert_eq!(argv.fill(&arguments, full), Err("The argument p is missing.".to_owned()));
+        assert_eq!(
+            argv.fill(&arguments, full),
+            Err("The argument p is missing.".to_owned())
+        );
         let refuses = |_: &str| Err("is outside of /x".to_owned());
-        assert_eq!(argv.fill(&object(good), refuses), Err("The argument p is outside of /x.".to_owned()));
+        assert_eq!(
+            argv.fill(&object(good), refuses),
+            Err("The argument p is outside of /x.".to_owned())
+        );
     }
 
     #[test]
@@ -409,22 +533,30 @@ mod tests {
             ("{a}-", "a", true),
         ] {
             for dashes in [false, true] {
-                let argv = Argv::parse(&strings(&["x", element]), None, None, dashes).expect("an argv");
+                let argv =
+                    Argv::parse(&strings(&["x", element]), None, None, dashes).expect("an argv");
                 let filled = argv.fill(&object(json!({"a": value})), full);
-                assert_eq!(filled.is_ok(), is_taken || dashes, "{element} {value:?}: {filled:?}");
+                assert_eq!(
+                    filled.is_ok(),
+                    is_taken || dashes,
+                    "{element} {value:?}: {filled:?}"
+                );
             }
         }
     }
 
     /// What may stand in a configured element, and what a model may write to get out of it.
-    const PARTS: [&str; 13] = ["{a}", "{b}", "{a}", "{{", "}", "{", "-", "--x=", "=", " ", "ls", "é", "\n"];
+    const PARTS: [&str; 13] = [
+        "{a}", "{b}", "{a}", "{{", "}", "{", "-", "--x=", "=", " ", "ls", "é", "\n",
+    ];
     const HOSTILE: [&str; 20] = [
-        "{a}", "{b}", "{{", "-", "--", "-rf", "=", " ", "\n", "\t", "'", "\"", "\\", "$(id)", "`id`", ";", "|", "*",
-        "é", "\u{202e}",
+        "{a}", "{b}", "{{", "-", "--", "-rf", "=", " ", "\n", "\t", "'", "\"", "\\", "$(id)",
+        "`id`", ";", "|", "*", "é", "\u{202e}",
     ];
 
     fn hostile() -> impl Strategy<Value = String> {
-        let parts = prop::collection::vec(prop::sample::select(&HOSTILE[..]), 0..5).prop_map(|parts| parts.concat());
+        let parts = prop::collection::vec(prop::sample::select(&HOSTILE[..]), 0..5)
+            .prop_map(|parts| parts.concat());
         prop_oneof![3 => parts, 1 => "[^\u{0}\u{1}]{0,6}"]
     }
 

@@ -37,7 +37,10 @@ impl Context {
         let is_able = self.environment.get("TERM") != Some("dumb");
         // See no-color.org.
         let styles = values.style && self.environment.get("NO_COLOR").is_none();
-        Look { wraps: values.wrap && is_able, styles: styles && is_able }
+        Look {
+            wraps: values.wrap && is_able,
+            styles: styles && is_able,
+        }
     }
 
     /// Where this run's conversation is.
@@ -46,15 +49,20 @@ impl Context {
     /// `File`: there is no home folder, or its path cannot be found. `Nothing`: the list has no such number.
     pub(crate) fn place(&self) -> Result<Place, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
-            Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
+            Error::file("there is no home folder, so there are no conversations")
+                .advise("set HOME or XDG_STATE_HOME")
         })?;
         if !matches!(self.which, Which::File(_)) {
-            folder.check_owner().map_err(|error| Error::file(error.to_string()))?;
+            folder
+                .check_owner()
+                .map_err(|error| Error::file(error.to_string()))?;
         }
-        let location = folder.locate(&self.which).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::nothing(error.to_string()).advise(LISTED),
-            _ => Error::file(error.to_string()),
-        })?;
+        let location = folder
+            .locate(&self.which)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Error::nothing(error.to_string()).advise(LISTED),
+                _ => Error::file(error.to_string()),
+            })?;
         let which = match &self.which {
             Which::Number(number) => {
                 let which = folder.which(&location.path);
@@ -65,14 +73,29 @@ impl Context {
             }
             which => which.clone(),
         };
-        Ok(Place { folder: folder.clone(), which, location })
+        Ok(Place {
+            folder: folder.clone(),
+            which,
+            location,
+        })
     }
 }
 
 /// What the settings say about conversations.
 pub(crate) fn rules(values: &Values) -> Rules {
-    let Values { pairs, keep, expire, continue_on_mismatch, .. } = *values;
-    Rules { pairs, keep, expire, continue_on_mismatch }
+    let Values {
+        pairs,
+        keep,
+        expire,
+        continue_on_mismatch,
+        ..
+    } = *values;
+    Rules {
+        pairs,
+        keep,
+        expire,
+        continue_on_mismatch,
+    }
 }
 
 /// Where the names of conversations are.
@@ -81,10 +104,14 @@ const LISTED: &str = "q --list lists the conversations";
 impl Place {
     /// The name of another conversation that is most similar to the given one.
     pub(crate) fn nearest(&self) -> Option<String> {
-        let Which::Named(name) = &self.which else { return None };
+        let Which::Named(name) = &self.which else {
+            return None;
+        };
         let others = self.folder.list(false).unwrap_or_default().into_iter();
-        let others = others.filter_map(|listed| Some(listed.path.file_stem()?.to_str()?.to_owned()));
-        let others = others.filter(|other| other != name && matches!(Which::from_stem(other), Which::Named(_)));
+        let others =
+            others.filter_map(|listed| Some(listed.path.file_stem()?.to_str()?.to_owned()));
+        let others = others
+            .filter(|other| other != name && matches!(Which::from_stem(other), Which::Named(_)));
         nearest(name, others)
     }
 
@@ -113,7 +140,10 @@ impl Place {
 
     /// The error for a conversation that must exist and does not, with a similar name and how to list the others.
     pub(crate) fn missing(&self) -> Error {
-        let meant = self.nearest().map_or_else(String::new, |name| format!("did you mean {name}? "));
-        Error::nothing(format!("there is no conversation {}", self.name())).advise(format!("{meant}{LISTED}"))
+        let meant = self
+            .nearest()
+            .map_or_else(String::new, |name| format!("did you mean {name}? "));
+        Error::nothing(format!("there is no conversation {}", self.name()))
+            .advise(format!("{meant}{LISTED}"))
     }
 }

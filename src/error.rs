@@ -46,7 +46,11 @@ pub(crate) enum Kind {
 
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), advice: None }
+        Error {
+            kind,
+            message: message.into(),
+            advice: None,
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Error {
@@ -73,7 +77,10 @@ impl Error {
 
     /// Adds further advice, on a line of its own.
     pub(crate) fn advise_also(self, advice: impl AsRef<str>) -> Error {
-        let before = self.advice.as_ref().map_or_else(String::new, |before| format!("{before}\n"));
+        let before = self
+            .advice
+            .as_ref()
+            .map_or_else(String::new, |before| format!("{before}\n"));
         self.advise(before + advice.as_ref())
     }
 

@@ -39,7 +39,11 @@ pub(crate) fn around_file(name: &str, text: &str) -> String {
 
 /// What a tool server wants the model to know in its fence, which names the server.
 pub(crate) fn around_instructions(server: &str, text: &str) -> String {
-    around("instructions", &format!(" server=\"{}\"", escaped(server)), text)
+    around(
+        "instructions",
+        &format!(" server=\"{}\"", escaped(server)),
+        text,
+    )
 }
 
 /// Joins the parts of a question: files and input in their fences, and words. Each may be empty.
@@ -50,7 +54,11 @@ pub(crate) fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// The calls of these steps and their results as text, with a blank line between two calls.
 pub(crate) fn calls_as_text(steps: &[Step]) -> String {
-    let calls: Vec<String> = steps.iter().flat_map(|step| &step.calls).map(call_as_text).collect();
+    let calls: Vec<String> = steps
+        .iter()
+        .flat_map(|step| &step.calls)
+        .map(call_as_text)
+        .collect();
     calls.join("\n\n")
 }
 
@@ -58,7 +66,10 @@ fn call_as_text(ran: &ToolRun) -> String {
     let arguments = compact(&ran.arguments);
     // Models also make up names.
     let name = on_one_line(&ran.name);
-    format!("Tool {name} {arguments}:\n{}", around("result", "", &ran.result))
+    format!(
+        "Tool {name} {arguments}:\n{}",
+        around("result", "", &ran.result)
+    )
 }
 
 /// The arguments of a call on one line; some models write several.
@@ -97,14 +108,21 @@ pub(crate) fn split_files(question: &str) -> (&str, &str) {
     while let Some((_, after)) = fenced(FILE, rest) {
         rest = after;
     }
-    (question[..question.len() - rest.len()].trim_end_matches('\n'), rest)
+    (
+        question[..question.len() - rest.len()].trim_end_matches('\n'),
+        rest,
+    )
 }
 
 /// Splits a question into the fences at its beginning and the words after them.
 pub(crate) fn split(question: &str) -> Parts<'_> {
     let (files, rest) = split_files(question);
     let (input, words) = fenced(CONTEXT, rest).unwrap_or(("", rest));
-    Parts { files, input, words }
+    Parts {
+        files,
+        input,
+        words,
+    }
 }
 
 /// The names of files in their fences, as they were given; but control characters stay in the form `&#10;`.
@@ -113,7 +131,11 @@ pub(crate) fn names_of(files: &str) -> Vec<String> {
     let mut rest = files;
     while let Some((fence, after)) = fenced(FILE, rest) {
         let name = fence.split('"').nth(1).unwrap_or_default();
-        names.push(name.replace("&quot;", "\"").replace("&lt;", "<").replace("&amp;", "&"));
+        names.push(
+            name.replace("&quot;", "\"")
+                .replace("&lt;", "<")
+                .replace("&amp;", "&"),
+        );
         rest = after;
     }
     names
@@ -124,14 +146,23 @@ fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let (opening, _) = text.strip_prefix('<')?.split_once(">\n")?;
     let name = opening.split(' ').next()?;
     let number = name.strip_prefix(tag)?;
-    if !number.is_empty() && !number.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !number.is_empty()
+        && !number
+            .strip_prefix('-')?
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+    {
         return None;
     }
     let closing = format!("\n</{name}>");
     let end = text.find(&closing)? + closing.len();
     let (fence, after) = text.split_at(end);
     // The question may consist of files alone.
-    let after = if after.is_empty() { after } else { after.strip_prefix(BETWEEN)? };
+    let after = if after.is_empty() {
+        after
+    } else {
+        after.strip_prefix(BETWEEN)?
+    };
     Some((fence, after))
 }
 
@@ -139,10 +170,21 @@ fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
 fn unclosed(name: &str, text: &str) -> String {
     // In one pass, so that a text full of closing tags takes no longer than any other.
     let closing = format!("</{name}");
-    let closed: HashSet<&str> =
-        text.split(&closing).skip(1).filter_map(|rest| rest.split_once('>').map(|(suffix, _)| suffix)).collect();
-    let mut names = (1_u32..).map(|number| if number == 1 { String::new() } else { format!("-{number}") });
-    let suffix = names.find(|suffix| !closed.contains(suffix.as_str())).unwrap_or_default();
+    let closed: HashSet<&str> = text
+        .split(&closing)
+        .skip(1)
+        .filter_map(|rest| rest.split_once('>').map(|(suffix, _)| suffix))
+        .collect();
+    let mut names = (1_u32..).map(|number| {
+        if number == 1 {
+            String::new()
+        } else {
+            format!("-{number}")
+        }
+    });
+    let suffix = names
+        .find(|suffix| !closed.contains(suffix.as_str()))
+        .unwrap_or_default();
     format!("{name}{suffix}")
 }
 
@@ -161,9 +203,24 @@ mod tests {
         for (question, files, input, words) in [
             ("why", "", "", "why"),
             ("<context>\nlog\n</context>\n\nwhy", "", log, "why"),
-            ("<context-2>\n</context>\n</context-2>\n\nwhy", "", "<context-2>\n</context>\n</context-2>", "why"),
-            ("<context>\n</context>\n\nwhy", "", "<context>\n</context>", "why"),
-            ("<context>\n\n</context>\n\nwhy\n\nnot", "", "<context>\n\n</context>", "why\n\nnot"),
+            (
+                "<context-2>\n</context>\n</context-2>\n\nwhy",
+                "",
+                "<context-2>\n</context>\n</context-2>",
+                "why",
+            ),
+            (
+                "<context>\n</context>\n\nwhy",
+                "",
+                "<context>\n</context>",
+                "why",
+            ),
+            (
+                "<context>\n\n</context>\n\nwhy\n\nnot",
+                "",
+                "<context>\n\n</context>",
+                "why\n\nnot",
+            ),
             (&format!("{one}\n\nwhy"), one, "", "why"),
             (&format!("{both}\n\nwhy"), &both, "", "why"),
             (&format!("{both}\n\n{log}\n\nwhy"), &both, log, "why"),
@@ -171,16 +228,39 @@ mod tests {
             (&both, &both, "", ""),
             (&format!("{log}\n\n{one}"), "", log, one),
             ("<file>\none\n</file>\n\n", "<file>\none\n</file>", "", ""),
-            ("<context>\nlog\n</context> why", "", "", "<context>\nlog\n</context> why"),
+            (
+                "<context>\nlog\n</context> why",
+                "",
+                "",
+                "<context>\nlog\n</context> why",
+            ),
             ("<context>\nlog", "", "", "<context>\nlog"),
-            ("<contexts>\nlog\n</contexts>\n\nwhy", "", "", "<contexts>\nlog\n</contexts>\n\nwhy"),
-            ("<context-x>\nlog\n</context-x>\n\nwhy", "", "", "<context-x>\nlog\n</context-x>\n\nwhy"),
+            (
+                "<contexts>\nlog\n</contexts>\n\nwhy",
+                "",
+                "",
+                "<contexts>\nlog\n</contexts>\n\nwhy",
+            ),
+            (
+                "<context-x>\nlog\n</context-x>\n\nwhy",
+                "",
+                "",
+                "<context-x>\nlog\n</context-x>\n\nwhy",
+            ),
             ("<p>\nlog\n</p>\n\nwhy", "", "", "<p>\nlog\n</p>\n\nwhy"),
             ("<", "", "", "<"),
             (">\n", "", "", ">\n"),
             ("", "", "", ""),
         ] {
-            assert_eq!(split(question), Parts { files, input, words }, "{question}");
+            assert_eq!(
+                split(question),
+                Parts {
+                    files,
+                    input,
+                    words
+                },
+                "{question}"
+            );
         }
     }
 
@@ -189,7 +269,10 @@ mod tests {
         for (name, opening) in [
             ("src/main.rs", "<file name=\"src/main.rs\">"),
             ("a&b<c>\"d\"", "<file name=\"a&amp;b&lt;c>&quot;d&quot;\">"),
-            ("two\nlines\t\u{1b}[31m", "<file name=\"two&#10;lines&#9;&#27;[31m\">"),
+            (
+                "two\nlines\t\u{1b}[31m",
+                "<file name=\"two&#10;lines&#9;&#27;[31m\">",
+            ),
             ("größe 2", "<file name=\"größe 2\">"),
         ] {
             assert_eq!(around_file(name, "x\n"), format!("{opening}\nx\n</file>"));
@@ -211,7 +294,11 @@ mod tests {
             calls: calls
                 .iter()
                 .map(|(name, arguments, result)| {
-                    let call = Call { id: "x".into(), name: (*name).into(), arguments: (*arguments).into() };
+                    let call = Call {
+                        id: "x".into(),
+                        name: (*name).into(),
+                        arguments: (*arguments).into(),
+                    };
                     ToolRun::new(&call, *result, false)
                 })
                 .collect(),
@@ -220,7 +307,10 @@ mod tests {
         for (steps, text) in [
             (vec![], ""),
             (
-                vec![step(&[("a", "{\"n\": 1}", "one")]), step(&[("b", "{}", "two\n"), ("c", "{\n\"n\": 1\n}", "")])],
+                vec![
+                    step(&[("a", "{\"n\": 1}", "one")]),
+                    step(&[("b", "{}", "two\n"), ("c", "{\n\"n\": 1\n}", "")]),
+                ],
                 "Tool a {\"n\": 1}:\n<result>\none\n</result>\n\nTool b {}:\n<result>\ntwo\n</result>\n\n\
                  Tool c {\"n\":1}:\n<result>\n\n</result>",
             ),

@@ -75,10 +75,14 @@ impl Interrupts {
         if self.installed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let signals: Vec<i32> =
-            [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter().filter(|signal| !unix::is_ignored(*signal)).collect();
+        let signals: Vec<i32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+            .into_iter()
+            .filter(|signal| !unix::is_ignored(*signal))
+            .collect();
         // If any of this fails, a signal still ends q as it did before.
-        let Ok(mut arriving) = Signals::new(&signals) else { return };
+        let Ok(mut arriving) = Signals::new(&signals) else {
+            return;
+        };
         let handle = arriving.handle();
         let interrupts = Arc::clone(self);
         // Whether the next signal ends q at once.

@@ -52,7 +52,9 @@ fn main() -> ExitCode {
     interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();
     let spinner = match arguments.mode {
-        Mode::Ask | Mode::Models | Mode::ListTools => Spinner::new(arguments.quiet, environment.get("TERM")),
+        Mode::Ask | Mode::Models | Mode::ListTools => {
+            Spinner::new(arguments.quiet, environment.get("TERM"))
+        }
         _ => Spinner::default(),
     };
     let notes = Notes::new(arguments.quiet, arguments.verbose, spinner);
@@ -78,7 +80,12 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     ExitCode::from(error.exit_status())
 }
 
-fn run(arguments: &Arguments, environment: Environment, notes: Notes, servers: &Groups) -> Result<(), Error> {
+fn run(
+    arguments: &Arguments,
+    environment: Environment,
+    notes: Notes,
+    servers: &Groups,
+) -> Result<(), Error> {
     // Help and version need no context.
     let context = || {
         Ok(Context {
@@ -95,13 +102,21 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes, servers: &
         Mode::Last => actions::last(&context()?, arguments.extract, arguments.json),
         Mode::Undo => actions::undo(&context()?, arguments.json),
         Mode::List => actions::list(&context()?, &arguments.words, arguments.json, arguments.all),
-        Mode::Copy => actions::copy(&context()?, arguments.copy.as_deref().unwrap_or_default(), arguments.json),
-        Mode::Clear if arguments.all => actions::clear_all(&context()?, arguments.yes, arguments.json),
+        Mode::Copy => actions::copy(
+            &context()?,
+            arguments.copy.as_deref().unwrap_or_default(),
+            arguments.json,
+        ),
+        Mode::Clear if arguments.all => {
+            actions::clear_all(&context()?, arguments.yes, arguments.json)
+        }
         Mode::Clear => actions::clear(&context()?, arguments.json),
         Mode::Status => actions::print_status(arguments, &context()?),
         Mode::ListTools => actions::list_tools(arguments, &context()?, servers),
         Mode::Models => actions::list_models(arguments, &context()?),
-        Mode::Generate => output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),
+        Mode::Generate => output::print(&manual::generate(
+            arguments.generate.as_deref().unwrap_or_default(),
+        )),
         Mode::ShortHelp => output::print(&manual::short_help()),
         Mode::LongHelp => output::print(&manual::long_help()),
         Mode::Version => output::print(concat!("q ", env!("CARGO_PKG_VERSION"))),
@@ -110,13 +125,20 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes, servers: &
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
 fn configuration() -> PathBuf {
-    let home = || Some(directories::BaseDirs::new()?.home_dir().join(".config")).filter(|folder| folder.is_absolute());
+    let home = || {
+        Some(directories::BaseDirs::new()?.home_dir().join(".config"))
+            .filter(|folder| folder.is_absolute())
+    };
     let folder = absolute("XDG_CONFIG_HOME").or_else(home);
     // Without a home there is no file; one in the current folder must not count.
-    folder.map(|folder| folder.join("q").join("config.toml")).unwrap_or_default()
+    folder
+        .map(|folder| folder.join("q").join("config.toml"))
+        .unwrap_or_default()
 }
 
 /// The folder that a variable names. A relative one does not count (XDG base directory specification).
 fn absolute(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+    std::env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }

@@ -46,7 +46,11 @@ pub(crate) struct Attachment {
     #[serde(rename = "type")]
     pub(crate) media: String,
     /// Base64, as every API wants it. Files of q 0.2 may lack it.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_empty"
+    )]
     pub(crate) data: Arc<str>,
     #[serde(flatten)]
     pub(crate) unknown: Unknown,
@@ -61,7 +65,11 @@ pub(crate) enum Kind {
 
 impl Attachment {
     pub(crate) fn kind(&self) -> Kind {
-        if self.media.starts_with("image/") { Kind::Image } else { Kind::Pdf }
+        if self.media.starts_with("image/") {
+            Kind::Image
+        } else {
+            Kind::Pdf
+        }
     }
 }
 
@@ -85,8 +93,18 @@ impl Message {
     }
 
     /// A text with attachments before it.
-    pub(crate) fn with_attachments(role: Role, attachments: Vec<Attachment>, text: impl Into<Arc<str>>) -> Message {
-        Message { role, attachments, text: text.into(), calls: 0, input_alone: false }
+    pub(crate) fn with_attachments(
+        role: Role,
+        attachments: Vec<Attachment>,
+        text: impl Into<Arc<str>>,
+    ) -> Message {
+        Message {
+            role,
+            attachments,
+            text: text.into(),
+            calls: 0,
+            input_alone: false,
+        }
     }
 }
 
@@ -120,7 +138,10 @@ impl Usage {
             output_tokens: add(self.output_tokens, other.output_tokens),
             cached_tokens: add(self.cached_tokens, other.cached_tokens),
             reasoning_tokens: add(self.reasoning_tokens, other.reasoning_tokens),
-            cost: [self.cost, other.cost].into_iter().flatten().reduce(|a, b| round(a + b)),
+            cost: [self.cost, other.cost]
+                .into_iter()
+                .flatten()
+                .reduce(|a, b| round(a + b)),
         }
     }
 }
@@ -140,13 +161,23 @@ impl Source {
         let url = url.trim_matches(' ');
         let (scheme, rest) = url.split_once("://")?;
         let host = rest.split(['/', '?', '#']).next()?;
-        let is_page = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+        let is_page = ["http", "https"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
             && !host.is_empty()
             && !host.starts_with(':')
             && !host.contains(' ')
-            && !url.contains(|other: char| other != ' ' && (other.is_whitespace() || other.is_control()));
-        let is_title = !title.trim().chars().all(|character| character.is_ascii_digit());
-        is_page.then(|| Source { url: url.replace(' ', "%20"), title: is_title.then(|| title.to_owned()) })
+            && !url.contains(|other: char| {
+                other != ' ' && (other.is_whitespace() || other.is_control())
+            });
+        let is_title = !title
+            .trim()
+            .chars()
+            .all(|character| character.is_ascii_digit());
+        is_page.then(|| Source {
+            url: url.replace(' ', "%20"),
+            title: is_title.then(|| title.to_owned()),
+        })
     }
 
     /// Adds it to those before, unless its page is there already, perhaps without a title.
@@ -193,7 +224,12 @@ pub(crate) struct ToolRun {
     /// The text that the model gets.
     pub(crate) result: String,
     /// The call failed, or it did not run.
-    #[serde(rename = "error", default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        rename = "error",
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub(crate) is_error: bool,
     /// Images in the result, which its text names; not stored.
     #[serde(skip)]
@@ -204,8 +240,19 @@ pub(crate) struct ToolRun {
 
 impl ToolRun {
     pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> ToolRun {
-        let Call { id, name, arguments } = call.clone();
-        ToolRun { id, name, arguments, result: result.into(), is_error, ..ToolRun::default() }
+        let Call {
+            id,
+            name,
+            arguments,
+        } = call.clone();
+        ToolRun {
+            id,
+            name,
+            arguments,
+            result: result.into(),
+            is_error,
+            ..ToolRun::default()
+        }
     }
 }
 
@@ -213,7 +260,11 @@ impl ToolRun {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "a step")]
 pub(crate) struct Step {
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub(crate) text: String,
     pub(crate) calls: Vec<ToolRun>,
     /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning); not stored.
@@ -228,12 +279,16 @@ fn is_empty(text: &Arc<str>) -> bool {
 }
 
 /// A field that may also be null, as other tools write it.
-pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(field: D) -> Result<T, D::Error> {
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    field: D,
+) -> Result<T, D::Error> {
     Option::deserialize(field).map(Option::unwrap_or_default)
 }
 
 /// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
-pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(field: D) -> Result<T, D::Error> {
+pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
+    field: D,
+) -> Result<T, D::Error> {
     struct LossyVisitor<T>(PhantomData<T>);
 
     impl<T: for<'a> From<&'a str>> Visitor<'_> for LossyVisitor<T> {
@@ -245,7 +300,11 @@ pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(fi
 
         fn visit_bytes<E>(self, bytes: &[u8]) -> Result<T, E> {
             // The parser gives a lone surrogate as three bytes, none of which is UTF-8.
-            let repair = |_| T::from(&String::from_utf8_lossy(bytes).replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}"));
+            let repair = |_| {
+                T::from(
+                    &String::from_utf8_lossy(bytes).replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}"),
+                )
+            };
             Ok(std::str::from_utf8(bytes).map_or_else(repair, T::from))
         }
     }
@@ -291,7 +350,11 @@ mod tests {
             ),
         ] {
             let added = usage(one).plus(usage(other));
-            assert_eq!(serde_json::to_string(&added).expect("JSON"), sum, "{one} {other}");
+            assert_eq!(
+                serde_json::to_string(&added).expect("JSON"),
+                sum,
+                "{one} {other}"
+            );
         }
     }
 }

@@ -14,12 +14,18 @@ pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item 
         (errors, count(&typed).max(count(&other)), name)
     });
     let near = rated.filter(|(errors, letters, _)| *errors <= letters / 3);
-    near.min_by_key(|(errors, ..)| *errors).map(|(.., name)| name)
+    near.min_by_key(|(errors, ..)| *errors)
+        .map(|(.., name)| name)
 }
 
 /// A question for the most similar name, to begin a line of advice with; empty if none is similar.
-pub(crate) fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> String {
-    nearest(typed, names).map_or_else(String::new, |name| format!("did you mean {}? ", name.as_ref()))
+pub(crate) fn did_you_mean<T: AsRef<str>>(
+    typed: &str,
+    names: impl IntoIterator<Item = T>,
+) -> String {
+    nearest(typed, names).map_or_else(String::new, |name| {
+        format!("did you mean {}? ", name.as_ref())
+    })
 }
 
 #[cfg(test)]
@@ -28,7 +34,16 @@ mod tests {
 
     #[test]
     fn only_a_similar_name_is_suggested() {
-        let names = ["openai", "openrouter", "mistral", "gemini", "xai", "gpt-6-luna", "review", "vendor/oss-120b"];
+        let names = [
+            "openai",
+            "openrouter",
+            "mistral",
+            "gemini",
+            "xai",
+            "gpt-6-luna",
+            "review",
+            "vendor/oss-120b",
+        ];
         for (typed, meant) in [
             ("openia", Some("openai")),
             ("opnai", Some("openai")),
@@ -53,7 +68,11 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(nearest(typed, names), meant, "{typed}");
-            assert_eq!(did_you_mean(typed, names).is_empty(), meant.is_none(), "{typed}");
+            assert_eq!(
+                did_you_mean(typed, names).is_empty(),
+                meant.is_none(),
+                "{typed}"
+            );
         }
         assert_eq!(nearest("wrok", [""; 0]), None);
         assert_eq!(nearest("\u{fffd}", ["c"]), None);

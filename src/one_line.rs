@@ -7,7 +7,8 @@ pub(crate) fn on_one_line(text: &str) -> String {
 
 /// A word of a command as a shell takes it: in quotes if it has characters that mean something to a shell.
 pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
+    let is_plain =
+        |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),

@@ -23,19 +23,30 @@ impl Secret {
 
     /// A header's value and its last word, because a server may repeat the key of “Bearer KEY” alone.
     pub(crate) fn with_last_word(&self) -> [Secret; 2] {
-        [self.clone(), Secret::new(self.0.rsplit(' ').next().unwrap_or_default())]
+        [
+            self.clone(),
+            Secret::new(self.0.rsplit(' ').next().unwrap_or_default()),
+        ]
     }
 
     /// What must not be shown of a setting's value: all of it; but of an address, its password and its query.
     pub(crate) fn parts_to_hide(&self) -> Vec<Secret> {
-        let is_scheme =
-            |text: &str| text.chars().all(|character| character.is_ascii_alphanumeric() || "+.-".contains(character));
-        let Some((_, address)) = self.0.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
+        let is_scheme = |text: &str| {
+            text.chars()
+                .all(|character| character.is_ascii_alphanumeric() || "+.-".contains(character))
+        };
+        let Some((_, address)) = self
+            .0
+            .split_once("://")
+            .filter(|(scheme, _)| is_scheme(scheme))
+        else {
             return vec![self.clone()];
         };
         let (place, query) = address.split_once('?').unwrap_or((address, ""));
         let login = place.rsplit_once('@').map_or("", |(login, _)| login);
-        let password = login.split_once(':').map_or(login, |(_, password)| password);
+        let password = login
+            .split_once(':')
+            .map_or(login, |(_, password)| password);
         vec![Secret::new(password), Secret::new(query)]
     }
 
@@ -54,8 +65,12 @@ impl fmt::Debug for Secret {
 /// The secrets of a login, `user:password` as it stands in a URL, in every form in which somebody may repeat them.
 pub(crate) fn of_login(login: &str) -> Vec<Secret> {
     let decoded = percent_decode_str(login).decode_utf8_lossy();
-    let passwords = [login, &decoded].into_iter().filter_map(|login| login.split_once(':'));
-    let mut secrets: Vec<Secret> = passwords.map(|(_, password)| Secret::new(password)).collect();
+    let passwords = [login, &decoded]
+        .into_iter()
+        .filter_map(|login| login.split_once(':'));
+    let mut secrets: Vec<Secret> = passwords
+        .map(|(_, password)| Secret::new(password))
+        .collect();
     secrets.push(Secret::new(BASE64_STANDARD.encode(decoded.as_bytes())));
     secrets
 }
@@ -87,8 +102,9 @@ pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secre
         if secret.len() >= MIN_REDACTED && text.contains(secret) {
             text = text.replace(secret, REDACTED);
         }
-        let cut =
-            (MIN_REDACTED..secret.len()).rev().find(|&length| text.as_bytes().ends_with(&secret.as_bytes()[..length]));
+        let cut = (MIN_REDACTED..secret.len())
+            .rev()
+            .find(|&length| text.as_bytes().ends_with(&secret.as_bytes()[..length]));
         if let Some(length) = cut.filter(|length| secret.is_char_boundary(*length)) {
             text.replace_range(text.len() - length.., REDACTED);
         }
@@ -108,12 +124,18 @@ mod tests {
     #[test]
     fn long_secrets_are_taken_out_of_text_and_short_ones_are_not() {
         let secrets = [Secret::new("sk-12345678"), Secret::new("a")];
-        assert_eq!(redact("a bad key: sk-12345678!", &secrets), "a bad key: [redacted]!");
+        assert_eq!(
+            redact("a bad key: sk-12345678!", &secrets),
+            "a bad key: [redacted]!"
+        );
     }
 
     #[test]
     fn what_a_cut_leaves_of_a_secret_is_taken_out_too() {
-        let secrets = [Secret::new("sk-12345678-more"), Secret::new("höchst-geheim")];
+        let secrets = [
+            Secret::new("sk-12345678-more"),
+            Secret::new("höchst-geheim"),
+        ];
         for (text, shown) in [
             ("a bad key: sk-12345678-mor", "a bad key: [redacted]"),
             ("a bad key: sk-12345", "a bad key: [redacted]"),
@@ -135,7 +157,11 @@ mod tests {
             ("redis://token@h", &["token", ""]),
             ("https://h/?key=1&a=://b", &["", "key=1&a=://b"]),
         ] {
-            let hidden: Vec<String> = Secret::new(value).parts_to_hide().iter().map(|part| part.0.clone()).collect();
+            let hidden: Vec<String> = Secret::new(value)
+                .parts_to_hide()
+                .iter()
+                .map(|part| part.0.clone())
+                .collect();
             assert_eq!(hidden, parts, "{value}");
         }
     }
@@ -156,7 +182,10 @@ mod tests {
         ] {
             let secrets = of_urls(text);
             for password in passwords {
-                assert!(secrets.iter().any(|secret| secret.0 == *password), "{password} in {text}");
+                assert!(
+                    secrets.iter().any(|secret| secret.0 == *password),
+                    "{password} in {text}"
+                );
             }
             assert_eq!(secrets.is_empty(), passwords.is_empty(), "{text}");
         }

@@ -6,8 +6,13 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 /// The types of the short form, and their names in JSON Schema.
-const TYPES: &[(&str, &str)] =
-    &[("str", "string"), ("int", "integer"), ("float", "number"), ("bool", "boolean"), ("list", "array")];
+const TYPES: &[(&str, &str)] = &[
+    ("str", "string"),
+    ("int", "integer"),
+    ("float", "number"),
+    ("bool", "boolean"),
+    ("list", "array"),
+];
 
 /// One more type for the arguments of commands: the name of a file, which is a string for the model.
 const PATH: (&str, &str) = ("path", "path");
@@ -18,7 +23,17 @@ const NOT_STRICT: &str = "\
     contains default minLength maxLength";
 
 /// The words of JSON Schema whose values are checked.
-const CHECKED: &[&str] = &["type", "enum", "required", "properties", "$defs", "definitions", "anyOf", "oneOf", "allOf"];
+const CHECKED: &[&str] = &[
+    "type",
+    "enum",
+    "required",
+    "properties",
+    "$defs",
+    "definitions",
+    "anyOf",
+    "oneOf",
+    "allOf",
+];
 
 /// The types of JSON Schema, and what errors call them.
 const JSON_TYPES: &[(&str, &str)] = &[
@@ -68,11 +83,17 @@ impl Shape {
         let text = text.trim();
         match text.strip_prefix('[') {
             Some(fields) => {
-                let fields = fields.strip_suffix(']').ok_or("the bracket is not closed")?;
+                let fields = fields
+                    .strip_suffix(']')
+                    .ok_or("the bracket is not closed")?;
                 let items = json!({"type": "array", "items": object_of(properties(fields, &[])?)});
-                Ok(Shape { schema: object_of(Map::from_iter([("items".to_owned(), items)])) })
+                Ok(Shape {
+                    schema: object_of(Map::from_iter([("items".to_owned(), items)])),
+                })
             }
-            None => Ok(Shape { schema: object_of(properties(text, &[])?) }),
+            None => Ok(Shape {
+                schema: object_of(properties(text, &[])?),
+            }),
         }
     }
 
@@ -81,7 +102,11 @@ impl Shape {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn from_spec(spec: &str) -> Result<Shape, String> {
-        if spec.trim_start().starts_with('{') { Shape::from_json(spec) } else { Shape::from_short(spec) }
+        if spec.trim_start().starts_with('{') {
+            Shape::from_json(spec)
+        } else {
+            Shape::from_short(spec)
+        }
     }
 
     /// The schema, a JSON object.
@@ -102,7 +127,9 @@ impl Shape {
 
     /// Whether it is the shape of an object, and nothing else.
     pub(crate) fn is_object(&self) -> bool {
-        resolved(&self.schema, &self.schema).as_object().is_some_and(|words| types_in(words) == ["object"])
+        resolved(&self.schema, &self.schema)
+            .as_object()
+            .is_some_and(|words| types_in(words) == ["object"])
     }
 
     /// The JSON of this shape in an answer, without a code fence around it.
@@ -111,8 +138,13 @@ impl Shape {
     /// Why the answer does not have this shape.
     pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
-        let whole = Part { root: &self.schema, value: &value, place: String::new() };
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        let whole = Part {
+            root: &self.schema,
+            value: &value,
+            place: String::new(),
+        };
         whole.check(&self.schema, &[])?;
         Ok(text)
     }
@@ -128,11 +160,19 @@ pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
 
 /// The fields of the short form, each with its schema.
 fn properties(fields: &str, more_types: &[(&str, &str)]) -> Result<Map<String, Value>, String> {
-    let separator = if fields.trim().contains('\n') { '\n' } else { ',' };
+    let separator = if fields.trim().contains('\n') {
+        '\n'
+    } else {
+        ','
+    };
     let mut properties = Map::new();
     for field in fields.trim().split(separator).map(str::trim) {
         // A comma at the end of a line is ignored.
-        let field = if separator == '\n' { field.strip_suffix(',').unwrap_or(field) } else { field };
+        let field = if separator == '\n' {
+            field.strip_suffix(',').unwrap_or(field)
+        } else {
+            field
+        };
         if field.is_empty() {
             // Blank lines make a list easier to read; two commas in a row are a slip.
             if separator == '\n' {
@@ -156,21 +196,30 @@ pub(crate) fn object_of(properties: Map<String, Value>) -> Value {
 
 /// A field of the short form, such as `tags list: what they like`.
 fn property<'a>(field: &'a str, more_types: &[(&str, &str)]) -> Result<(&'a str, Value), String> {
-    let (named, description) = field.split_once(':').map_or((field, ""), |(named, said)| (named, said.trim()));
+    let (named, description) = field
+        .split_once(':')
+        .map_or((field, ""), |(named, said)| (named, said.trim()));
     let mut words = named.split_whitespace();
     let name = words.next().unwrap_or_default();
     let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
     if !name.chars().all(is_name) || !name.contains(char::is_alphanumeric) {
-        return Err(format!("“{name}” is not the name of a field, which has letters, digits, _ and -"));
+        return Err(format!(
+            "“{name}” is not the name of a field, which has letters, digits, _ and -"
+        ));
     }
     let kind = words.next().unwrap_or("str");
     let types = || TYPES.iter().chain(more_types);
     let Some((_, kind)) = types().find(|(short, _)| *short == kind) else {
         let types: Vec<&str> = types().map(|(short, _)| *short).collect();
-        return Err(format!("the field “{name}” has the type “{kind}”; the types are {}", types.join(", ")));
+        return Err(format!(
+            "the field “{name}” has the type “{kind}”; the types are {}",
+            types.join(", ")
+        ));
     };
     if let Some(more) = words.next() {
-        return Err(format!("“{more}” comes after the type of “{name}”; a description comes after a colon"));
+        return Err(format!(
+            "“{more}” comes after the type of “{name}”; a description comes after a colon"
+        ));
     }
     let mut schema = json!({"type": kind});
     if *kind == "array" {
@@ -183,33 +232,58 @@ fn property<'a>(field: &'a str, more_types: &[(&str, &str)]) -> Result<(&'a str,
 }
 
 fn obeys_strict_rules(schema: &Value) -> bool {
-    let Value::Object(words) = schema else { return false };
-    let says_what = ["type", "$ref", "anyOf", "enum", "const"].iter().any(|word| words.contains_key(*word));
+    let Value::Object(words) = schema else {
+        return false;
+    };
+    let says_what = ["type", "$ref", "anyOf", "enum", "const"]
+        .iter()
+        .any(|word| words.contains_key(*word));
     let is_list = words.get("type").is_some_and(|kind| names(kind, "array"));
     if !says_what || (is_list && !words.contains_key("items")) {
         return false;
     }
-    if words.keys().any(|word| NOT_STRICT.split(' ').any(|refused| refused == word)) {
+    if words
+        .keys()
+        .any(|word| NOT_STRICT.split(' ').any(|refused| refused == word))
+    {
         return false;
     }
     let properties = words.get("properties").and_then(Value::as_object);
     if is_of_object(words) {
         let required: HashSet<&str> = required(words).collect();
-        let named: HashSet<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        let named: HashSet<&str> = properties
+            .into_iter()
+            .flat_map(Map::keys)
+            .map(String::as_str)
+            .collect();
         if words.get("additionalProperties") != Some(&Value::Bool(false)) || required != named {
             return false;
         }
     }
-    let definitions = ["$defs", "definitions"].iter().filter_map(|word| words.get(*word)?.as_object());
-    let named = properties.into_iter().chain(definitions).flat_map(Map::values);
-    let alternatives = words.get("anyOf").and_then(Value::as_array).into_iter().flatten();
-    named.chain(alternatives).chain(words.get("items")).all(obeys_strict_rules)
+    let definitions = ["$defs", "definitions"]
+        .iter()
+        .filter_map(|word| words.get(*word)?.as_object());
+    let named = properties
+        .into_iter()
+        .chain(definitions)
+        .flat_map(Map::values);
+    let alternatives = words
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    named
+        .chain(alternatives)
+        .chain(words.get("items"))
+        .all(obeys_strict_rules)
 }
 
 fn has_maps(schema: &Value) -> bool {
     match schema {
         Value::Object(words) => {
-            let takes_others = words.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+            let takes_others = words
+                .get("additionalProperties")
+                .is_some_and(|others| *others != Value::Bool(false));
             let is_map = is_of_object(words) && (takes_others || !words.contains_key("properties"));
             is_map || words.values().any(has_maps)
         }
@@ -221,41 +295,64 @@ fn has_maps(schema: &Value) -> bool {
 /// Why JSON is not a schema, if it is not: a word of JSON Schema with an impossible value.
 fn fault_in(schema: &Value) -> Option<String> {
     let Value::Object(words) = schema else {
-        return (!schema.is_boolean()).then(|| format!("{schema} stands where a schema must stand"));
+        return (!schema.is_boolean())
+            .then(|| format!("{schema} stands where a schema must stand"));
     };
-    let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.iter().any(|(name, _)| *name == kind));
-    words.iter().find_map(|(word, value)| match (word.as_str(), value) {
-        ("type", Value::Array(kinds)) if kinds.iter().all(is_type) => None,
-        ("type", kind) if is_type(kind) => None,
-        ("required", Value::Array(names)) if names.iter().all(Value::is_string) => None,
-        ("properties" | "$defs" | "definitions", Value::Object(all)) => all.values().find_map(fault_in),
-        ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter().find_map(fault_in),
-        ("items" | "enum", Value::Array(_)) => None,
-        ("items", schema) => fault_in(schema),
-        // OpenAI's API has the schema within such an object.
-        ("schema", _) if words.contains_key("strict") => Some("give the schema alone, without its name".to_owned()),
-        (word, _) if CHECKED.contains(&word) => Some(format!("“{word}” cannot be {value}")),
-        _ => None,
-    })
+    let is_type = |kind: &Value| {
+        kind.as_str()
+            .is_some_and(|kind| JSON_TYPES.iter().any(|(name, _)| *name == kind))
+    };
+    words
+        .iter()
+        .find_map(|(word, value)| match (word.as_str(), value) {
+            ("type", Value::Array(kinds)) if kinds.iter().all(is_type) => None,
+            ("type", kind) if is_type(kind) => None,
+            ("required", Value::Array(names)) if names.iter().all(Value::is_string) => None,
+            ("properties" | "$defs" | "definitions", Value::Object(all)) => {
+                all.values().find_map(fault_in)
+            }
+            ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter().find_map(fault_in),
+            ("items" | "enum", Value::Array(_)) => None,
+            ("items", schema) => fault_in(schema),
+            // OpenAI's API has the schema within such an object.
+            ("schema", _) if words.contains_key("strict") => {
+                Some("give the schema alone, without its name".to_owned())
+            }
+            (word, _) if CHECKED.contains(&word) => Some(format!("“{word}” cannot be {value}")),
+            _ => None,
+        })
 }
 
 /// Whether the value of `type`, a word or a list of them, has this word.
 fn names(kind: &Value, word: &str) -> bool {
-    kind == word || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == word))
+    kind == word
+        || kind
+            .as_array()
+            .is_some_and(|kinds| kinds.iter().any(|kind| kind == word))
 }
 
 fn required(words: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    words.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    words
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
 }
 
 /// Whether a schema is that of an object.
 pub(crate) fn is_of_object(words: &Map<String, Value>) -> bool {
-    words.get("type").map_or_else(|| words.contains_key("properties"), |kind| names(kind, "object"))
+    words.get("type").map_or_else(
+        || words.contains_key("properties"),
+        |kind| names(kind, "object"),
+    )
 }
 
 /// What a reference within the same document, such as `#/$defs/Pet`, refers to.
 pub(crate) fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
+    let pointer = percent_decode_str(reference.strip_prefix('#')?)
+        .decode_utf8()
+        .ok()?;
     root.pointer(&pointer)
 }
 
@@ -263,7 +360,9 @@ pub(crate) fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value
 fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..MAX_REFERENCES {
         let reference = schema.get("$ref").and_then(Value::as_str);
-        let Some(next) = reference.and_then(|reference| referred(root, reference)) else { break };
+        let Some(next) = reference.and_then(|reference| referred(root, reference)) else {
+            break;
+        };
         schema = next;
     }
     schema
@@ -281,7 +380,10 @@ fn types_in(words: &Map<String, Value>) -> Vec<&str> {
 
 /// The schemas in a list such as that of `anyOf`.
 fn schemas_in<'a>(words: &'a Map<String, Value>, word: &str) -> &'a [Value] {
-    words.get(word).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    words
+        .get(word)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn is_of_type(value: &Value, kind: &str) -> bool {
@@ -300,7 +402,10 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 
 /// Whether two values are equal; 5 and 5.0 are.
 fn is_same(value: &Value, other: &Value) -> bool {
-    value == other || value.as_f64().is_some_and(|number| other.as_f64() == Some(number))
+    value == other
+        || value
+            .as_f64()
+            .is_some_and(|number| other.as_f64() == Some(number))
 }
 
 /// What errors call a value. The text of the model stays out of them.
@@ -331,7 +436,9 @@ impl<'a> Part<'a> {
     /// The first thing in which the value differs.
     fn check(&self, schema: &Value, around: &[&Value]) -> Result<(), String> {
         let schema = resolved(self.root, schema);
-        let Value::Object(words) = schema else { return Ok(()) };
+        let Value::Object(words) = schema else {
+            return Ok(());
+        };
         if around.iter().any(|outer| std::ptr::eq(*outer, schema)) {
             return Ok(());
         }
@@ -353,9 +460,17 @@ impl<'a> Part<'a> {
         if types.is_empty() || types.iter().any(|kind| is_of_type(self.value, kind)) {
             return Ok(());
         }
-        let wanted: Vec<&str> =
-            JSON_TYPES.iter().filter(|(name, _)| types.contains(name)).map(|(_, called)| *called).collect();
-        Err(format!("{} is {}, not {}", self.name(), described(self.value), wanted.join(" or ")))
+        let wanted: Vec<&str> = JSON_TYPES
+            .iter()
+            .filter(|(name, _)| types.contains(name))
+            .map(|(_, called)| *called)
+            .collect();
+        Err(format!(
+            "{} is {}, not {}",
+            self.name(),
+            described(self.value),
+            wanted.join(" or ")
+        ))
     }
 
     fn check_value(&self, words: &Map<String, Value>) -> Result<(), String> {
@@ -368,17 +483,28 @@ impl<'a> Part<'a> {
             && !allowed.iter().any(|one| is_same(self.value, one))
         {
             let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
-            return Err(format!("{} is not one of {}", self.name(), allowed.join(", ")));
+            return Err(format!(
+                "{} is not one of {}",
+                self.name(),
+                allowed.join(", ")
+            ));
         }
         Ok(())
     }
 
     fn check_fields(&self, words: &Map<String, Value>) -> Result<(), String> {
-        let Value::Object(fields) = self.value else { return Ok(()) };
+        let Value::Object(fields) = self.value else {
+            return Ok(());
+        };
         if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
             return Err(format!("{} is missing", self.place_of(name)));
         }
-        for (name, schema) in words.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, schema) in words
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             if let Some(value) = fields.get(name) {
                 self.part(name, value).check(schema, &[])?;
             }
@@ -387,7 +513,9 @@ impl<'a> Part<'a> {
     }
 
     fn check_items(&self, words: &Map<String, Value>) -> Result<(), String> {
-        let (Value::Array(items), Some(schema)) = (self.value, words.get("items")) else { return Ok(()) };
+        let (Value::Array(items), Some(schema)) = (self.value, words.get("items")) else {
+            return Ok(());
+        };
         // These have schemas of their own.
         let first = schemas_in(words, "prefixItems").len();
         for (at, item) in items.iter().enumerate().skip(first) {
@@ -406,29 +534,48 @@ impl<'a> Part<'a> {
         }
         match faults.as_slice() {
             [] => Ok(()),
-            _ => Err(format!("{} fits no alternative ({})", self.name(), faults.join("; "))),
+            _ => Err(format!(
+                "{} fits no alternative ({})",
+                self.name(),
+                faults.join("; ")
+            )),
         }
     }
 
     /// A field, or an item of a list.
     fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
-        Part { root: self.root, value, place: self.place_of(name) }
+        Part {
+            root: self.root,
+            value,
+            place: self.place_of(name),
+        }
     }
 
     fn place_of(&self, name: &str) -> String {
-        if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) }
+        if self.place.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.place)
+        }
     }
 
     /// What errors call this part.
     fn name(&self) -> &str {
-        if self.place.is_empty() { "it" } else { &self.place }
+        if self.place.is_empty() {
+            "it"
+        } else {
+            &self.place
+        }
     }
 }
 
 /// The text inside a code fence that surrounds all of it; without one, the text itself. Trimmed.
 fn unfenced(text: &str) -> &str {
     let inner = || {
-        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let mark = text
+            .chars()
+            .next()
+            .filter(|mark| matches!(mark, '`' | '~'))?;
         let fence = &text[..text.len() - text.trim_start_matches(mark).len()];
         let (_, inner) = text.split_once('\n').filter(|_| fence.len() >= 3)?;
         inner.trim_end().strip_suffix(fence)
@@ -453,7 +600,8 @@ mod tests {
             json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
         };
         let list = json!({"type": "array", "items": {"type": "string"}});
-        let tags = json!({"type": "array", "items": {"type": "string"}, "description": "what they like"});
+        let tags =
+            json!({"type": "array", "items": {"type": "string"}, "description": "what they like"});
         let person = of(json!({"name": {"type": "string"}, "age": {"type": "integer"}}));
         for (text, schema) in [
             ("name", of(json!({"name": {"type": "string"}}))),
@@ -462,16 +610,30 @@ mod tests {
             ("name str\nage int\n", person.clone()),
             ("\nname\n\n  age int\n", person.clone()),
             ("name,\nage int,\n", person.clone()),
-            ("name, tags list: what they like", of(json!({"name": {"type": "string"}, "tags": tags}))),
-            ("a float, b bool, c list", of(json!({"a": {"type": "number"}, "b": {"type": "boolean"}, "c": list}))),
+            (
+                "name, tags list: what they like",
+                of(json!({"name": {"type": "string"}, "tags": tags})),
+            ),
+            (
+                "a float, b bool, c list",
+                of(json!({"a": {"type": "number"}, "b": {"type": "boolean"}, "c": list})),
+            ),
             (
                 "name: first, then last\nzip-code: of the house: five digits\n",
-                of(json!({"name": {"type": "string", "description": "first, then last"},
-                          "zip-code": {"type": "string", "description": "of the house: five digits"}})),
+                of(
+                    json!({"name": {"type": "string", "description": "first, then last"},
+                          "zip-code": {"type": "string", "description": "of the house: five digits"}}),
+                ),
             ),
             ("größe_2 int", of(json!({"größe_2": {"type": "integer"}}))),
-            ("[name, age int]", of(json!({"items": {"type": "array", "items": person}}))),
-            ("[\nname\nage int\n]", of(json!({"items": {"type": "array", "items": person}}))),
+            (
+                "[name, age int]",
+                of(json!({"items": {"type": "array", "items": person}})),
+            ),
+            (
+                "[\nname\nage int\n]",
+                of(json!({"items": {"type": "array", "items": person}})),
+            ),
         ] {
             let shape = short(text);
             assert_eq!(shape.schema, schema, "{text}");
@@ -482,7 +644,11 @@ mod tests {
     #[test]
     fn fields_stay_in_the_order_in_which_they_are_given() {
         let shape = short("zebra, ant, mole");
-        let names: Vec<&String> = shape.schema["properties"].as_object().expect("an object").keys().collect();
+        let names: Vec<&String> = shape.schema["properties"]
+            .as_object()
+            .expect("an object")
+            .keys()
+            .collect();
         assert_eq!(names, ["zebra", "ant", "mole"]);
     }
 
@@ -510,7 +676,12 @@ mod tests {
 
     #[test]
     fn a_schema_is_a_json_object() {
-        assert_eq!(Shape::from_json("{\"type\":\"object\"}").expect("a schema").schema, json!({"type": "object"}));
+        assert_eq!(
+            Shape::from_json("{\"type\":\"object\"}")
+                .expect("a schema")
+                .schema,
+            json!({"type": "object"})
+        );
         for text in [
             "{\"items\":[{\"type\":\"string\"}]}",
             "{\"schema\":{}}",
@@ -525,16 +696,28 @@ mod tests {
             ("7", "not an object"),
             ("", "not JSON"),
             ("{\"type\":\"objekt\"}", "“type” cannot be \"objekt\""),
-            ("{\"type\":[\"string\",5]}", "“type” cannot be [\"string\",5]"),
-            ("{\"properties\":{\"a\":{\"enum\":5}}}", "“enum” cannot be 5"),
+            (
+                "{\"type\":[\"string\",5]}",
+                "“type” cannot be [\"string\",5]",
+            ),
+            (
+                "{\"properties\":{\"a\":{\"enum\":5}}}",
+                "“enum” cannot be 5",
+            ),
             ("{\"required\":\"a\"}", "“required” cannot be \"a\""),
             ("{\"required\":[\"a\",5]}", "“required” cannot be [\"a\",5]"),
             ("{\"properties\":[]}", "“properties” cannot be []"),
-            ("{\"properties\":{\"a\":5}}", "5 stands where a schema must stand"),
+            (
+                "{\"properties\":{\"a\":5}}",
+                "5 stands where a schema must stand",
+            ),
             ("{\"items\":{\"type\":1}}", "“type” cannot be 1"),
             ("{\"anyOf\":{}}", "“anyOf” cannot be {}"),
             ("{\"anyOf\":[{\"type\":1}]}", "“type” cannot be 1"),
-            ("{\"name\":\"a\",\"strict\":true,\"schema\":{}}", "give the schema alone"),
+            (
+                "{\"name\":\"a\",\"strict\":true,\"schema\":{}}",
+                "give the schema alone",
+            ),
         ] {
             let error = Shape::from_json(text).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
@@ -559,14 +742,47 @@ mod tests {
             (with("type", json!(["object", "null"])), false),
             (with("properties", json!({"a": strict})), true),
             (with("properties", json!({"a": loose})), false),
-            (with("properties", json!({"a": {"type": "array", "items": strict}})), true),
-            (with("properties", json!({"a": {"type": "array", "items": loose}})), false),
-            (with("properties", json!({"a": {"anyOf": [strict, {"type": "null"}]}})), true),
-            (with("properties", json!({"a": {"anyOf": [loose, {"type": "null"}]}})), false),
-            (with("properties", json!({"a": {"type": ["object", "null"]}})), false),
-            (with("properties", json!({"a": {"type": ["string", "null"]}})), true),
+            (
+                with(
+                    "properties",
+                    json!({"a": {"type": "array", "items": strict}}),
+                ),
+                true,
+            ),
+            (
+                with(
+                    "properties",
+                    json!({"a": {"type": "array", "items": loose}}),
+                ),
+                false,
+            ),
+            (
+                with(
+                    "properties",
+                    json!({"a": {"anyOf": [strict, {"type": "null"}]}}),
+                ),
+                true,
+            ),
+            (
+                with(
+                    "properties",
+                    json!({"a": {"anyOf": [loose, {"type": "null"}]}}),
+                ),
+                false,
+            ),
+            (
+                with("properties", json!({"a": {"type": ["object", "null"]}})),
+                false,
+            ),
+            (
+                with("properties", json!({"a": {"type": ["string", "null"]}})),
+                true,
+            ),
             (with("properties", json!({"a": {"oneOf": []}})), false),
-            (with("properties", json!({"a": {"$ref": "#/$defs/A"}})), true),
+            (
+                with("properties", json!({"a": {"$ref": "#/$defs/A"}})),
+                true,
+            ),
             (with("$defs", json!({"A": strict})), true),
             (with("$defs", json!({"A": loose})), false),
             (with("allOf", json!([])), false),
@@ -574,13 +790,38 @@ mod tests {
             (with("properties", json!({"a": {}})), false),
             (with("properties", json!({"a": true})), false),
             (with("properties", json!({"a": {"type": "array"}})), false),
-            (with("properties", json!({"a": {"type": "array", "items": [{"type": "string"}]}})), false),
-            (with("properties", json!({"a": {"type": "string", "default": "x"}})), false),
-            (with("properties", json!({"a": {"type": "string", "minLength": 1}})), false),
+            (
+                with(
+                    "properties",
+                    json!({"a": {"type": "array", "items": [{"type": "string"}]}}),
+                ),
+                false,
+            ),
+            (
+                with(
+                    "properties",
+                    json!({"a": {"type": "string", "default": "x"}}),
+                ),
+                false,
+            ),
+            (
+                with(
+                    "properties",
+                    json!({"a": {"type": "string", "minLength": 1}}),
+                ),
+                false,
+            ),
             (with("properties", json!({"a": {"enum": ["x", "y"]}})), true),
             (json!({}), false),
         ] {
-            assert_eq!(Shape { schema: schema.clone() }.is_strict(), is_strict, "{schema}");
+            assert_eq!(
+                Shape {
+                    schema: schema.clone()
+                }
+                .is_strict(),
+                is_strict,
+                "{schema}"
+            );
         }
     }
 
@@ -588,15 +829,40 @@ mod tests {
     fn objects_whose_fields_have_no_names_are_maps() {
         let number = json!({"type": "number"});
         for (schema, has_maps) in [
-            (json!({"type": "object", "properties": {"a": number}}), false),
-            (json!({"type": "object", "properties": {"a": number}, "additionalProperties": false}), false),
+            (
+                json!({"type": "object", "properties": {"a": number}}),
+                false,
+            ),
+            (
+                json!({"type": "object", "properties": {"a": number}, "additionalProperties": false}),
+                false,
+            ),
             (json!({"type": "object"}), true),
-            (json!({"type": "object", "properties": {"a": number}, "additionalProperties": true}), true),
-            (json!({"type": "object", "additionalProperties": number}), true),
-            (json!({"properties": {"a": {"type": "object", "additionalProperties": number}}}), true),
-            (json!({"properties": {"a": {"items": {"anyOf": [{"type": "object"}]}}}}), true),
+            (
+                json!({"type": "object", "properties": {"a": number}, "additionalProperties": true}),
+                true,
+            ),
+            (
+                json!({"type": "object", "additionalProperties": number}),
+                true,
+            ),
+            (
+                json!({"properties": {"a": {"type": "object", "additionalProperties": number}}}),
+                true,
+            ),
+            (
+                json!({"properties": {"a": {"items": {"anyOf": [{"type": "object"}]}}}}),
+                true,
+            ),
         ] {
-            assert_eq!(Shape { schema: schema.clone() }.has_maps(), has_maps, "{schema}");
+            assert_eq!(
+                Shape {
+                    schema: schema.clone()
+                }
+                .has_maps(),
+                has_maps,
+                "{schema}"
+            );
         }
     }
 
@@ -605,32 +871,104 @@ mod tests {
         let person = "name, age int";
         let list = "[name, age int]";
         for (shape, answer, found) in [
-            (person, "{\"name\":\"a\",\"age\":1}", Ok("{\"name\":\"a\",\"age\":1}")),
-            (person, " {\"age\":5.0,\"name\":\"\",\"more\":1}\n", Ok("{\"age\":5.0,\"name\":\"\",\"more\":1}")),
-            (person, "```json\n{\"name\":\"a\",\"age\":1}\n```", Ok("{\"name\":\"a\",\"age\":1}")),
-            (person, "```\n\n{\"name\":\"a\",\"age\":1}```\n", Ok("{\"name\":\"a\",\"age\":1}")),
+            (
+                person,
+                "{\"name\":\"a\",\"age\":1}",
+                Ok("{\"name\":\"a\",\"age\":1}"),
+            ),
+            (
+                person,
+                " {\"age\":5.0,\"name\":\"\",\"more\":1}\n",
+                Ok("{\"age\":5.0,\"name\":\"\",\"more\":1}"),
+            ),
+            (
+                person,
+                "```json\n{\"name\":\"a\",\"age\":1}\n```",
+                Ok("{\"name\":\"a\",\"age\":1}"),
+            ),
+            (
+                person,
+                "```\n\n{\"name\":\"a\",\"age\":1}```\n",
+                Ok("{\"name\":\"a\",\"age\":1}"),
+            ),
             (person, "{\"name\":\"a\"}", Err("age is missing")),
-            (person, "{\"name\":\"a\",\"age\":\"forty\"}", Err("age is text, not a whole number")),
-            (person, "{\"name\":null,\"age\":1}", Err("name is null, not text")),
+            (
+                person,
+                "{\"name\":\"a\",\"age\":\"forty\"}",
+                Err("age is text, not a whole number"),
+            ),
+            (
+                person,
+                "{\"name\":null,\"age\":1}",
+                Err("name is null, not text"),
+            ),
             (person, "{\"name\":\"a\",\"age\":1", Err("not JSON")),
-            (person, "{\"name\":\"a\",\"age\":1} and more", Err("not JSON")),
-            (person, "```json\n{\"name\":\"a\",\"age\":1}", Err("not JSON")),
-            (person, "~~~~\n{\"name\":\"a\",\"age\":1}\n~~~~", Ok("{\"name\":\"a\",\"age\":1}")),
-            (person, "````json\n{\"name\":\"a\",\"age\":1}\n````", Ok("{\"name\":\"a\",\"age\":1}")),
-            (person, "``\n{\"name\":\"a\",\"age\":1}\n``", Err("not JSON")),
-            (person, "\u{feff}{\"name\":\"a\",\"age\":1}", Ok("{\"name\":\"a\",\"age\":1}")),
-            (list, "{\"items\":\"none\"}", Err("items is text, not a list")),
+            (
+                person,
+                "{\"name\":\"a\",\"age\":1} and more",
+                Err("not JSON"),
+            ),
+            (
+                person,
+                "```json\n{\"name\":\"a\",\"age\":1}",
+                Err("not JSON"),
+            ),
+            (
+                person,
+                "~~~~\n{\"name\":\"a\",\"age\":1}\n~~~~",
+                Ok("{\"name\":\"a\",\"age\":1}"),
+            ),
+            (
+                person,
+                "````json\n{\"name\":\"a\",\"age\":1}\n````",
+                Ok("{\"name\":\"a\",\"age\":1}"),
+            ),
+            (
+                person,
+                "``\n{\"name\":\"a\",\"age\":1}\n``",
+                Err("not JSON"),
+            ),
+            (
+                person,
+                "\u{feff}{\"name\":\"a\",\"age\":1}",
+                Ok("{\"name\":\"a\",\"age\":1}"),
+            ),
+            (
+                list,
+                "{\"items\":\"none\"}",
+                Err("items is text, not a list"),
+            ),
             (list, "{\"items\":null}", Err("items is null, not a list")),
-            (list, "{\"items\":{\"a\":1}}", Err("items is an object, not a list")),
+            (
+                list,
+                "{\"items\":{\"a\":1}}",
+                Err("items is an object, not a list"),
+            ),
             (person, "", Err("not JSON")),
             (person, "[]", Err("it is a list, not an object")),
-            (person, "[{\"name\":\"a\",\"age\":1}]", Err("it is a list, not an object")),
+            (
+                person,
+                "[{\"name\":\"a\",\"age\":1}]",
+                Err("it is a list, not an object"),
+            ),
             (person, "7", Err("it is a number, not an object")),
             (person, "null", Err("it is null, not an object")),
             (list, "{\"items\":[]}", Ok("{\"items\":[]}")),
-            (list, "{\"items\":[{\"name\":\"a\",\"age\":1}]}", Ok("{\"items\":[{\"name\":\"a\",\"age\":1}]}")),
-            (list, "{\"items\":[{\"name\":\"a\",\"age\":1},{\"age\":1}]}", Err("items.1.name is missing")),
-            (list, "[{\"name\":\"a\",\"age\":1}]", Err("it is a list, not an object")),
+            (
+                list,
+                "{\"items\":[{\"name\":\"a\",\"age\":1}]}",
+                Ok("{\"items\":[{\"name\":\"a\",\"age\":1}]}"),
+            ),
+            (
+                list,
+                "{\"items\":[{\"name\":\"a\",\"age\":1},{\"age\":1}]}",
+                Err("items.1.name is missing"),
+            ),
+            (
+                list,
+                "[{\"name\":\"a\",\"age\":1}]",
+                Err("it is a list, not an object"),
+            ),
         ] {
             let result = short(shape).find_in(answer);
             match (&result, found) {
@@ -650,48 +988,117 @@ mod tests {
             {"type": "object", "properties": {"kind": {"const": "dog"}, "age": {"type": "integer"}}},
         ]});
         for (schema, value, fault) in [
-            (json!({"type": "string"}), json!(7), "a is a number, not text"),
-            (json!({"type": "string"}), json!(true), "a is true, not text"),
+            (
+                json!({"type": "string"}),
+                json!(7),
+                "a is a number, not text",
+            ),
+            (
+                json!({"type": "string"}),
+                json!(true),
+                "a is true, not text",
+            ),
             (json!({"type": "string"}), json!("7"), ""),
-            (json!({"type": "number"}), json!("7"), "a is text, not a number"),
+            (
+                json!({"type": "number"}),
+                json!("7"),
+                "a is text, not a number",
+            ),
             (json!({"type": "number"}), json!(7.5), ""),
-            (json!({"type": "integer"}), json!(5.5), "a is a number, not a whole number"),
+            (
+                json!({"type": "integer"}),
+                json!(5.5),
+                "a is a number, not a whole number",
+            ),
             (json!({"type": "integer"}), json!(5.0), ""),
             (json!({"type": "integer"}), json!(-5), ""),
             (json!({"type": "integer"}), json!(u64::MAX), ""),
-            (json!({"type": "boolean"}), json!("true"), "a is text, not true or false"),
+            (
+                json!({"type": "boolean"}),
+                json!("true"),
+                "a is text, not true or false",
+            ),
             (json!({"type": "boolean"}), json!(false), ""),
-            (json!({"type": "array"}), json!({}), "a is an object, not a list"),
+            (
+                json!({"type": "array"}),
+                json!({}),
+                "a is an object, not a list",
+            ),
             (json!({"type": ["integer", "null"]}), json!(null), ""),
-            (json!({"type": ["integer", "null"]}), json!("x"), "a is text, not a whole number or null"),
+            (
+                json!({"type": ["integer", "null"]}),
+                json!("x"),
+                "a is text, not a whole number or null",
+            ),
             (json!({"type": "word"}), json!(7), ""),
             (kinds.clone(), json!(null), ""),
             (kinds, json!({}), "a.b is missing"),
             (json!({"enum": ["good", 5, null]}), json!("good"), ""),
             (json!({"enum": ["good", 5, null]}), json!(5.0), ""),
-            (json!({"enum": ["good", 5, null]}), json!("5"), "a is not one of \"good\", 5, null"),
+            (
+                json!({"enum": ["good", 5, null]}),
+                json!("5"),
+                "a is not one of \"good\", 5, null",
+            ),
             (json!({"enum": []}), json!("5"), "a is not one of "),
             (json!({"const": {"b": 1}}), json!({"b": 1}), ""),
             (json!({"const": "x"}), json!("y"), "a is not \"x\""),
-            (json!({"items": {"items": {"type": "string"}}}), json!([["x"], ["y", 7]]), "a.1.1 is a number, not text"),
-            (json!({"prefixItems": [{}], "items": {"type": "string"}}), json!([7, "x"]), ""),
-            (json!({"prefixItems": [{}], "items": {"type": "string"}}), json!(["x", 7]), "a.1 is a number, not text"),
+            (
+                json!({"items": {"items": {"type": "string"}}}),
+                json!([["x"], ["y", 7]]),
+                "a.1.1 is a number, not text",
+            ),
+            (
+                json!({"prefixItems": [{}], "items": {"type": "string"}}),
+                json!([7, "x"]),
+                "",
+            ),
+            (
+                json!({"prefixItems": [{}], "items": {"type": "string"}}),
+                json!(["x", 7]),
+                "a.1 is a number, not text",
+            ),
             (json!({"items": [{"type": "string"}]}), json!([7]), ""),
             (json!({"items": false}), json!([7]), ""),
             (nullable.clone(), json!(null), ""),
-            (nullable, json!("x"), "a fits no alternative (a is text, not a whole number; a is text, not null)"),
+            (
+                nullable,
+                json!("x"),
+                "a fits no alternative (a is text, not a whole number; a is text, not null)",
+            ),
             (pets.clone(), json!({"kind": "dog", "age": 7}), ""),
             (pets.clone(), json!({"kind": "cat", "age": 7}), ""),
-            (pets, json!({"kind": "dog", "age": "x"}), "no alternative (a.kind is not \"cat\"; a.age is text, not a"),
+            (
+                pets,
+                json!({"kind": "dog", "age": "x"}),
+                "no alternative (a.kind is not \"cat\"; a.age is text, not a",
+            ),
             (json!({"anyOf": []}), json!(7), ""),
-            (json!({"allOf": [{"type": "integer"}, {"enum": [1, 2]}]}), json!(2), ""),
-            (json!({"allOf": [{"type": "integer"}, {"enum": [1, 2]}]}), json!(3), "a is not one of 1, 2"),
-            (json!({"minimum": 5, "pattern": "x", "not": {}, "additionalProperties": false}), json!({"b": 1}), ""),
+            (
+                json!({"allOf": [{"type": "integer"}, {"enum": [1, 2]}]}),
+                json!(2),
+                "",
+            ),
+            (
+                json!({"allOf": [{"type": "integer"}, {"enum": [1, 2]}]}),
+                json!(3),
+                "a is not one of 1, 2",
+            ),
+            (
+                json!({"minimum": 5, "pattern": "x", "not": {}, "additionalProperties": false}),
+                json!({"b": 1}),
+                "",
+            ),
         ] {
-            let shape = Shape { schema: json!({"properties": {"a": schema}}) };
+            let shape = Shape {
+                schema: json!({"properties": {"a": schema}}),
+            };
             let answer = json!({"a": value}).to_string();
             let found = shape.find_in(&answer).err().unwrap_or_default();
-            assert!(found.contains(fault) && found.is_empty() == fault.is_empty(), "{schema} {answer}: {found}");
+            assert!(
+                found.contains(fault) && found.is_empty() == fault.is_empty(),
+                "{schema} {answer}: {found}"
+            );
             // A field that is not required may be left out.
             assert_eq!(shape.find_in("{}"), Ok("{}"));
         }
@@ -699,55 +1106,160 @@ mod tests {
 
     #[test]
     fn an_answer_is_compared_with_what_its_schema_refers_to() {
-        let pet = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-        let of =
-            |field: Value| json!({"type": "object", "properties": {"pet": field}, "$defs": {"Pet": pet, "a/b": pet}});
+        let pet =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let of = |field: Value| json!({"type": "object", "properties": {"pet": field}, "$defs": {"Pet": pet, "a/b": pet}});
         let reference = json!({"$ref": "#/$defs/Pet"});
         let list = json!({"type": ["array", "object"], "items": pet, "required": ["n"]});
-        let itself = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["n"]});
+        let itself =
+            json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["n"]});
         let turns = json!({"$ref": "#/$defs/A", "$defs": {
             "A": {"allOf": [{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/B"}, {"$ref": "#"}]},
             "B": {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#"}], "required": ["n"]}}});
         let missing_n = "pet.n is missing";
         let no_object = "pet is a list, not an object";
         for (case, schema, answer, fault) in [
-            ("a reference", of(reference.clone()), r#"{"pet":{"n":1}}"#, None),
-            ("a field of a reference", of(reference.clone()), r#"{"pet":{}}"#, Some(missing_n)),
-            ("its type", of(reference.clone()), r#"{"pet":{"n":"x"}}"#, Some("pet.n is text, not a whole number")),
-            ("no object for a reference", of(reference.clone()), r#"{"pet":[]}"#, Some(no_object)),
-            ("a name in percents", of(json!({"$ref": "#/$defs/a%7E1b"})), r#"{"pet":{}}"#, Some(missing_n)),
+            (
+                "a reference",
+                of(reference.clone()),
+                r#"{"pet":{"n":1}}"#,
+                None,
+            ),
+            (
+                "a field of a reference",
+                of(reference.clone()),
+                r#"{"pet":{}}"#,
+                Some(missing_n),
+            ),
+            (
+                "its type",
+                of(reference.clone()),
+                r#"{"pet":{"n":"x"}}"#,
+                Some("pet.n is text, not a whole number"),
+            ),
+            (
+                "no object for a reference",
+                of(reference.clone()),
+                r#"{"pet":[]}"#,
+                Some(no_object),
+            ),
+            (
+                "a name in percents",
+                of(json!({"$ref": "#/$defs/a%7E1b"})),
+                r#"{"pet":{}}"#,
+                Some(missing_n),
+            ),
             (
                 "a reference to a reference",
                 json!({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": pet}}),
                 "{}",
                 Some("n is missing"),
             ),
-            ("one that leads nowhere", of(json!({"$ref": "#/$defs/Cat"})), r#"{"pet":{}}"#, None),
-            ("one elsewhere", of(json!({"$ref": "https://example.com/pet"})), r#"{"pet":{}}"#, None),
+            (
+                "one that leads nowhere",
+                of(json!({"$ref": "#/$defs/Cat"})),
+                r#"{"pet":{}}"#,
+                None,
+            ),
+            (
+                "one elsewhere",
+                of(json!({"$ref": "https://example.com/pet"})),
+                r#"{"pet":{}}"#,
+                None,
+            ),
             ("one to itself", json!({"$ref": "#"}), "7", None),
-            ("one to the whole", itself.clone(), r#"{"n":1,"next":{"n":1}}"#, None),
-            ("a field of the whole", itself, r#"{"n":1,"next":{}}"#, Some("next.n is missing")),
+            (
+                "one to the whole",
+                itself.clone(),
+                r#"{"n":1,"next":{"n":1}}"#,
+                None,
+            ),
+            (
+                "a field of the whole",
+                itself,
+                r#"{"n":1,"next":{}}"#,
+                Some("next.n is missing"),
+            ),
             ("turning in circles", turns.clone(), r#"{"n":1}"#, None),
-            ("turning in circles without the field", turns, "{}", Some("n is missing")),
+            (
+                "turning in circles without the field",
+                turns,
+                "{}",
+                Some("n is missing"),
+            ),
             (
                 "one of several",
                 of(json!({"anyOf": [reference]})),
                 r#"{"pet":{}}"#,
                 Some("pet fits no alternative (pet.n is missing)"),
             ),
-            ("no object", of(pet.clone()), r#"{"pet":[]}"#, Some(no_object)),
-            ("no object where there is no type", of(json!({"required": ["n"]})), r#"{"pet":[]}"#, Some(no_object)),
-            ("no object where none is wanted", of(json!({"type": "array", "required": ["n"]})), r#"{"pet":[]}"#, None),
-            ("the items of a list that may be an object", of(list.clone()), r#"{"pet":[{"n":1}]}"#, None),
-            ("a field of its items", of(list.clone()), r#"{"pet":[{}]}"#, Some("pet.0.n is missing")),
-            ("an object that may be a list", of(list.clone()), r#"{"pet":{}}"#, Some(missing_n)),
-            ("neither", of(list), r#"{"pet":null}"#, Some("pet is null, not an object or a list")),
+            (
+                "no object",
+                of(pet.clone()),
+                r#"{"pet":[]}"#,
+                Some(no_object),
+            ),
+            (
+                "no object where there is no type",
+                of(json!({"required": ["n"]})),
+                r#"{"pet":[]}"#,
+                Some(no_object),
+            ),
+            (
+                "no object where none is wanted",
+                of(json!({"type": "array", "required": ["n"]})),
+                r#"{"pet":[]}"#,
+                None,
+            ),
+            (
+                "the items of a list that may be an object",
+                of(list.clone()),
+                r#"{"pet":[{"n":1}]}"#,
+                None,
+            ),
+            (
+                "a field of its items",
+                of(list.clone()),
+                r#"{"pet":[{}]}"#,
+                Some("pet.0.n is missing"),
+            ),
+            (
+                "an object that may be a list",
+                of(list.clone()),
+                r#"{"pet":{}}"#,
+                Some(missing_n),
+            ),
+            (
+                "neither",
+                of(list),
+                r#"{"pet":null}"#,
+                Some("pet is null, not an object or a list"),
+            ),
             ("a list at the top", json!({"type": "array"}), "[]", None),
-            ("no list at the top", json!({"type": "array"}), "{}", Some("it is an object, not a list")),
-            ("no object at the top", json!({"type": "object"}), "7", Some("it is a number, not an object")),
-            ("null at the top", json!({"type": ["array", "null"]}), "null", None),
+            (
+                "no list at the top",
+                json!({"type": "array"}),
+                "{}",
+                Some("it is an object, not a list"),
+            ),
+            (
+                "no object at the top",
+                json!({"type": "object"}),
+                "7",
+                Some("it is a number, not an object"),
+            ),
+            (
+                "null at the top",
+                json!({"type": ["array", "null"]}),
+                "null",
+                None,
+            ),
         ] {
-            assert_eq!(Shape { schema }.find_in(answer).err().as_deref(), fault, "{case}");
+            assert_eq!(
+                Shape { schema }.find_in(answer).err().as_deref(),
+                fault,
+                "{case}"
+            );
         }
     }
 
@@ -756,15 +1268,31 @@ mod tests {
         for (schema, is_object) in [
             (json!({"type": "object"}), true),
             (json!({"properties": {}}), true),
-            (json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}), true),
-            (json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "array"}}}), false),
+            (
+                json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}),
+                true,
+            ),
+            (
+                json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "array"}}}),
+                false,
+            ),
             (json!({"$ref": "#"}), false),
             (json!({"type": "array", "properties": {}}), false),
             (json!({"type": ["object", "null"]}), false),
-            (json!({"anyOf": [{"type": "object"}, {"type": "array"}]}), false),
+            (
+                json!({"anyOf": [{"type": "object"}, {"type": "array"}]}),
+                false,
+            ),
             (json!({}), false),
         ] {
-            assert_eq!(Shape { schema: schema.clone() }.is_object(), is_object, "{schema}");
+            assert_eq!(
+                Shape {
+                    schema: schema.clone()
+                }
+                .is_object(),
+                is_object,
+                "{schema}"
+            );
         }
     }
 
@@ -773,7 +1301,8 @@ mod tests {
         let leaf = prop_oneof![
             "[a-z]{0,3}".prop_map(|text| (json!({"type": "string"}), json!(text))),
             any::<i32>().prop_map(|number| (json!({"type": "integer"}), json!(number))),
-            any::<i32>().prop_map(|number| (json!({"type": ["number"]}), json!(f64::from(number) / 2.0))),
+            any::<i32>()
+                .prop_map(|number| (json!({"type": ["number"]}), json!(f64::from(number) / 2.0))),
             any::<bool>().prop_map(|truth| (json!({"type": "boolean"}), json!(truth))),
             "[a-z]{0,3}".prop_map(|text| (json!({"enum": ["x", text]}), json!(text))),
             any::<i32>().prop_map(|number| (json!({"const": number}), json!(number))),
@@ -783,16 +1312,27 @@ mod tests {
                 prop::collection::vec(inner.clone(), 0..4).prop_map(|fields| {
                     let names = ["a", "b", "c"];
                     let pairs = || names.iter().map(|name| (*name).to_owned()).zip(&fields);
-                    let schemas: Map<String, Value> =
-                        pairs().map(|(name, (schema, _))| (name, schema.clone())).collect();
-                    let values: Map<String, Value> = pairs().map(|(name, (_, value))| (name, value.clone())).collect();
+                    let schemas: Map<String, Value> = pairs()
+                        .map(|(name, (schema, _))| (name, schema.clone()))
+                        .collect();
+                    let values: Map<String, Value> = pairs()
+                        .map(|(name, (_, value))| (name, value.clone()))
+                        .collect();
                     (object_of(schemas), Value::Object(values))
                 }),
                 (inner.clone(), 0..3_usize).prop_map(|((schema, value), count)| {
-                    (json!({"type": "array", "items": schema}), json!(vec![value; count]))
+                    (
+                        json!({"type": "array", "items": schema}),
+                        json!(vec![value; count]),
+                    )
                 }),
-                inner.clone().prop_map(|(schema, value)| (json!({"allOf": [{}, schema]}), value)),
-                inner.prop_map(|(schema, value)| (json!({"anyOf": [{"type": "null"}, schema]}), value)),
+                inner
+                    .clone()
+                    .prop_map(|(schema, value)| (json!({"allOf": [{}, schema]}), value)),
+                inner.prop_map(|(schema, value)| (
+                    json!({"anyOf": [{"type": "null"}, schema]}),
+                    value
+                )),
             ]
         })
     }
@@ -800,13 +1340,24 @@ mod tests {
     /// The places of all values in a value, as JSON pointers.
     fn places(value: &Value) -> Vec<String> {
         let parts: Vec<(String, &Value)> = match value {
-            Value::Object(fields) => fields.iter().map(|(name, field)| (name.clone(), field)).collect(),
-            Value::Array(items) => items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, field)| (name.clone(), field))
+                .collect(),
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| (at.to_string(), item))
+                .collect(),
             _ => Vec::new(),
         };
         let mut all = vec![String::new()];
         for (name, part) in parts {
-            all.extend(places(part).into_iter().map(|place| format!("/{name}{place}")));
+            all.extend(
+                places(part)
+                    .into_iter()
+                    .map(|place| format!("/{name}{place}")),
+            );
         }
         all
     }

@@ -18,16 +18,26 @@ const LOW: u32 = 0xDC00;
 /// It is not a JSON string.
 pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     // Most pieces of an answer have no escapes, and need not be parsed.
-    let between = string.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let between = string
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
     if let Some(text) = between.filter(|text| !text.contains('\\')) {
         return Ok((text.into(), ""));
     }
     let end = string.len().saturating_sub(ESCAPE + "\"".len());
     // An escaped backslash begins no other escape.
-    let backslashes = string.bytes().rev().skip(string.len() - end - 1).take_while(|byte| *byte == b'\\').count();
+    let backslashes = string
+        .bytes()
+        .rev()
+        .skip(string.len() - end - 1)
+        .take_while(|byte| *byte == b'\\')
+        .count();
     let is_high = backslashes % 2 == 1 && surrogate(string, end).is_some_and(|unit| unit < LOW);
     match is_high {
-        true => Ok((lossy::<String>(&format!("{}\"", &string[..end]))?.into(), &string[end..end + ESCAPE])),
+        true => Ok((
+            lossy::<String>(&format!("{}\"", &string[..end]))?.into(),
+            &string[end..end + ESCAPE],
+        )),
         false => Ok((lossy::<String>(string)?.into(), "")),
     }
 }
@@ -64,7 +74,9 @@ fn without_lone(json: &str) -> String {
 /// The surrogate that is escaped at this place.
 fn surrogate(json: &str, at: usize) -> Option<u32> {
     let digits = json.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
-    u32::from_str_radix(digits, 16).ok().filter(|unit| (0xD800..0xE000).contains(unit))
+    u32::from_str_radix(digits, 16)
+        .ok()
+        .filter(|unit| (0xD800..0xE000).contains(unit))
 }
 
 #[cfg(test)]
@@ -88,8 +100,16 @@ mod tests {
             (r#""\ud83d""#, "", r"\ud83d"),
             (r#""""#, "", ""),
         ] {
-            assert_eq!(text_of(string).expect(string), (text.into(), half), "{string}");
-            let whole = if half.is_empty() { text.to_owned() } else { format!("{text}\u{FFFD}") };
+            assert_eq!(
+                text_of(string).expect(string),
+                (text.into(), half),
+                "{string}"
+            );
+            let whole = if half.is_empty() {
+                text.to_owned()
+            } else {
+                format!("{text}\u{FFFD}")
+            };
             assert_eq!(lossy::<String>(string).expect(string), whole, "{string}");
         }
         assert!(text_of("7").is_err() && text_of("\"").is_err() && lossy::<String>("").is_err());

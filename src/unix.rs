@@ -37,7 +37,8 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` is plain data, for which zeroes are a value; without a new action the call only fills it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -51,7 +52,14 @@ pub(crate) fn effective_user() -> u32 {
 pub(crate) fn touch(path: &Path) {
     if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
         // SAFETY: the path ends in NUL and outlives the call; without times the call sets both to now.
-        unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), std::ptr::null(), libc::AT_SYMLINK_NOFOLLOW) };
+        unsafe {
+            libc::utimensat(
+                libc::AT_FDCWD,
+                path.as_ptr(),
+                std::ptr::null(),
+                libc::AT_SYMLINK_NOFOLLOW,
+            )
+        };
     }
 }
 
@@ -62,7 +70,11 @@ pub(crate) fn is_in_group(group: u32) -> bool {
     let count = unsafe { libc::getgroups(groups.len() as libc::c_int, groups.as_mut_ptr()) };
     // SAFETY: the call has no conditions and cannot fail.
     let own = unsafe { libc::getegid() };
-    own == group || groups.iter().take(usize::try_from(count).unwrap_or_default()).any(|one| *one == group)
+    own == group
+        || groups
+            .iter()
+            .take(usize::try_from(count).unwrap_or_default())
+            .any(|one| *one == group)
 }
 
 /// Sends a signal to a process group; 0 only checks. False: nothing of the group is left that this user may end.
@@ -97,7 +109,13 @@ pub(crate) fn adopt_orphans(adopts: bool) -> bool {
     // takes longer to see that a group has ended.
     unsafe {
         libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut before, 0, 0, 0);
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(adopts), 0, 0, 0);
+        libc::prctl(
+            libc::PR_SET_CHILD_SUBREAPER,
+            libc::c_ulong::from(adopts),
+            0,
+            0,
+            0,
+        );
     }
     before != 0
 }
@@ -111,15 +129,20 @@ pub(crate) fn adopt_orphans(_: bool) -> bool {
 pub(crate) fn children() -> Vec<i32> {
     let id = std::process::id();
     let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    let children = list.split_whitespace().filter_map(|child| child.parse().ok());
+    let children = list
+        .split_whitespace()
+        .filter_map(|child| child.parse().ok());
     // SAFETY: without a place for the status the call has no conditions.
-    children.filter(|child| unsafe { libc::waitpid(*child, std::ptr::null_mut(), libc::WNOHANG) } == 0).collect()
+    children
+        .filter(|child| unsafe { libc::waitpid(*child, std::ptr::null_mut(), libc::WNOHANG) } == 0)
+        .collect()
 }
 
 /// Reaps the children of this process that have ended and belong to a group.
 pub(crate) fn reap_group(leader: i32) {
     // SAFETY: without a place for the status the call has no conditions.
-    while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+    while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {
+    }
 }
 
 /// The columns and rows of a terminal.
@@ -136,7 +159,10 @@ pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
         let mut size: libc::winsize = std::mem::zeroed();
         (libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
     };
-    let size = size.map(|size| Size { columns: usize::from(size.ws_col), rows: usize::from(size.ws_row) });
+    let size = size.map(|size| Size {
+        columns: usize::from(size.ws_col),
+        rows: usize::from(size.ws_row),
+    });
     size.filter(|size| size.columns > 0 && size.rows > 0)
 }
 
@@ -148,11 +174,18 @@ pub(crate) fn is_in_foreground(terminal: &File) -> bool {
 
 /// Waits until one of these pipes can be read or written, at most this long. The events of a pipe are those of `poll`.
 /// Returns which ones can, or have lost their other end; after a signal perhaps none.
-pub(crate) fn ready<const N: usize>(pipes: [Option<(BorrowedFd<'_>, i16)>; N], patience: Duration) -> [bool; N] {
+pub(crate) fn ready<const N: usize>(
+    pipes: [Option<(BorrowedFd<'_>, i16)>; N],
+    patience: Duration,
+) -> [bool; N] {
     let mut asked = pipes.map(|pipe| {
         // The system ignores what is below zero.
         let (fd, events) = pipe.map_or((-1, 0), |(pipe, events)| (pipe.as_raw_fd(), events));
-        libc::pollfd { fd, events, revents: 0 }
+        libc::pollfd {
+            fd,
+            events,
+            revents: 0,
+        }
     });
     let patience = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
     // SAFETY: the pointer is to as many structures as the count says, which outlive the call.
@@ -173,7 +206,11 @@ pub(crate) fn discard_input(terminal: &File) {
 #[cfg(target_os = "linux")]
 pub(crate) fn unnamed_file(folder: &Path, mode: u32) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    File::options().write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder)
+    File::options()
+        .write(true)
+        .mode(mode)
+        .custom_flags(libc::O_TMPFILE)
+        .open(folder)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -190,9 +227,20 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let to = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: both are strings that end in NUL and outlive the call.
-    let named =
-        unsafe { libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) };
-    if named == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let named = unsafe {
+        libc::linkat(
+            libc::AT_FDCWD,
+            from.as_ptr(),
+            libc::AT_FDCWD,
+            to.as_ptr(),
+            libc::AT_SYMLINK_FOLLOW,
+        )
+    };
+    if named == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
@@ -42,11 +43,12 @@ impl Authority {
         };
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         // Named, because another crate may bring a second one into the build.
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions of TLS")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone()], key);
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("versions of TLS")
+                .with_no_client_auth()
+                .with_single_cert(vec![certificate.clone()], key);
         Arc::new(config.expect("a key that fits the certificate"))
     }
 }

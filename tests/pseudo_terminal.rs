@@ -14,7 +14,9 @@ pub fn open(columns: u16) -> io::Result<(File, OwnedFd)> {
     // SAFETY: plain system calls; the name's buffer is used by one thread at a time, and a descriptor is owned by nobody
     // else once it is known to be one.
     let (own, program) = unsafe {
-        let own = owned(libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?;
+        let own = owned(libc::posix_openpt(
+            libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC,
+        ))?;
         let number = own.as_raw_fd();
         if libc::grantpt(number) != 0 || libc::unlockpt(number) != 0 {
             return Err(io::Error::last_os_error());
@@ -23,7 +25,13 @@ pub fn open(columns: u16) -> io::Result<(File, OwnedFd)> {
         if name.is_null() {
             return Err(io::Error::last_os_error());
         }
-        (own, owned(libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?)
+        (
+            own,
+            owned(libc::open(
+                name,
+                libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC,
+            ))?,
+        )
     };
     set_columns(&own, columns)?;
     Ok((own.into(), program))
@@ -31,7 +39,12 @@ pub fn open(columns: u16) -> io::Result<(File, OwnedFd)> {
 
 /// From now on it has so many columns.
 pub fn set_columns(terminal: &impl AsRawFd, columns: u16) -> io::Result<()> {
-    let size = libc::winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = libc::winsize {
+        ws_row: 50,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     // SAFETY: a plain system call; the size outlives it.
     match unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) } {
         0 => Ok(()),

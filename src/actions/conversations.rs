@@ -36,12 +36,19 @@ impl Place {
     /// Reads the conversation. `None`: there is no current one, which is no error.
     fn read(&self) -> Result<Option<Conversation>, Error> {
         // Naming a file that cannot be used is a usage error.
-        let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
+        let kind = if matches!(self.which, Which::File(_)) {
+            Kind::Session
+        } else {
+            Kind::File
+        };
         match files::read(&self.location.path) {
             Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
             Ok(Found::Nothing) if self.which.is_current() => Ok(None),
             Ok(Found::Nothing) => Err(self.missing()),
-            Ok(Found::Unusable(reason)) => Err(Error::new(kind, format!("{}: {reason}", self.location.path.display()))),
+            Ok(Found::Unusable(reason)) => Err(Error::new(
+                kind,
+                format!("{}: {reason}", self.location.path.display()),
+            )),
             Err(error) => Err(Error::new(kind, error.to_string())),
         }
     }
@@ -74,27 +81,63 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     }
     let look = look(context);
     // Only answers are known to be Markdown.
-    let plain = Look { styles: false, ..look };
+    let plain = Look {
+        styles: false,
+        ..look
+    };
     let mut texts = Vec::new();
     let is_terminal = io::stdout().is_terminal();
     for (index, entry) in conversation.entries().enumerate() {
-        let time = |time: Timestamp| format!(" {}", if is_terminal { time.local() } else { time.to_string() });
+        let time = |time: Timestamp| {
+            format!(
+                " {}",
+                if is_terminal {
+                    time.local()
+                } else {
+                    time.to_string()
+                }
+            )
+        };
         let time = entry.timestamp().map_or_else(String::new, time);
         let is_answer = entry.role == Role::Assistant;
-        let model = if is_answer { answered_by(entry, &conversation) } else { String::new() };
-        let mark = if entry.interrupted { " interrupted" } else { "" };
-        let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
+        let model = if is_answer {
+            answered_by(entry, &conversation)
+        } else {
+            String::new()
+        };
+        let mark = if entry.interrupted {
+            " interrupted"
+        } else {
+            ""
+        };
+        let finish = entry
+            .finish
+            .as_ref()
+            .map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
         let attached: String = entry.attachments.iter().map(attached).collect();
         let steps = steps_as_text(&entry.steps);
-        let steps = if steps.is_empty() { steps } else { steps + "\n\n" };
+        let steps = if steps.is_empty() {
+            steps
+        } else {
+            steps + "\n\n"
+        };
         let said = &entry.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push((format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
+        texts.push((
+            format!(
+                "{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}",
+                entry.role
+            ),
+            plain,
+        ));
         texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
         texts.push((source_lines(&sources(entry)), plain));
     }
-    let texts: Vec<(&str, Look)> = texts.iter().map(|(text, look)| (text.as_str(), *look)).collect();
+    let texts: Vec<(&str, Look)> = texts
+        .iter()
+        .map(|(text, look)| (text.as_str(), *look))
+        .collect();
     if texts.is_empty() {
         context.notes.note("the conversation has no messages");
     }
@@ -113,7 +156,9 @@ fn sources(answer: &Entry) -> Vec<Source> {
     let mut sources = Vec::new();
     for page in answer.sources.iter().filter_map(Value::as_array).flatten() {
         let text = |name: &str| page[name].as_str().unwrap_or_default();
-        Source::new(text("url"), text("title")).into_iter().for_each(|source| source.add_to(&mut sources));
+        Source::new(text("url"), text("title"))
+            .into_iter()
+            .for_each(|source| source.add_to(&mut sources));
     }
     sources
 }
@@ -122,7 +167,12 @@ fn sources(answer: &Entry) -> Vec<Source> {
 fn steps_as_text(steps: &[Step]) -> String {
     let parts: Vec<String> = steps
         .iter()
-        .flat_map(|step| [step.text.trim().to_owned(), fence::calls_as_text(slice::from_ref(step))])
+        .flat_map(|step| {
+            [
+                step.text.trim().to_owned(),
+                fence::calls_as_text(slice::from_ref(step)),
+            ]
+        })
         .collect();
     fence::join(parts.iter().map(String::as_str))
 }
@@ -134,7 +184,11 @@ fn settings(context: &Context) -> Values {
 
 /// How messages look on a terminal.
 fn look(context: &Context) -> Look {
-    if io::stdout().is_terminal() { context.look(&settings(context)) } else { Look::default() }
+    if io::stdout().is_terminal() {
+        context.look(&settings(context))
+    } else {
+        Look::default()
+    }
 }
 
 /// The line that names an attachment, with the size of its file.
@@ -144,34 +198,59 @@ fn attached(attachment: &Attachment) -> String {
         0 => "no longer kept".to_owned(),
         bytes => format!("{} kB", bytes.div_ceil(1000)),
     };
-    format!("[attached: {}, {}, {size}]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
+    format!(
+        "[attached: {}, {}, {size}]\n",
+        on_one_line(&attachment.name),
+        on_one_line(&attachment.media)
+    )
 }
 
 /// Prints the last answer again; with `extract` only its code, which goes to a pipe or file only if the answer
 /// is complete.
 pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
-    let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
-    let answer = conversation.exchanges.iter().rev().find_map(Exchange::answer);
+    let conversation = place
+        .read()?
+        .ok_or_else(|| Error::nothing("there is no conversation"))?;
+    let answer = conversation
+        .exchanges
+        .iter()
+        .rev()
+        .find_map(Exchange::answer);
     let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
     let ended = match (answer.interrupted, &answer.finish) {
         (true, _) => Some("this answer was interrupted".to_owned()),
-        (false, Some(word)) => Some(format!("this answer may be incomplete: it ended with “{word}”")),
+        (false, Some(word)) => Some(format!(
+            "this answer may be incomplete: it ended with “{word}”"
+        )),
         (false, None) => None,
     };
     if let Some(ended) = ended {
         if extract && !io::stdout().is_terminal() {
-            return Err(Error::nothing(format!("{ended}, so its code is not printed"))
-                .advise(format!("q --last{} prints the incomplete answer", place.which.option())));
+            return Err(
+                Error::nothing(format!("{ended}, so its code is not printed")).advise(format!(
+                    "q --last{} prints the incomplete answer",
+                    place.which.option()
+                )),
+            );
         }
         context.notes.note(&ended);
     }
     let mut text = Cow::Borrowed(&*answer.text);
     if extract {
-        text = code::extract(&text).map_err(|reason| Error::new(Kind::NoCode, reason))?.into();
+        text = code::extract(&text)
+            .map_err(|reason| Error::new(Kind::NoCode, reason))?
+            .into();
     }
     if !json {
-        return print_texts(&[(&text, if extract { Look::default() } else { look(context) })]);
+        return print_texts(&[(
+            &text,
+            if extract {
+                Look::default()
+            } else {
+                look(context)
+            },
+        )]);
     }
     let report = json!({
         "id": place.folder.id(&place.location.path, conversation.created),
@@ -191,21 +270,42 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
     place.check_owner()?;
-    place.read()?.and_then(|mut conversation| conversation.undo()).ok_or_else(nothing)?;
+    place
+        .read()?
+        .and_then(|mut conversation| conversation.undo())
+        .ok_or_else(nothing)?;
     let lock = place.lock(&place.location.path)?;
-    let undone = commit::undo(&place.folder, &place.location.path, &rules(&settings(context)), lock.as_ref());
+    let undone = commit::undo(
+        &place.folder,
+        &place.location.path,
+        &rules(&settings(context)),
+        lock.as_ref(),
+    );
     // Printing may block, so other processes get the lock first.
     drop(lock);
     let undone = undone.map_err(|failed| {
         let uncertain = "it is not certain whether the exchange was dropped";
-        let outcome = if failed.may_be_replaced { uncertain } else { "nothing was undone" };
-        Error { advice: failed.state, ..Error::file(format!("{outcome}: {}", failed.error)) }
+        let outcome = if failed.may_be_replaced {
+            uncertain
+        } else {
+            "nothing was undone"
+        };
+        Error {
+            advice: failed.state,
+            ..Error::file(format!("{outcome}: {}", failed.error))
+        }
     })?;
     let (id, exchange) = undone.ok_or_else(nothing)?;
     let question = exchange.question().ok_or_else(nothing)?;
-    print(&if json { json!({"id": id, "question": question.text}).to_string() } else { question.text.to_string() })?;
+    print(&if json {
+        json!({"id": id, "question": question.text}).to_string()
+    } else {
+        question.text.to_string()
+    })?;
     if !question.attachments.is_empty() {
-        context.notes.note("the images and PDFs of the question are not printed");
+        context
+            .notes
+            .note("the images and PDFs of the question are not printed");
     }
     Ok(())
 }
@@ -213,10 +313,10 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
 /// Refuses a number of the list, because the numbers move and another conversation could be changed.
 fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
     match &context.which {
-        Which::Number(_) => {
-            Err(Error::usage(format!("{action} takes no number, because the numbers of the list move"))
-                .advise("q --list shows names"))
-        }
+        Which::Number(_) => Err(Error::usage(format!(
+            "{action} takes no number, because the numbers of the list move"
+        ))
+        .advise("q --list shows names")),
         _ => Ok(()),
     }
 }
@@ -229,19 +329,28 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     place.read()?.ok_or_else(nothing)?;
     let location = place.folder.locate(&which).map_err(state)?;
     place.folder.prepare().map_err(state)?;
-    let target = Place { folder: place.folder.clone(), which, location };
+    let target = Place {
+        folder: place.folder.clone(),
+        which,
+        location,
+    };
     let lock = target.lock(&target.location.path)?;
     // The conversation may have changed before the lock was held.
     let mut conversation = place.read()?.ok_or_else(nothing)?;
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());
-    commit::copy(&place.folder, &target.location.path, &conversation, lock.as_ref()).map_err(|error| {
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Error::nothing(format!("there is already a conversation {}", name.display()))
-                    .advise("--copy needs a new name")
-            }
-            _ => Error::file(format!("nothing was copied: {error}")),
-        }
+    commit::copy(
+        &place.folder,
+        &target.location.path,
+        &conversation,
+        lock.as_ref(),
+    )
+    .map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::nothing(format!(
+            "there is already a conversation {}",
+            name.display()
+        ))
+        .advise("--copy needs a new name"),
+        _ => Error::file(format!("nothing was copied: {error}")),
     })?;
     if json {
         let id = place.folder.id(&target.location.path, conversation.created);
@@ -266,7 +375,10 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     let mut existed = false;
     if there {
         let _lock = place.lock(&place.location.path)?;
-        existed = place.folder.clear(&context.place()?.location, link.as_deref()).map_err(state)?;
+        existed = place
+            .folder
+            .clear(&context.place()?.location, link.as_deref())
+            .map_err(state)?;
     }
     match json {
         true => print(&json!({"cleared": usize::from(existed)}).to_string())?,
@@ -277,7 +389,9 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     }
     let others = place.folder.list(false).map_err(state)?.len();
     if others > 0 {
-        let note = format!("other conversations kept: {others}; q --list shows them, q --clear --all deletes them");
+        let note = format!(
+            "other conversations kept: {others}; q --list shows them, q --clear --all deletes them"
+        );
         context.notes.note(&note);
     }
     Ok(())
@@ -286,7 +400,8 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
 /// Deletes all conversations. Without `yes` it asks first, which needs a terminal.
 pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> {
     if !yes && !io::stdin().is_terminal() {
-        let error = "--clear --all asks first, but standard input is not a terminal; nothing was deleted";
+        let error =
+            "--clear --all asks first, but standard input is not a terminal; nothing was deleted";
         return Err(Error::usage(error).advise("--yes deletes all conversations without asking"));
     }
     let place = context.place()?;
@@ -298,7 +413,9 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
     if files::exists(place.folder.sessions()).map_err(state)? {
         let _lock = place.lock(&place.folder.link(None))?;
         deleted = place.folder.clear_all().map_err(|(deleted, error)| {
-            context.notes.note(&format!("Conversations cleared: {deleted}"));
+            context
+                .notes
+                .note(&format!("Conversations cleared: {deleted}"));
             state(error)
         })?;
     }
@@ -310,7 +427,11 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
 
 /// Asks for confirmation on the terminal.
 fn confirmed(count: usize) -> bool {
-    let what = if count == 1 { "the only conversation" } else { &format!("all {count} conversations") };
+    let what = if count == 1 {
+        "the only conversation"
+    } else {
+        &format!("all {count} conversations")
+    };
     let _ = write!(io::stderr(), "q: delete {what} for good? [y/N] ");
     let mut answer = String::new();
     let read = io::stdin().read_line(&mut answer);

@@ -28,7 +28,10 @@ const MAX_TEXT: usize = 200;
 const GENERATED_NAME: usize = "session_20261121100000123".len();
 
 /// The size of a terminal that does not report its own.
-const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
+const DEFAULT_SIZE: Size = Size {
+    columns: 80,
+    rows: 24,
+};
 
 /// How many characters before a match are shown: few, so that a narrow terminal has room for the match.
 const BEFORE_MATCH: usize = 12;
@@ -74,29 +77,57 @@ struct Rows {
 ///
 /// # Errors
 /// A conversation could not be read, or the list could not be printed.
-pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Result<(), Error> {
+pub(crate) fn list(
+    context: &Context,
+    typed: &[OsString],
+    json: bool,
+    all: bool,
+) -> Result<(), Error> {
     let place = context.place()?;
-    let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().to_lowercase()).collect();
-    let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<String> = typed
+        .iter()
+        .map(|word| word.to_string_lossy().to_lowercase())
+        .collect();
+    let words: Vec<&str> = words
+        .iter()
+        .map(|word| word.trim())
+        .filter(|word| !word.is_empty())
+        .collect();
     let size = || unix::terminal_size(&io::stdout()).unwrap_or(DEFAULT_SIZE);
     let size = (io::stdout().is_terminal() && !json).then(size);
     // Conversations that the screen has no room for are not opened.
     let room = size.filter(|_| words.is_empty()).map_or(usize::MAX, room);
     let rows = read(&place, &words, room, all, &context.notes)?;
     if rows.rows.is_empty() && rows.unread.is_none() && !rows.has_unusable {
-        let none = if words.is_empty() { "there are no conversations" } else { "no message has all of these words" };
+        let none = if words.is_empty() {
+            "there are no conversations"
+        } else {
+            "no message has all of these words"
+        };
         context.notes.note(none);
     }
     if json {
         return match rows.unread {
             Some(error) => Err(error),
-            None => print(&serde_json::to_string(&rows.rows).map_err(|error| Error::file(error.to_string()))?),
+            None => print(
+                &serde_json::to_string(&rows.rows)
+                    .map_err(|error| Error::file(error.to_string()))?,
+            ),
         };
     }
     let text = match size {
         Some(size) => {
-            let files = if words.is_empty() { rows.files } else { rows.rows.len() };
-            fitted(&rows.rows, files, size, Timestamp::new(OffsetDateTime::now_utc()))
+            let files = if words.is_empty() {
+                rows.files
+            } else {
+                rows.rows.len()
+            };
+            fitted(
+                &rows.rows,
+                files,
+                size,
+                Timestamp::new(OffsetDateTime::now_utc()),
+            )
         }
         None => separated(&rows.rows),
     };
@@ -105,9 +136,21 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool)
 }
 
 /// Reads the newest conversations, as many as there is room for.
-fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) -> Result<Rows, Error> {
-    let files = place.folder.list(all).map_err(|error| Error::file(error.to_string()))?;
-    let mut rows = Rows { files: files.len(), ..Rows::default() };
+fn read(
+    place: &Place,
+    words: &[&str],
+    room: usize,
+    all: bool,
+    notes: &Notes,
+) -> Result<Rows, Error> {
+    let files = place
+        .folder
+        .list(all)
+        .map_err(|error| Error::file(error.to_string()))?;
+    let mut rows = Rows {
+        files: files.len(),
+        ..Rows::default()
+    };
     let mut number = 0;
     for file in files {
         if rows.rows.len() >= room {
@@ -119,7 +162,8 @@ fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) ->
                 let found = find(&conversation, words);
                 if words.is_empty() || found.is_some() {
                     let number = (!file.is_state).then_some(number);
-                    rows.rows.push(row(&conversation, number, &file.path, place, found));
+                    rows.rows
+                        .push(row(&conversation, number, &file.path, place, found));
                 }
             }
             // It was removed in the meantime.
@@ -133,13 +177,21 @@ fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) ->
                 rows.has_unusable = true;
                 notes.note(&format!("not listed: {error}"));
             }
-            Err(error) => rows.unread = Some(Error::file(format!("not everything is listed: {error}"))),
+            Err(error) => {
+                rows.unread = Some(Error::file(format!("not everything is listed: {error}")))
+            }
         }
     }
     Ok(rows)
 }
 
-fn row(conversation: &Conversation, number: Option<usize>, path: &Path, place: &Place, found: Option<String>) -> Row {
+fn row(
+    conversation: &Conversation,
+    number: Option<usize>,
+    path: &Path,
+    place: &Place,
+    found: Option<String>,
+) -> Row {
     let id = place.folder.id(path, conversation.created);
     let question = conversation.exchanges.iter().find_map(Exchange::question);
     Row {
@@ -164,9 +216,16 @@ fn shown(question: &Entry) -> String {
     if !parts.words.trim().is_empty() {
         return shortened(parts.words);
     }
-    let images = question.attachments.iter().map(|attachment| attachment.name.clone());
+    let images = question
+        .attachments
+        .iter()
+        .map(|attachment| attachment.name.clone());
     let names: Vec<String> = images.chain(fence::names_of(parts.files)).collect();
-    if names.is_empty() { String::new() } else { shortened(&format!("[{}]", names.join(", "))) }
+    if names.is_empty() {
+        String::new()
+    } else {
+        shortened(&format!("[{}]", names.join(", ")))
+    }
 }
 
 /// The first match in the first message that has all the words, in upper or lower case, or in what the model said
@@ -175,9 +234,18 @@ fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<String> {
     if words.is_empty() {
         return None;
     }
-    let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.text]);
+    let texts = |entry: &'a Entry| {
+        entry
+            .steps
+            .iter()
+            .map(|step| &*step.text)
+            .chain([&*entry.text])
+    };
     conversation.entries().flat_map(texts).find_map(|text| {
-        let places: Vec<usize> = words.iter().map(|word| place_of(word, text)).collect::<Option<_>>()?;
+        let places: Vec<usize> = words
+            .iter()
+            .map(|word| place_of(word, text))
+            .collect::<Option<_>>()?;
         places.into_iter().min().map(|place| around(text, place))
     })
 }
@@ -190,8 +258,11 @@ fn place_of(word: &str, text: &str) -> Option<usize> {
     // A copy in lower case would take longer than the search.
     let (text, word) = (text.as_bytes(), word.as_bytes());
     let first = *word.first()?;
-    memchr2_iter(first, first.to_ascii_uppercase(), text)
-        .find(|at| text[*at..].get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word)))
+    memchr2_iter(first, first.to_ascii_uppercase(), text).find(|at| {
+        text[*at..]
+            .get(..word.len())
+            .is_some_and(|found| found.eq_ignore_ascii_case(word))
+    })
 }
 
 /// The text around a match, whose place is given in bytes of the text in lower case.
@@ -202,15 +273,24 @@ fn around(text: &str, place: usize) -> String {
         lower > place
     });
     let at = at.map_or(0, |(at, _)| at);
-    let begin = text[..at].char_indices().rev().take(BEFORE_MATCH).last().map_or(at, |(begin, _)| begin);
+    let begin = text[..at]
+        .char_indices()
+        .rev()
+        .take(BEFORE_MATCH)
+        .last()
+        .map_or(at, |(begin, _)| begin);
     // No word is cut in half.
     let begin = match text[..begin].chars().next_back() {
-        Some(before) if !before.is_whitespace() => {
-            text[begin..at].find(char::is_whitespace).map_or(at, |blank| begin + blank)
-        }
+        Some(before) if !before.is_whitespace() => text[begin..at]
+            .find(char::is_whitespace)
+            .map_or(at, |blank| begin + blank),
         _ => begin,
     };
-    let cut = if text[..begin].trim().is_empty() { "" } else { "…" };
+    let cut = if text[..begin].trim().is_empty() {
+        ""
+    } else {
+        "…"
+    };
     format!("{cut}{}", shortened(&text[begin..]))
 }
 
@@ -223,9 +303,21 @@ fn shortened(text: &str) -> String {
 fn separated(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
-        let Row { name, updated, messages, provider, model, question, found, .. } = row;
+        let Row {
+            name,
+            updated,
+            messages,
+            provider,
+            model,
+            question,
+            found,
+            ..
+        } = row;
         let question = found.as_ref().unwrap_or(question);
-        let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
+        let _ = writeln!(
+            text,
+            "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}"
+        );
     }
     text
 }
@@ -242,24 +334,43 @@ fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
     // The last line says how many more there are.
     let shown = if files > room { room - 1 } else { files }.min(rows.len());
     let rows = &rows[..shown];
-    let ages: Vec<String> = rows.iter().map(|row| age::short(row.updated.elapsed_until(now))).collect();
+    let ages: Vec<String> = rows
+        .iter()
+        .map(|row| age::short(row.updated.elapsed_until(now)))
+        .collect();
     let most = (size.columns / 2).max(GENERATED_NAME);
-    let names: Vec<String> = rows.iter().map(|row| cut(&visible(&row.name), most)).collect();
-    let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|row| cut(&visible(&row.name), most))
+        .collect();
+    let widest = names
+        .iter()
+        .map(|name| name.width())
+        .max()
+        .unwrap_or_default();
     let longest = ages.iter().map(String::len).max().unwrap_or_default();
-    let numbers: Vec<String> =
-        rows.iter().map(|row| row.number.map_or_else(String::new, |at| at.to_string())).collect();
+    let numbers: Vec<String> = rows
+        .iter()
+        .map(|row| row.number.map_or_else(String::new, |at| at.to_string()))
+        .collect();
     let digits = numbers.iter().map(String::len).max().unwrap_or_default();
     let mut text = String::new();
     for (((row, age), name), number) in rows.iter().zip(&ages).zip(&names).zip(&numbers) {
         let mark = if row.current { '*' } else { ' ' };
         let padding = " ".repeat(widest - name.width());
         let begin = format!("{mark} {number:>digits$}  {name}{padding}  {age:>longest$}  ");
-        let line = format!("{begin}{}", visible(row.found.as_ref().unwrap_or(&row.question)));
+        let line = format!(
+            "{begin}{}",
+            visible(row.found.as_ref().unwrap_or(&row.question))
+        );
         let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
     }
     if files > shown && files > room {
-        let _ = writeln!(text, "{}", cut(&format!("  {} more", files - shown), size.columns));
+        let _ = writeln!(
+            text,
+            "{}",
+            cut(&format!("  {} more", files - shown), size.columns)
+        );
     }
     text
 }
@@ -334,7 +445,15 @@ mod tests {
     #[test]
     fn names_that_q_gives_are_shown_whole() {
         let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
-        let text = fitted(&rows(1, "session_20261121100000123"), 1, Size { columns: 40, rows: 24 }, now);
+        let text = fitted(
+            &rows(1, "session_20261121100000123"),
+            1,
+            Size {
+                columns: 40,
+                rows: 24,
+            },
+            now,
+        );
         assert_eq!(text, "  1  session_20261121100000123  0s  why\n");
     }
 }

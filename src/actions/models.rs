@@ -23,8 +23,15 @@ pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error
     let models = target.models(notes)?;
     notes.spinner().stop();
     if models.is_empty() {
-        return Err(Error::nothing(format!("{} has no models", target.provider().name)));
+        return Err(Error::nothing(format!(
+            "{} has no models",
+            target.provider().name
+        )));
     }
     let names: Vec<String> = models.into_iter().map(|model| model.id).collect();
-    print(&if arguments.json { json!(names).to_string() } else { names.join("\n") })
+    print(&if arguments.json {
+        json!(names).to_string()
+    } else {
+        names.join("\n")
+    })
 }

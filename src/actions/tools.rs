@@ -28,8 +28,19 @@ struct Listed {
 
 impl From<Offer> for Listed {
     fn from(offer: Offer) -> Listed {
-        let Offer { shown, reads, allowed, .. } = offer;
-        Listed { name: shown.name, description: shown.description, reads, asks: !allowed, schema: shown.schema }
+        let Offer {
+            shown,
+            reads,
+            allowed,
+            ..
+        } = offer;
+        Listed {
+            name: shown.name,
+            description: shown.description,
+            reads,
+            asks: !allowed,
+            schema: shown.schema,
+        }
     }
 }
 
@@ -46,11 +57,18 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
     let starting = Starting::new(selection.as_ref(), &settings, &interrupts, groups, notes)?;
     if settings.tool_servers()?.is_empty() {
         let file = settings.file.display();
-        notes.note(&format!("no tool is configured; a section [tools.NAME] in {file} adds one"));
+        notes.note(&format!(
+            "no tool is configured; a section [tools.NAME] in {file} adds one"
+        ));
     }
-    let listed: Vec<Listed> = starting.list(notes)?.into_iter().map(Listed::from).collect();
+    let listed: Vec<Listed> = starting
+        .list(notes)?
+        .into_iter()
+        .map(Listed::from)
+        .collect();
     if arguments.json {
-        let json = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
+        let json =
+            serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
         return print(&json);
     }
     print(&lines(&listed, io::stdout().is_terminal()))
@@ -58,12 +76,28 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
 
 /// Name, what a call does, whether it asks, first line of the description: in columns on a terminal, else between tabs.
 fn lines(listed: &[Listed], in_columns: bool) -> String {
-    let width = listed.iter().map(|tool| tool.name.len()).max().unwrap_or_default();
+    let width = listed
+        .iter()
+        .map(|tool| tool.name.len())
+        .max()
+        .unwrap_or_default();
     let mut text = String::new();
-    for Listed { name, description, reads, asks, .. } in listed {
+    for Listed {
+        name,
+        description,
+        reads,
+        asks,
+        ..
+    } in listed
+    {
         let does = if *reads { "reads" } else { "writes" };
         let asks = if *asks { "asks" } else { "runs" };
-        let first = description.trim().lines().next().unwrap_or_default().replace('\t', " ");
+        let first = description
+            .trim()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .replace('\t', " ");
         let _ = match in_columns {
             true => writeln!(text, "{name:width$}  {does:6}  {asks}  {first}"),
             false => writeln!(text, "{name}\t{does}\t{asks}\t{first}"),

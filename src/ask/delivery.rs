@@ -63,7 +63,11 @@ impl Output {
             _ => Form::Whole,
         };
         let is_prose = excerpt == Excerpt::All && form != Form::Json;
-        Output { form, excerpt, look: if is_prose { look } else { Look::default() } }
+        Output {
+            form,
+            excerpt,
+            look: if is_prose { look } else { Look::default() },
+        }
     }
 }
 
@@ -113,14 +117,19 @@ fn as_json(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) ->
     }
     if let Some(steps) = &facts.steps {
         object["rounds"] = steps.len().into();
-        object["tool_calls"] = steps.iter().flat_map(|step| &step.calls).map(tool_call).collect();
+        object["tool_calls"] = steps
+            .iter()
+            .flat_map(|step| &step.calls)
+            .map(tool_call)
+            .collect();
     }
     object
 }
 
 /// A call in the JSON output.
 fn tool_call(ran: &ToolRun) -> Value {
-    let arguments = serde_json::from_str(&ran.arguments).unwrap_or_else(|_| Value::from(ran.arguments.as_str()));
+    let arguments = serde_json::from_str(&ran.arguments)
+        .unwrap_or_else(|_| Value::from(ran.arguments.as_str()));
     json!({"name": ran.name, "arguments": arguments, "error": ran.is_error})
 }
 
@@ -152,14 +161,29 @@ impl Delivery {
             let (record, screen) = (Arc::clone(&record), Arc::clone(&screen));
             move || record.save_interrupted(move || drop(screen.end()))
         });
-        Ok(Delivery { screen, output, record, which, interrupts, notes: notes.clone() })
+        Ok(Delivery {
+            screen,
+            output,
+            record,
+            which,
+            interrupts,
+            notes: notes.clone(),
+        })
     }
 
     /// A piece of the answer has come.
     ///
     /// # Errors
     /// As for [`Screen::show`].
-    pub(super) fn take(&mut self, Piece { text, is_last, sources, .. }: Piece) -> Result<(), OutputError> {
+    pub(super) fn take(
+        &mut self,
+        Piece {
+            text,
+            is_last,
+            sources,
+            ..
+        }: Piece,
+    ) -> Result<(), OutputError> {
         self.record.push(&text, is_last, sources);
         if text.is_empty() {
             return Ok(());
@@ -198,12 +222,18 @@ impl Delivery {
     ///
     /// # Errors
     /// Why the answer is incomplete, or was not printed.
-    pub(super) fn finish(self, ended: Result<(), CallEnd>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+    pub(super) fn finish(
+        self,
+        ended: Result<(), CallEnd>,
+        reply: &Reply,
+        facts: &Facts,
+    ) -> Result<(), Error> {
         self.notes.spinner().stop();
         match ended {
             Ok(()) => self.finish_complete(reply, facts),
             Err(CallEnd::Output(error)) => {
-                self.record.save(!reply.is_complete(), incomplete(reply), facts.usage);
+                self.record
+                    .save(!reply.is_complete(), incomplete(reply), facts.usage);
                 match error {
                     OutputError::ReaderGone => Ok(()),
                     OutputError::Failed(_) => Err(unwritable(error)),
@@ -213,7 +243,10 @@ impl Delivery {
                 // A failure to end the line must not hide what went wrong before.
                 let _ = self.screen.end();
                 // A blocked exchange is not sent again.
-                let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
+                let blocked = reply
+                    .finished()
+                    .filter(|finish| matches!(finish, Finish::Blocked(_)))
+                    .map(Finish::word);
                 let has_begun = !self.record.text().is_empty();
                 let committed = self.record.save(true, blocked, facts.usage);
                 Err(match has_begun {
@@ -236,7 +269,10 @@ impl Delivery {
         let ended = how_it_ended(reply);
         let ended = match ended {
             Err(error) if self.prints_complete_answers_only() => {
-                let withheld = Error { kind: Kind::Withheld, ..error };
+                let withheld = Error {
+                    kind: Kind::Withheld,
+                    ..error
+                };
                 return Err(self.advise_last(withheld, "the incomplete answer", &committed));
             }
             ended => ended,
@@ -246,7 +282,9 @@ impl Delivery {
             Form::Text => line,
             Form::Whole if is_all => line,
             Form::Whole => self.screen.print(&excerpt),
-            Form::Json => self.screen.print(&as_json(&excerpt, reply, facts, &committed).to_string()),
+            Form::Json => self
+                .screen
+                .print(&as_json(&excerpt, reply, facts, &committed).to_string()),
         };
         match printed {
             Ok(()) => ended,
@@ -268,20 +306,37 @@ impl Delivery {
     ///
     /// # Errors
     /// `NoCode`: the answer has no code. `Misshapen`: it does not have the requested shape.
-    fn excerpt<'b>(&self, answer: &'b str, reply: &Reply, committed: &Committed) -> Result<Cow<'b, str>, Error> {
+    fn excerpt<'b>(
+        &self,
+        answer: &'b str,
+        reply: &Reply,
+        committed: &Committed,
+    ) -> Result<Cow<'b, str>, Error> {
         match &self.output.excerpt {
             Excerpt::Code => code::extract(answer).map(Cow::Owned).map_err(|reason| {
                 let error = Error::new(Kind::NoCode, reason);
                 let is_complete = incomplete(reply).is_none();
-                let what = if is_complete { "the complete answer" } else { "the incomplete answer" };
+                let what = if is_complete {
+                    "the complete answer"
+                } else {
+                    "the incomplete answer"
+                };
                 self.advise_last(error, what, committed)
             }),
             Excerpt::Json(shape) => {
                 // Before a search, or in an earlier message, the model may say what it looks for.
-                let found = shape.find_in(answer).or_else(|_| shape.find_in(reply.last_part(answer)));
+                let found = shape
+                    .find_in(answer)
+                    .or_else(|_| shape.find_in(reply.last_part(answer)));
                 found.map(Cow::Borrowed).map_err(|reason| {
-                    let error = format!("the answer does not have the shape that --schema asks for: {reason}");
-                    self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
+                    let error = format!(
+                        "the answer does not have the shape that --schema asks for: {reason}"
+                    );
+                    self.advise_last(
+                        Error::new(Kind::Misshapen, error),
+                        "the answer as it came",
+                        committed,
+                    )
                 })
             }
             Excerpt::All => Ok(Cow::Borrowed(answer)),
@@ -321,7 +376,9 @@ fn how_it_ended(reply: &Reply) -> Result<(), Error> {
             };
             format!("the answer is incomplete: it reached the token limit ({word}); {remedy}")
         }
-        Some(Finish::Other(word)) => format!("the answer may be incomplete: it ended with “{word}”"),
+        Some(Finish::Other(word)) => {
+            format!("the answer may be incomplete: it ended with “{word}”")
+        }
         _ => return Ok(()),
     };
     Err(Error::new(Kind::Incomplete, message))

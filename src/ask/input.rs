@@ -116,7 +116,11 @@ impl Reader {
     /// # Errors
     /// `Input`: a file that cannot be read, that is neither text nor an image or a PDF, or too much of it.
     /// `Usage`: standard input cannot be one of the files.
-    pub(super) fn read_files(named: &[OsString], no_stdin: bool, notes: &Notes) -> Result<Reader, Error> {
+    pub(super) fn read_files(
+        named: &[OsString],
+        no_stdin: bool,
+        notes: &Notes,
+    ) -> Result<Reader, Error> {
         let mut reader = Reader::new(notes);
         for name in named {
             if let Some(paths) = pattern::matches(name, notes)? {
@@ -141,7 +145,9 @@ impl Reader {
         for path in paths {
             match self.read_file(path.as_os_str()) {
                 Ok(content) => self.files.push(Some(content)),
-                Err(error) if error.kind == Kind::Binary => self.notes.note(&format!("{error}; it is left out")),
+                Err(error) if error.kind == Kind::Binary => {
+                    self.notes.note(&format!("{error}; it is left out"))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -150,7 +156,10 @@ impl Reader {
         }
         Err(Error::new(
             Kind::Input,
-            format!("no file that -a takes matches {}", on_one_line(&pattern.to_string_lossy())),
+            format!(
+                "no file that -a takes matches {}",
+                on_one_line(&pattern.to_string_lossy())
+            ),
         )
         .advise("* and ? stand for characters of a name, [ab] for one of them, ** for folders"))
     }
@@ -158,14 +167,20 @@ impl Reader {
     /// Checks that standard input can be one of the files.
     fn check_stdin(&self, no_stdin: bool) -> Result<(), Error> {
         if self.files.iter().any(Option::is_none) {
-            return Err(Error::usage("-a - is given twice, but standard input can be read only once"));
+            return Err(Error::usage(
+                "-a - is given twice, but standard input can be read only once",
+            ));
         }
         if no_stdin {
-            return Err(Error::usage("-a - reads standard input, which -n leaves alone"));
+            return Err(Error::usage(
+                "-a - reads standard input, which -n leaves alone",
+            ));
         }
         if io::stdin().is_terminal() {
-            return Err(Error::usage("-a - reads standard input, which is a terminal")
-                .advise("pipe something into q, or name a file"));
+            return Err(
+                Error::usage("-a - reads standard input, which is a terminal")
+                    .advise("pipe something into q, or name a file"),
+            );
         }
         Ok(())
     }
@@ -176,15 +191,33 @@ impl Reader {
     /// As [`Reader::read_files`]; `File`: it cannot be read.
     pub(super) fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
         let is_file = self.files.iter().any(Option::is_none);
-        let source = Source { name: "standard input".to_owned(), is_stdin: true, is_file };
-        let bytes = if is_file || reads { Some(self.read_stdin(&source)?) } else { None };
+        let source = Source {
+            name: "standard input".to_owned(),
+            is_stdin: true,
+            is_file,
+        };
+        let bytes = if is_file || reads {
+            Some(self.read_stdin(&source)?)
+        } else {
+            None
+        };
         if !is_file {
             let files = Files::new(self.files.into_iter().flatten());
-            return Ok((files, bytes.map(|bytes| text(bytes, &source.name, &self.notes))));
+            return Ok((
+                files,
+                bytes.map(|bytes| text(bytes, &source.name, &self.notes)),
+            ));
         }
-        let stdin = self.content(&self.stdin.to_string_lossy(), bytes.unwrap_or_default(), &source);
+        let stdin = self.content(
+            &self.stdin.to_string_lossy(),
+            bytes.unwrap_or_default(),
+            &source,
+        );
         let mut stdin = Some(stdin);
-        let files = self.files.into_iter().filter_map(|content| content.or_else(|| stdin.take()));
+        let files = self
+            .files
+            .into_iter()
+            .filter_map(|content| content.or_else(|| stdin.take()));
         Ok((Files::new(files), None))
     }
 
@@ -194,12 +227,23 @@ impl Reader {
         }
         let name = path.to_string_lossy();
         // An empty name would be invisible.
-        let shown = if name.is_empty() { "“”".to_owned() } else { on_one_line(&name) };
-        let source = Source { name: shown, is_stdin: false, is_file: true };
+        let shown = if name.is_empty() {
+            "“”".to_owned()
+        } else {
+            on_one_line(&name)
+        };
+        let source = Source {
+            name: shown,
+            is_stdin: false,
+            is_file: true,
+        };
         // Not by fs-err, because these messages name the path themselves.
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
-            let error = Error::new(Kind::Input, format!("cannot read {}: it is a folder", source.name));
+            let error = Error::new(
+                Kind::Input,
+                format!("cannot read {}: it is a folder", source.name),
+            );
             return Err(error.advise("give each file in it with its own -a"));
         }
         // A pipe may keep q waiting, also for the program that opens it.
@@ -211,7 +255,11 @@ impl Reader {
 
     /// Reads all of standard input.
     fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
-        let way_out = if source.is_file { "" } else { "; -n or </dev/null leaves it alone" };
+        let way_out = if source.is_file {
+            ""
+        } else {
+            "; -n or </dev/null leaves it alone"
+        };
         let came = self.wait_for(&source.name, way_out, stdin_type());
         self.read(io::stdin().lock(), source, &came)
     }
@@ -236,7 +284,12 @@ impl Reader {
     }
 
     /// Reads to the end, or until a limit is passed, and counts what is read. `came` gets a message for each read.
-    fn read(&mut self, mut reader: impl Read, source: &Source, came: &Sender<()>) -> Result<Vec<u8>, Error> {
+    fn read(
+        &mut self,
+        mut reader: impl Read,
+        source: &Source,
+        came: &Sender<()>,
+    ) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
         while bytes.len() <= self.text_left.max(MAX_ATTACHMENT) {
@@ -268,7 +321,9 @@ impl Reader {
                     "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
                      {MAX_ATTACHMENTS} together"
                 );
-                return Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"));
+                return Err(
+                    Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages")
+                );
             }
             self.base64_left -= size;
         } else if bytes.contains(&0) || media_type(&bytes).is_some() {
@@ -286,14 +341,24 @@ impl Reader {
         if let Some(media) = media_type(&bytes) {
             let data = STANDARD.encode(&bytes);
             drop(bytes);
-            let attachment = Attachment { name: name.to_owned(), media: media.to_owned(), ..Attachment::default() };
-            return Content::Attachment(Attachment { data: data.into(), ..attachment });
+            let attachment = Attachment {
+                name: name.to_owned(),
+                media: media.to_owned(),
+                ..Attachment::default()
+            };
+            return Content::Attachment(Attachment {
+                data: data.into(),
+                ..attachment
+            });
         }
         if bytes.is_empty() {
             self.notes.note(&format!("{} was empty", source.name));
         }
         let text = text(bytes, &source.name, &self.notes);
-        Content::Text { is_blank: text.trim().is_empty(), fence: fence::around_file(name, &text) }
+        Content::Text {
+            is_blank: text.trim().is_empty(),
+            fence: fence::around_file(name, &text),
+        }
     }
 }
 
@@ -306,14 +371,21 @@ fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
 impl Source {
     /// The error for a source that cannot be read: of kind `Input` for a file that the user named, else `File`.
     fn unreadable(&self, error: &io::Error) -> Error {
-        let Source { name, is_stdin, is_file } = self;
+        let Source {
+            name,
+            is_stdin,
+            is_file,
+        } = self;
         let kind = if *is_file { Kind::Input } else { Kind::File };
         let error = Error::new(kind, format!("cannot read {name}: {error}"));
         if !is_file {
             return error.advise("-n leaves standard input alone");
         }
         if !is_stdin && name.contains("://") {
-            return error.advise(format!("-a takes files only: curl -s {} | q -a -", quoted(name)));
+            return error.advise(format!(
+                "-a takes files only: curl -s {} | q -a -",
+                quoted(name)
+            ));
         }
         error
     }
@@ -334,15 +406,26 @@ impl Source {
             ),
         };
         let is_utf_16 = UTF_16.iter().any(|mark| bytes.starts_with(mark));
-        let advice = if is_utf_16 { "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it" } else { advice };
+        let advice = if is_utf_16 {
+            "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+        } else {
+            advice
+        };
         Error::new(Kind::Binary, error).advise(advice)
     }
 
     fn too_long(&self) -> Error {
         let name = &self.name;
-        let error = format!("{name} is too long: text files and input may have {MAX_TEXT} bytes together");
-        let alone = if self.is_file { "" } else { "; -n leaves standard input alone" };
-        Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
+        let error =
+            format!("{name} is too long: text files and input may have {MAX_TEXT} bytes together");
+        let alone = if self.is_file {
+            ""
+        } else {
+            "; -n leaves standard input alone"
+        };
+        Error::new(Kind::Input, error).advise(format!(
+            "send a part of it, for example with head, tail or grep{alone}"
+        ))
     }
 }
 
@@ -353,7 +436,21 @@ const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
         _ if bytes.starts_with(b"\x89PNG\r\n\x1A\n") => Some("image/png"),
         _ if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") => Some("image/gif"),
         _ if bytes.starts_with(b"%PDF-") => Some("application/pdf"),
@@ -368,7 +465,9 @@ fn base64_length(bytes: usize) -> usize {
 
 /// Notes that bytes have been replaced.
 pub(super) fn note_replaced(source: &str, notes: &Notes) {
-    notes.note(&format!("{source} is not all UTF-8: its other bytes are sent as U+FFFD"));
+    notes.note(&format!(
+        "{source} is not all UTF-8: its other bytes are sent as U+FFFD"
+    ));
 }
 
 /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
@@ -404,20 +503,38 @@ mod tests {
     }
 
     fn named(is_file: bool) -> Source {
-        Source { name: "x".to_owned(), is_stdin: false, is_file }
+        Source {
+            name: "x".to_owned(),
+            is_stdin: false,
+            is_file,
+        }
     }
 
-    fn read(source: impl Read, is_file: bool, text_left: usize, base64_left: usize) -> Result<usize, Error> {
+    fn read(
+        source: impl Read,
+        is_file: bool,
+        text_left: usize,
+        base64_left: usize,
+    ) -> Result<usize, Error> {
         let notes = Notes::default();
-        let mut reader = Reader { text_left, base64_left, ..Reader::new(&notes) };
-        Ok(reader.read(source, &named(is_file), &mpsc::channel().0)?.len())
+        let mut reader = Reader {
+            text_left,
+            base64_left,
+            ..Reader::new(&notes)
+        };
+        Ok(reader
+            .read(source, &named(is_file), &mpsc::channel().0)?
+            .len())
     }
 
     #[test]
     fn silence_is_noticed_at_any_time_and_slow_input_is_no_silence() {
         let (came, coming) = mpsc::channel();
         came.send(()).expect("a reader");
-        assert!(falls_silent(&coming, Duration::from_millis(10)), "after the first bytes");
+        assert!(
+            falls_silent(&coming, Duration::from_millis(10)),
+            "after the first bytes"
+        );
 
         let (came, coming) = mpsc::channel();
         let limit = Duration::from_millis(200);
@@ -431,7 +548,10 @@ mod tests {
         }
         drop(came);
         let silent = silent.join().expect("a thread that waits");
-        assert!(!silent || longest.max(last.elapsed()) >= limit / 2, "while input comes slowly");
+        assert!(
+            !silent || longest.max(last.elapsed()) >= limit / 2,
+            "while input comes slowly"
+        );
     }
 
     #[test]
@@ -459,11 +579,22 @@ mod tests {
         // The text has reached its limit, and the image has a limit of its own.
         assert_eq!(read(Slowly(PNG), true, 2, 100).ok(), Some(PNG.len()));
         for source in [PNG, b"RIFF\x24\0\0\0WEBPVP8 ", b"GIF89a\0\0", b"text", b""] {
-            assert_eq!(read(Slowly(source), true, 100, 100).ok(), Some(source.len()), "{source:?}");
+            assert_eq!(
+                read(Slowly(source), true, 100, 100).ok(),
+                Some(source.len()),
+                "{source:?}"
+            );
         }
-        for source in [&b"RIFF\x24\0\0\0WAVEfmt "[..], b"a\0", b"twelve bytes and a NUL\0"] {
+        for source in [
+            &b"RIFF\x24\0\0\0WAVEfmt "[..],
+            b"a\0",
+            b"twelve bytes and a NUL\0",
+        ] {
             let error = read(Slowly(source), true, 100, 100).expect_err("binary");
-            assert!(error.message.contains("neither text nor") && error.exit_status() == 2, "{error}");
+            assert!(
+                error.message.contains("neither text nor") && error.exit_status() == 2,
+                "{error}"
+            );
         }
     }
 
@@ -477,24 +608,40 @@ mod tests {
             (301, 400, false),
             (301, 404, true),
         ] {
-            assert_eq!(read(&image(bytes)[..], true, 0, left).is_ok(), fits, "{bytes} {left}");
+            assert_eq!(
+                read(&image(bytes)[..], true, 0, left).is_ok(),
+                fits,
+                "{bytes} {left}"
+            );
         }
         let notes = Notes::default();
-        let mut reader = Reader { base64_left: 900, ..Reader::new(&notes) };
+        let mut reader = Reader {
+            base64_left: 900,
+            ..Reader::new(&notes)
+        };
         for left in [500, 100] {
-            reader.read(&image(300)[..], &named(true), &mpsc::channel().0).expect("an image");
+            reader
+                .read(&image(300)[..], &named(true), &mpsc::channel().0)
+                .expect("an image");
             assert_eq!(reader.base64_left, left);
         }
         let mut long = PNG.chain(io::repeat(b'y').take(11_000_000));
         let refused = read(&mut long, true, 0, MAX_ATTACHMENTS).expect_err("a long image");
-        assert!(refused.message.contains("5000000") && refused.exit_status() == 2, "{refused}");
+        assert!(
+            refused.message.contains("5000000") && refused.exit_status() == 2,
+            "{refused}"
+        );
         assert!(long.get_ref().1.limit() > 0, "all of it was read");
     }
 
     #[test]
     fn base64_is_as_long_as_is_reckoned() {
         for bytes in 0..10 {
-            assert_eq!(STANDARD.encode(vec![0; bytes]).len(), base64_length(bytes), "{bytes}");
+            assert_eq!(
+                STANDARD.encode(vec![0; bytes]).len(),
+                base64_length(bytes),
+                "{bytes}"
+            );
         }
     }
 }

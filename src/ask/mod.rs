@@ -40,14 +40,19 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let arguments = &settings.typed.clone();
     if let Some(role) = &arguments.role {
         let line = format!("role {role}");
-        if arguments.dry_run { notes.note(&line) } else { notes.detail(|| line) }
+        if arguments.dry_run {
+            notes.note(&line)
+        } else {
+            notes.detail(|| line)
+        }
     }
     let mut typed = Typed::check(arguments, settings, context)?;
     let known = typed.known.take();
     let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     // Servers start while input is read.
-    let start = |tools: &Selection| Starting::new(Some(tools), &typed.settings, &interrupts, groups, notes);
+    let start =
+        |tools: &Selection| Starting::new(Some(tools), &typed.settings, &interrupts, groups, notes);
     let starting = typed.selection.as_ref().map(start).transpose()?;
     let given = typed.read(reader, arguments.again, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
@@ -56,22 +61,34 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
         session.target.offer_web()?;
     }
     session.report(notes);
-    let remembered = session.conversation.as_ref().map_or(&[][..], |conversation| &conversation.tools);
+    let remembered = session
+        .conversation
+        .as_ref()
+        .map_or(&[][..], |conversation| &conversation.tools);
     let toolbox = match starting {
         Some(starting) => starting.finish(arguments.yes, notes)?,
         None => remembered_tools(remembered, notes)
-            .and_then(|tools| tools.map(|tools| start(&tools)?.finish(arguments.yes, notes)).transpose())
+            .and_then(|tools| {
+                tools
+                    .map(|tools| start(&tools)?.finish(arguments.yes, notes))
+                    .transpose()
+            })
             .map_err(|error| error.advise_also(REMEMBERED))?
             .flatten(),
     };
     let mut plan = Plan::resolve(arguments, context, typed, given, session, toolbox, asked)?;
-    let done = if arguments.dry_run { plan.print_request(notes) } else { plan.run(interrupts, notes) };
+    let done = if arguments.dry_run {
+        plan.print_request(notes)
+    } else {
+        plan.run(interrupts, notes)
+    };
     // The servers end with the plan.
     done.inspect(|()| groups.be_patient())
 }
 
 /// What to do if remembered tools fail.
-const REMEMBERED: &str = "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
+const REMEMBERED: &str =
+    "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
 /// The tools that the conversation remembers. They are used only where a person can see what they do.
 fn remembered_tools(names: &[String], notes: &Notes) -> Result<Option<Selection>, Error> {
@@ -85,7 +102,8 @@ fn remembered_tools(names: &[String], notes: &Notes) -> Result<Option<Selection>
         ));
         return Ok(None);
     }
-    let tools = Selection::parse(names)
-        .map_err(|reason| Error::new(Kind::Session, format!("the conversation's tools: {reason}")))?;
+    let tools = Selection::parse(names).map_err(|reason| {
+        Error::new(Kind::Session, format!("the conversation's tools: {reason}"))
+    })?;
     Ok(Some(tools))
 }

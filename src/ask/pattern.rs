@@ -16,28 +16,49 @@ const MAX_FILES: usize = 1_000;
 const ANY_FOLDERS: &str = "**";
 
 /// Hidden files need a dot in the pattern.
-const OPTIONS: MatchOptions =
-    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+const OPTIONS: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
 
 /// The regular files that a pattern names, sorted. `None`: it is no pattern, or there is a file of this name.
 ///
 /// # Errors
 /// `Input`: the pattern is malformed, or there are too many files.
 pub(super) fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
-    let is_meant =
-        |text: &&str| is_pattern(text) && !text.contains("://") && Path::new(text).symlink_metadata().is_err();
-    let Some(text) = pattern.to_str().filter(is_meant) else { return Ok(None) };
-    let wrong = |reason: &str| Error::new(Kind::Input, format!("cannot use the pattern {text}: {reason}"));
+    let is_meant = |text: &&str| {
+        is_pattern(text) && !text.contains("://") && Path::new(text).symlink_metadata().is_err()
+    };
+    let Some(text) = pattern.to_str().filter(is_meant) else {
+        return Ok(None);
+    };
+    let wrong = |reason: &str| {
+        Error::new(
+            Kind::Input,
+            format!("cannot use the pattern {text}: {reason}"),
+        )
+    };
     let mut parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
     if parts.last() == Some(&ANY_FOLDERS) {
         parts.push("*");
     }
     parts.dedup_by(|a, b| a == b && *a == ANY_FOLDERS);
     // Shells know both signs for “none of these”.
-    let parts = parts.into_iter().map(|part| Pattern::new(&part.replace("[^", "[!")));
-    let parts: Vec<Pattern> = parts.collect::<Result<_, _>>().map_err(|error| wrong(error.msg))?;
+    let parts = parts
+        .into_iter()
+        .map(|part| Pattern::new(&part.replace("[^", "[!")));
+    let parts: Vec<Pattern> = parts
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.msg))?;
     let mut found = Vec::new();
-    search(Path::new(if text.starts_with('/') { "/" } else { "" }), &parts, false, &mut found, notes);
+    search(
+        Path::new(if text.starts_with('/') { "/" } else { "" }),
+        &parts,
+        false,
+        &mut found,
+        notes,
+    );
     if found.len() > MAX_FILES {
         return Err(wrong(&format!("it names more than {MAX_FILES} files")));
     }
@@ -59,7 +80,10 @@ fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>,
         match path.symlink_metadata() {
             Ok(_) if path.is_file() => found.push(path.to_owned()),
             Ok(_) if !path.is_dir() => {
-                notes.note(&format!("{} is not a regular file; it is left out", path.display()));
+                notes.note(&format!(
+                    "{} is not a regular file; it is left out",
+                    path.display()
+                ));
             }
             _ => {}
         }
@@ -71,14 +95,21 @@ fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>,
     } else if !is_pattern(part.as_str()) {
         return search(&path.join(part.as_str()), rest, below, found, notes);
     }
-    let folder = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let folder = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
     if !folder.is_dir() {
         return;
     }
     let entries = folder.read_dir().map_err(|error| {
         // Below `**` each folder is listed again for the next part.
         if is_any || !below {
-            notes.note(&format!("cannot list {}: {error}; it is left out", folder.display()));
+            notes.note(&format!(
+                "cannot list {}: {error}; it is left out",
+                folder.display()
+            ));
         }
     });
     for entry in entries.into_iter().flatten().flatten() {

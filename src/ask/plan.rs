@@ -51,15 +51,25 @@ impl Plan {
         asked: Timestamp,
     ) -> Result<Plan, Error> {
         let notes = &context.notes;
-        let Typed { selection, shape, settings, .. } = typed;
+        let Typed {
+            selection,
+            shape,
+            settings,
+            ..
+        } = typed;
         let model = model(&mut session.target, arguments.dry_run, notes)?;
-        let system = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
+        let system = arguments
+            .system
+            .as_ref()
+            .map(|system| system.to_string_lossy().into_owned());
         let rules = context::rules(&settings.values);
         let tools = selection.as_ref().map(Selection::names);
         let committer = session.committer(&model, system.clone(), tools, asked, rules);
         let conversation = session.conversation.as_ref();
         let system = system.or_else(|| conversation?.system.clone());
-        let messages = conversation.map_or_else(Vec::new, |conversation| conversation.window(settings.values.messages));
+        let messages = conversation.map_or_else(Vec::new, |conversation| {
+            conversation.window(settings.values.messages)
+        });
         let window = Window::new(messages, &settings.values);
         window.report_limit(&settings.values, notes);
         window.report_hand_over(session.handed_to.as_deref(), notes);
@@ -90,7 +100,12 @@ impl Plan {
             settings,
         };
         let committer = committer.filter(|_| turn.settings.values.save);
-        Ok(Plan { turn, output, committer, which })
+        Ok(Plan {
+            turn,
+            output,
+            committer,
+            which,
+        })
     }
 
     /// Prints the request.
@@ -108,8 +123,19 @@ impl Plan {
     /// Why there is no answer, or why it is incomplete.
     pub(super) fn run(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
         let with_tools = self.turn.toolbox.is_some();
-        let record = Record::new(self.turn.question.clone(), self.committer.clone(), notes.clone());
-        let delivery = Delivery::new(self.output.clone(), with_tools, record, self.which.clone(), interrupts, notes)?;
+        let record = Record::new(
+            self.turn.question.clone(),
+            self.committer.clone(),
+            notes.clone(),
+        );
+        let delivery = Delivery::new(
+            self.output.clone(),
+            with_tools,
+            record,
+            self.which.clone(),
+            interrupts,
+            notes,
+        )?;
         self.turn.run(delivery, notes)
     }
 }
@@ -133,6 +159,13 @@ fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String,
 
 /// The system prompt of the settings, else the built-in one.
 fn system_prompt(settings: &Settings, now: Timestamp, extract: bool) -> String {
-    let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date(), extract);
+    let built_in = || {
+        prompt::system(
+            std::env::consts::OS,
+            settings.environment.get("SHELL"),
+            now.date(),
+            extract,
+        )
+    };
     settings.values.system.clone().unwrap_or_else(built_in)
 }

@@ -9,7 +9,12 @@ use crate::settings::History;
 use crate::shape::Shape;
 
 /// The built-in system prompt: the form of the answer, and the user's system and date.
-pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date, extract: bool) -> String {
+pub(super) fn system(
+    operating_system: &str,
+    shell: Option<&str>,
+    today: Date,
+    extract: bool,
+) -> String {
     let form = match extract {
         true => "Only code is taken from the answer: put all of it into one fenced code block.",
         false => {
@@ -17,7 +22,9 @@ pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date, e
              fenced code blocks only where they are asked for."
         }
     };
-    let shell = shell.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
+    let shell = shell
+        .and_then(|path| path.rsplit('/').next())
+        .filter(|name| !name.is_empty());
     let shell = shell.map_or_else(String::new, |name| format!(", shell {name}"));
     format!(
         "You answer questions from a Unix command line. {form} The user's operating system is {operating_system}{shell}. \
@@ -30,8 +37,15 @@ pub(super) fn messages(window: &[Message], question: &Message, form: History) ->
     match form {
         History::Prompt => {
             let all = window.iter().chain([question]);
-            let attachments = all.flat_map(|message| &message.attachments).cloned().collect();
-            vec![Message::with_attachments(Role::User, attachments, flattened(window, Arc::clone(&question.text)))]
+            let attachments = all
+                .flat_map(|message| &message.attachments)
+                .cloned()
+                .collect();
+            vec![Message::with_attachments(
+                Role::User,
+                attachments,
+                flattened(window, Arc::clone(&question.text)),
+            )]
         }
         History::Messages => native(window, question),
     }
@@ -39,7 +53,10 @@ pub(super) fn messages(window: &[Message], question: &Message, form: History) ->
 
 /// The question with an instruction to answer in JSON of this shape, for an API that cannot enforce it.
 pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
-    let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{}", shape.schema());
+    let order = format!(
+        "Answer with nothing but JSON that fits this JSON Schema:\n{}",
+        shape.schema()
+    );
     joined(question, &Message::text(Role::User, order))
 }
 
@@ -76,8 +93,16 @@ fn native(window: &[Message], question: &Message) -> Vec<Message> {
 
 /// Joins two messages of the same role.
 fn joined(one: &Message, other: &Message) -> Message {
-    let attachments: Vec<Attachment> = one.attachments.iter().chain(&other.attachments).cloned().collect();
-    let texts: Vec<&str> = [&*one.text, &*other.text].into_iter().filter(|text| !text.is_empty()).collect();
+    let attachments: Vec<Attachment> = one
+        .attachments
+        .iter()
+        .chain(&other.attachments)
+        .cloned()
+        .collect();
+    let texts: Vec<&str> = [&*one.text, &*other.text]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect();
     Message::with_attachments(one.role, attachments, texts.join("\n\n"))
 }
 
@@ -86,7 +111,10 @@ mod tests {
     use super::*;
 
     fn said(messages: &[(Role, &str)]) -> Vec<Message> {
-        messages.iter().map(|(role, text)| Message::text(*role, *text)).collect()
+        messages
+            .iter()
+            .map(|(role, text)| Message::text(*role, *text))
+            .collect()
     }
 
     fn question(text: &str) -> Message {
@@ -95,22 +123,40 @@ mod tests {
 
     /// A question about images with these names.
     fn about(names: &[&str], text: &str) -> Message {
-        let image = |name: &&str| Attachment { name: (*name).into(), data: "eA==".into(), ..Attachment::default() };
+        let image = |name: &&str| Attachment {
+            name: (*name).into(),
+            data: "eA==".into(),
+            ..Attachment::default()
+        };
         Message::with_attachments(Role::User, names.iter().map(image).collect(), text)
     }
 
     #[test]
     fn native_messages_keep_their_attachments() {
-        let window = [about(&["a"], "one"), Message::text(Role::Assistant, "two"), about(&["b"], "")];
+        let window = [
+            about(&["a"], "one"),
+            Message::text(Role::Assistant, "two"),
+            about(&["b"], ""),
+        ];
         let sent = messages(&window, &about(&["c"], "four"), History::Messages);
-        assert_eq!(sent, [window[0].clone(), window[1].clone(), about(&["b", "c"], "four")]);
+        assert_eq!(
+            sent,
+            [
+                window[0].clone(),
+                window[1].clone(),
+                about(&["b", "c"], "four")
+            ]
+        );
     }
 
     #[test]
     fn the_order_to_answer_in_a_shape_has_the_schema() {
         let shape = Shape::from_json("{\"type\":\"object\",\"a\":1}").expect("a schema");
         let order = "Answer with nothing but JSON that fits this JSON Schema:\n{\"type\":\"object\",\"a\":1}";
-        assert_eq!(with_shape(&about(&["a"], "why"), &shape), about(&["a"], &format!("why\n\n{order}")));
+        assert_eq!(
+            with_shape(&about(&["a"], "why"), &shape),
+            about(&["a"], &format!("why\n\n{order}"))
+        );
         assert_eq!(with_shape(&about(&["a"], ""), &shape), about(&["a"], order));
     }
 
@@ -124,7 +170,11 @@ mod tests {
             (Role::User, "three"),
         ]);
         let sent = messages(&window, &question("four"), History::Messages);
-        let expected = [(Role::User, "one\n\nuno"), (Role::Assistant, "two\n\ndos"), (Role::User, "three\n\nfour")];
+        let expected = [
+            (Role::User, "one\n\nuno"),
+            (Role::Assistant, "two\n\ndos"),
+            (Role::User, "three\n\nfour"),
+        ];
         assert_eq!(sent, said(&expected));
     }
 
@@ -132,11 +182,18 @@ mod tests {
     fn the_system_prompt_names_system_shell_and_date() {
         let today = Date::from_calendar_date(2026, time::Month::November, 21).expect("a date");
         let prompt = system("linux", Some("/usr/bin/zsh"), today, false);
-        assert!(prompt.contains("linux, shell zsh.") && prompt.contains("2026-11-21"), "{prompt}");
+        assert!(
+            prompt.contains("linux, shell zsh.") && prompt.contains("2026-11-21"),
+            "{prompt}"
+        );
         assert!(prompt.contains("in plain text for a terminal"), "{prompt}");
         for shell in [None, Some("/bin/")] {
             let prompt = system("linux", shell, today, true);
-            assert!(prompt.contains("one fenced code block. The user's operating system is linux. Today"), "{prompt}");
+            assert!(
+                prompt
+                    .contains("one fenced code block. The user's operating system is linux. Today"),
+                "{prompt}"
+            );
         }
     }
 }

@@ -31,8 +31,13 @@ pub(super) fn note_empty(input: &str, notes: &Notes) {
 /// # Errors
 /// `Usage`: `-a` came right before the word, which is a file.
 pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
-    let word = arguments.words.first().filter(|word| arguments.words_follow_attach && Path::new(word).is_file());
-    let Some(word) = word.map(|word| word.display()) else { return Ok(()) };
+    let word = arguments
+        .words
+        .first()
+        .filter(|word| arguments.words_follow_attach && Path::new(word).is_file());
+    let Some(word) = word.map(|word| word.display()) else {
+        return Ok(());
+    };
     Err(Error::usage(format!("-a takes one file, so {word} would be a word of the question")).advise(format!(
         "put -a before each file, or a pattern in quotes: -a '*.rs'\nif it is a word, put -- before it: -- {word}"
     )))
@@ -54,7 +59,11 @@ impl Given {
     pub(super) fn into_question(self, last: Option<&Message>) -> Message {
         match self {
             Given::Question(question) => question,
-            Given::Changes { files, input, words } => again(last, &files, input, &words),
+            Given::Changes {
+                files,
+                input,
+                words,
+            } => again(last, &files, input, &words),
         }
     }
 }
@@ -65,7 +74,12 @@ pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Opti
     if words.is_none() && input.is_none() && !files.say_something {
         return None;
     }
-    Some(question(&files.joined(), files.attachments.clone(), input, words))
+    Some(question(
+        &files.joined(),
+        files.attachments.clone(),
+        input,
+        words,
+    ))
 }
 
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
@@ -73,7 +87,10 @@ fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &s
     let text = last.map_or("", |last| &*last.text);
     let (own_files, rest) = fence::split_files(text);
     let (files, attachments) = if files.is_empty() {
-        (own_files.to_owned(), last.map_or_else(Vec::new, |last| last.attachments.clone()))
+        (
+            own_files.to_owned(),
+            last.map_or_else(Vec::new, |last| last.attachments.clone()),
+        )
     } else {
         (files.joined(), files.attachments.clone())
     };
@@ -93,7 +110,12 @@ fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &s
 }
 
 /// A question of files in their fences, input and words. Without words, the input is the question.
-fn question(files: &str, attachments: Vec<Attachment>, input: Option<&str>, words: Option<&str>) -> Message {
+fn question(
+    files: &str,
+    attachments: Vec<Attachment>,
+    input: Option<&str>,
+    words: Option<&str>,
+) -> Message {
     let input_alone = words.is_none() && input.is_some();
     let input = match input {
         Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
@@ -101,7 +123,10 @@ fn question(files: &str, attachments: Vec<Attachment>, input: Option<&str>, word
         None => String::new(),
     };
     let text = fence::join([files, &input, words.unwrap_or_default()]);
-    Message { input_alone, ..Message::with_attachments(Role::User, attachments, text) }
+    Message {
+        input_alone,
+        ..Message::with_attachments(Role::User, attachments, text)
+    }
 }
 
 /// The text, unless it is nothing but white space.
@@ -114,8 +139,15 @@ mod tests {
     use super::*;
 
     fn text_files(files: &[(&str, &str)]) -> Files {
-        let fences = files.iter().map(|(name, text)| fence::around_file(name, text)).collect();
-        Files { fences, say_something: true, ..Files::default() }
+        let fences = files
+            .iter()
+            .map(|(name, text)| fence::around_file(name, text))
+            .collect();
+        Files {
+            fences,
+            say_something: true,
+            ..Files::default()
+        }
     }
 
     #[test]
@@ -127,22 +159,66 @@ mod tests {
         for (last, files, words, input, question) in [
             ("why", &[][..], "", None, "why"),
             ("why", &[], "how", None, "how"),
-            ("why", &[], "how", Some("new\n"), "<context>\nnew\n</context>\n\nhow"),
+            (
+                "why",
+                &[],
+                "how",
+                Some("new\n"),
+                "<context>\nnew\n</context>\n\nhow",
+            ),
             (fenced, &[], "", None, fenced),
-            (fenced, &[], "how", None, "<context>\nlog\n</context>\n\nhow"),
-            (fenced, &[], "how", Some(" \n"), "<context>\nlog\n</context>\n\nhow"),
-            (fenced, &[], "how", Some("new"), "<context>\nnew\n</context>\n\nhow"),
+            (
+                fenced,
+                &[],
+                "how",
+                None,
+                "<context>\nlog\n</context>\n\nhow",
+            ),
+            (
+                fenced,
+                &[],
+                "how",
+                Some(" \n"),
+                "<context>\nlog\n</context>\n\nhow",
+            ),
+            (
+                fenced,
+                &[],
+                "how",
+                Some("new"),
+                "<context>\nnew\n</context>\n\nhow",
+            ),
             (&both, &[], "", None, &both),
             (&both, &[], "how", None, &both.replace("why", "how")),
-            (&both, &[], "how", Some("new"), &both.replace("log", "new").replace("why", "how")),
+            (
+                &both,
+                &[],
+                "how",
+                Some("new"),
+                &both.replace("log", "new").replace("why", "how"),
+            ),
             (&both, &[("b", "two")], "", None, &both.replace(file, other)),
-            (&both, &[("b", "two")], "how", None, &both.replace(file, other).replace("why", "how")),
+            (
+                &both,
+                &[("b", "two")],
+                "how",
+                None,
+                &both.replace(file, other).replace("why", "how"),
+            ),
             (file, &[], "how", None, &format!("{file}\n\nhow")),
             ("why", &[("b", "two")], "", None, &format!("{other}\n\nwhy")),
         ] {
-            let asked =
-                again(Some(&Message::text(Role::User, last)), &text_files(files), input.map(str::to_owned), words);
-            assert_eq!(asked, Message::text(Role::User, question), "{last:?} {files:?} {words:?} {input:?}");
+            let asked = again(
+                Some(&Message::text(Role::User, last)),
+                &text_files(files),
+                input.map(str::to_owned),
+                words,
+            );
+            assert_eq!(
+                asked,
+                Message::text(Role::User, question),
+                "{last:?} {files:?} {words:?} {input:?}"
+            );
         }
     }
 
@@ -157,16 +233,62 @@ mod tests {
         for (last, files, words, input, question, is_alone) in [
             ("log", &[][..], "", None, "log", true),
             ("log", &[], "how", None, fenced, false),
-            ("log", &[], "how", Some("new"), &fenced.replace("log", "new"), false),
+            (
+                "log",
+                &[],
+                "how",
+                Some("new"),
+                &fenced.replace("log", "new"),
+                false,
+            ),
             ("log", &[], "how", Some(" \n"), fenced, false),
-            (&with_file, &[], "how", None, &format!("{file}\n\n{fenced}"), false),
-            (&with_file, &[("b", "two")], "", None, &format!("{other}\n\nlog"), true),
-            (&with_file, &[("b", "two")], "", Some("new\n"), &format!("{other}\n\nnew"), true),
-            ("<context>\nlog\n</context>\n\nwhy", &[], "how", None, nested, false),
+            (
+                &with_file,
+                &[],
+                "how",
+                None,
+                &format!("{file}\n\n{fenced}"),
+                false,
+            ),
+            (
+                &with_file,
+                &[("b", "two")],
+                "",
+                None,
+                &format!("{other}\n\nlog"),
+                true,
+            ),
+            (
+                &with_file,
+                &[("b", "two")],
+                "",
+                Some("new\n"),
+                &format!("{other}\n\nnew"),
+                true,
+            ),
+            (
+                "<context>\nlog\n</context>\n\nwhy",
+                &[],
+                "how",
+                None,
+                nested,
+                false,
+            ),
         ] {
-            let last = Message { input_alone: true, ..Message::text(Role::User, last) };
-            let asked = again(Some(&last), &text_files(files), input.map(str::to_owned), words);
-            let expected = Message { input_alone: is_alone, ..Message::text(Role::User, question) };
+            let last = Message {
+                input_alone: true,
+                ..Message::text(Role::User, last)
+            };
+            let asked = again(
+                Some(&last),
+                &text_files(files),
+                input.map(str::to_owned),
+                words,
+            );
+            let expected = Message {
+                input_alone: is_alone,
+                ..Message::text(Role::User, question)
+            };
             assert_eq!(asked, expected, "{last:?} {files:?} {words:?} {input:?}");
         }
     }

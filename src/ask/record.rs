@@ -91,7 +91,9 @@ impl Record {
     /// A piece of the answer has come, perhaps the last one; some servers mark every piece as the last.
     pub(super) fn push(&self, piece: &str, last: bool, sources: Vec<Source>) {
         self.grow(|growing| {
-            sources.into_iter().for_each(|source| source.add_to(&mut growing.sources));
+            sources
+                .into_iter()
+                .for_each(|source| source.add_to(&mut growing.sources));
             growing.text.push_str(piece);
             growing.is_complete = last || (growing.is_complete && piece.is_empty());
         });
@@ -102,7 +104,10 @@ impl Record {
         self.grow(|growing| {
             let text = std::mem::take(&mut growing.text);
             growing.is_complete = false;
-            growing.steps.push(Step { text: text.clone(), ..Step::default() });
+            growing.steps.push(Step {
+                text: text.clone(),
+                ..Step::default()
+            });
             text
         })
     }
@@ -134,12 +139,24 @@ impl Record {
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
     /// been called. `finish` is the provider's finish reason, unless the answer ended as usual.
-    pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
-        let growing = if self.is_signalled() { None } else { self.take() };
-        let Some(growing) = growing else { wait_for_the_end() };
+    pub(super) fn save(
+        &self,
+        breaks_off: bool,
+        finish: Option<&str>,
+        usage: Option<Usage>,
+    ) -> Committed {
+        let growing = if self.is_signalled() {
+            None
+        } else {
+            self.take()
+        };
+        let Some(growing) = growing else {
+            wait_for_the_end()
+        };
         let committed = self.commit(growing, breaks_off, finish, usage);
         if let (Some(path), Some(id)) = (&committed.path, &committed.id) {
-            self.notes.detail(|| format!("saved in conversation {id}, {}", path.display()));
+            self.notes
+                .detail(|| format!("saved in conversation {id}, {}", path.display()));
         }
         self.report(committed.note.as_deref());
         if self.is_signalled() {
@@ -168,12 +185,29 @@ impl Record {
                 record.report(note.as_deref());
             });
         }
-        self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saving));
-        self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saved));
+        self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |state| {
+            matches!(state, State::Saving)
+        });
+        self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |state| {
+            matches!(state, State::Saved)
+        });
     }
 
-    fn commit(&self, growing: Growing, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
-        let Growing { mut text, mut steps, running, model, sources, .. } = growing;
+    fn commit(
+        &self,
+        growing: Growing,
+        breaks_off: bool,
+        finish: Option<&str>,
+        usage: Option<Usage>,
+    ) -> Committed {
+        let Growing {
+            mut text,
+            mut steps,
+            running,
+            model,
+            sources,
+            ..
+        } = growing;
         if let (Some(running), Some(step)) = (running, steps.last_mut()) {
             step.calls.push(running);
         }
@@ -183,8 +217,13 @@ impl Record {
         {
             text = step.text;
         }
-        let committer = self.committer.clone().filter(|_| !text.is_empty() || !steps.is_empty());
-        let Some(mut committer) = committer else { return Committed::default() };
+        let committer = self
+            .committer
+            .clone()
+            .filter(|_| !text.is_empty() || !steps.is_empty());
+        let Some(mut committer) = committer else {
+            return Committed::default();
+        };
         committer.model = model.unwrap_or(committer.model);
         let question = Entry::new(self.question.clone(), committer.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
@@ -196,9 +235,19 @@ impl Record {
         answer.usage = usage.map(|usage| json!(usage));
         answer.sources = (!sources.is_empty()).then(|| json!(sources));
         answer.steps = steps;
-        let committed = committer.commit(&Exchange { entries: vec![question, answer] }, &|waited| {
-            waited >= if self.is_signalled() { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
-        });
+        let committed = committer.commit(
+            &Exchange {
+                entries: vec![question, answer],
+            },
+            &|waited| {
+                waited
+                    >= if self.is_signalled() {
+                        LOCK_PATIENCE_ON_SIGNAL
+                    } else {
+                        LOCK_PATIENCE
+                    }
+            },
+        );
         self.enter(State::Saved);
         committed
     }
@@ -213,7 +262,9 @@ impl Record {
     /// What has come, for the one that saves it. `None`: another thread does.
     fn take(&self) -> Option<Growing> {
         let mut state = lock(&self.state);
-        let State::Growing(growing) = &mut *state else { return None };
+        let State::Growing(growing) = &mut *state else {
+            return None;
+        };
         let growing = std::mem::take(growing);
         *state = State::Saving;
         Some(growing)
@@ -242,7 +293,9 @@ impl Record {
     }
 
     fn wait_while(&self, patience: Duration, condition: impl Fn(&State) -> bool) {
-        let waited = self.changed.wait_timeout_while(lock(&self.state), patience, |state| condition(state));
+        let waited = self
+            .changed
+            .wait_timeout_while(lock(&self.state), patience, |state| condition(state));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }

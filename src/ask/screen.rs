@@ -28,7 +28,11 @@ struct State {
 impl Screen {
     pub(super) fn new(stdout: Stdout) -> Arc<Screen> {
         let is_terminal = stdout.is_terminal();
-        let state = Mutex::new(State { stdout, since: Instant::now(), watched: false });
+        let state = Mutex::new(State {
+            stdout,
+            since: Instant::now(),
+            watched: false,
+        });
         Arc::new(Screen { is_terminal, state })
     }
 

@@ -39,19 +39,36 @@ pub(super) struct Session {
 }
 
 impl Session {
-    fn new(place: Option<Place>, target: Target, intent: Intent, conversation: Option<Conversation>) -> Session {
+    fn new(
+        place: Option<Place>,
+        target: Target,
+        intent: Intent,
+        conversation: Option<Conversation>,
+    ) -> Session {
         let conversation = conversation.map(Arc::new);
-        Session { place, intent, becomes_current: None, pins: false, conversation, target, handed_to: None }
+        Session {
+            place,
+            intent,
+            becomes_current: None,
+            pins: false,
+            conversation,
+            target,
+            handed_to: None,
+        }
     }
 
     /// How the user names the conversation.
     pub(super) fn which(&self) -> Which {
-        self.place.as_ref().map_or(Which::Current { slot: None }, |place| place.which.clone())
+        self.place
+            .as_ref()
+            .map_or(Which::Current { slot: None }, |place| place.which.clone())
     }
 
     /// Pins a conversation that was chosen by its id, or its number; on a terminal it becomes the current one.
     fn choose(&mut self, arguments: &Arguments, settings: &Settings, context: &Context) {
-        let Some(place) = self.place.as_ref().filter(|place| place.which.is_unnamed()) else { return };
+        let Some(place) = self.place.as_ref().filter(|place| place.which.is_unnamed()) else {
+            return;
+        };
         self.pins = true;
         if settings.values.save && !arguments.dry_run && place.location.is_unnamed {
             unix::touch(&place.location.path);
@@ -67,9 +84,17 @@ impl Session {
     pub(super) fn report(&self, notes: &Notes) {
         let continued = self.conversation.as_ref().zip(self.place.as_ref());
         notes.detail(|| match continued {
-            Some((conversation, Place { folder, location, .. })) => {
+            Some((
+                conversation,
+                Place {
+                    folder, location, ..
+                },
+            )) => {
                 let id = folder.id(&location.path, conversation.created);
-                format!("continues conversation {id}, {} messages", conversation.message_count())
+                format!(
+                    "continues conversation {id}, {} messages",
+                    conversation.message_count()
+                )
             }
             None => "begins a conversation".to_owned(),
         });
@@ -106,7 +131,10 @@ impl Session {
             system,
             tools,
             asked,
-            rules: Rules { pairs: if is_trimmed { rules.pairs } else { usize::MAX }, ..rules },
+            rules: Rules {
+                pairs: if is_trimmed { rules.pairs } else { usize::MAX },
+                ..rules
+            },
             known: self.conversation.clone(),
         })
     }
@@ -137,7 +165,9 @@ pub(super) fn known_target(
 
 /// Whether the current conversation keeps a provider that was chosen for it.
 fn is_pinned(context: &Context) -> bool {
-    let Ok(place) = context.place() else { return false };
+    let Ok(place) = context.place() else {
+        return false;
+    };
     matches!(files::read(&place.location.path), Ok(Found::Conversation(conversation)) if conversation.pinned)
 }
 
@@ -155,9 +185,16 @@ pub(super) fn open(
 ) -> Result<Session, Error> {
     let mut session = match find_place(arguments, context)? {
         Some(place) if arguments.again => open_again(place, settings, &context.notes)?,
-        Some(place) if !place.which.is_current() => open_named(place, arguments, settings, context)?,
+        Some(place) if !place.which.is_current() => {
+            open_named(place, arguments, settings, context)?
+        }
         Some(place) if arguments.follow => follow(place, known, settings, &context.notes, now)?,
-        place => Session::new(place, target_from_settings(known, settings, &context.notes)?, Intent::New, None),
+        place => Session::new(
+            place,
+            target_from_settings(known, settings, &context.notes)?,
+            Intent::New,
+            None,
+        ),
     };
     session.pins = arguments.provider.is_some() || arguments.model.is_some();
     session.choose(arguments, settings, context);
@@ -168,14 +205,27 @@ pub(super) fn open(
 fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>, Error> {
     match context.place() {
         Ok(place) => Ok(Some(place)),
-        Err(error) if matches!(context.which, Which::Named(_) | Which::Id(_) | Which::File(_)) => {
-            Err(Error { kind: Kind::Session, ..error })
+        Err(error)
+            if matches!(
+                context.which,
+                Which::Named(_) | Which::Id(_) | Which::File(_)
+            ) =>
+        {
+            Err(Error {
+                kind: Kind::Session,
+                ..error
+            })
         }
         Err(error) if !context.which.is_current() || arguments.again => Err(error),
         Err(error) => {
             context.notes.note(&match context.folder {
-                None => "there is no home folder: conversations are neither read nor saved".to_owned(),
-                Some(_) => format!("conversations are neither read nor saved: {}", error.message),
+                None => {
+                    "there is no home folder: conversations are neither read nor saved".to_owned()
+                }
+                Some(_) => format!(
+                    "conversations are neither read nor saved: {}",
+                    error.message
+                ),
             });
             Ok(None)
         }
@@ -183,13 +233,23 @@ fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>,
 }
 
 /// The server that the settings choose.
-fn target_from_settings(known: Option<Target>, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
+fn target_from_settings(
+    known: Option<Target>,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Target, Error> {
     known.map_or_else(|| discover::find(settings, None, notes), Ok)
 }
 
 /// The server for a conversation that keeps its own provider and model.
-fn target_from_conversation(conversation: &Conversation, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
-    let Conversation { provider, model, .. } = conversation.clone();
+fn target_from_conversation(
+    conversation: &Conversation,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Target, Error> {
+    let Conversation {
+        provider, model, ..
+    } = conversation.clone();
     discover::find(settings, Some(&HeldWith { provider, model }), notes)
 }
 
@@ -201,20 +261,35 @@ fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Sessio
         (None, true) => return Err(nothing()),
         (None, false) => return Err(place.missing()),
     };
-    let intent = Intent::Again(Seen::new(&conversation), conversation.undo().ok_or_else(nothing)?);
+    let intent = Intent::Again(
+        Seen::new(&conversation),
+        conversation.undo().ok_or_else(nothing)?,
+    );
     let target = target_from_conversation(&conversation, settings, notes)?;
-    Ok(Session::new(Some(place), target, intent, Some(conversation)))
+    Ok(Session::new(
+        Some(place),
+        target,
+        intent,
+        Some(conversation),
+    ))
 }
 
 /// A conversation by its name, id or path. One with a name may be new.
-fn open_named(place: Place, arguments: &Arguments, settings: &Settings, context: &Context) -> Result<Session, Error> {
+fn open_named(
+    place: Place,
+    arguments: &Arguments,
+    settings: &Settings,
+    context: &Context,
+) -> Result<Session, Error> {
     let notes = &context.notes;
     let Some(conversation) = read(&place)? else {
         if place.which.is_unnamed() || arguments.follow {
             return Err(place.missing());
         }
         if io::stderr().is_terminal() {
-            let other = place.nearest().map_or_else(String::new, |other| format!("; did you mean {other}?"));
+            let other = place
+                .nearest()
+                .map_or_else(String::new, |other| format!("; did you mean {other}?"));
             notes.note(&format!("{} is a new conversation{other}", place.name()));
         }
         let target = discover::find(settings, None, notes)?;
@@ -222,7 +297,12 @@ fn open_named(place: Place, arguments: &Arguments, settings: &Settings, context:
     };
     let target = target_from_conversation(&conversation, settings, notes)?;
     let intent = Intent::Follow(Seen::new(&conversation));
-    Ok(Session::new(Some(place), target, intent, Some(conversation)))
+    Ok(Session::new(
+        Some(place),
+        target,
+        intent,
+        Some(conversation),
+    ))
 }
 
 /// A conversation by name, id or path, if it exists.
@@ -231,16 +311,21 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
     // Naming a file that cannot be used is a usage error.
     let is_named = !place.which.is_current();
     let found = files::read(&place.location.path).map_err(|error| {
-        let is_usage = is_named && (error.kind() == files::NOT_REGULAR || matches!(place.which, Which::File(_)));
-        Error::new(if is_usage { Kind::Session } else { Kind::File }, error.to_string())
+        let is_usage = is_named
+            && (error.kind() == files::NOT_REGULAR || matches!(place.which, Which::File(_)));
+        Error::new(
+            if is_usage { Kind::Session } else { Kind::File },
+            error.to_string(),
+        )
     });
     match found? {
         Found::Conversation(conversation) => Ok(Some(conversation)),
         Found::Unusable(reason) => {
             let error = format!("{}: {reason}", place.location.path.display());
             Err(match is_named {
-                true => Error::new(Kind::Session, error)
-                    .advise("it was left as it is; -s with another name starts another conversation"),
+                true => Error::new(Kind::Session, error).advise(
+                    "it was left as it is; -s with another name starts another conversation",
+                ),
                 false => Error::file(error),
             })
         }
@@ -258,13 +343,18 @@ fn follow(
 ) -> Result<Session, Error> {
     let found = files::read(&place.location.path).or_else(|error| match error.kind() {
         // If the folder is the user's own, saving would correct its mode too.
-        io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| files::read(&place.location.path)),
+        io::ErrorKind::PermissionDenied => place
+            .folder
+            .prepare()
+            .and_then(|()| files::read(&place.location.path)),
         _ => Err(error),
     });
     let found = match found {
         Ok(found) => found,
         Err(error) => {
-            notes.note(&format!("the conversation cannot be read ({error}); starting a new conversation"));
+            notes.note(&format!(
+                "the conversation cannot be read ({error}); starting a new conversation"
+            ));
             return Ok(Session::new(
                 Some(place),
                 target_from_settings(known, settings, notes)?,
@@ -275,15 +365,23 @@ fn follow(
     };
     let rules = context::rules(&settings.values);
     let target = match &found {
-        Found::Conversation(conversation) if conversation.pinned && !rules.is_idle(conversation, now) => {
+        Found::Conversation(conversation)
+            if conversation.pinned && !rules.is_idle(conversation, now) =>
+        {
             target_from_conversation(conversation, settings, notes)?
         }
         _ => target_from_settings(known, settings, notes)?,
     };
     let model = target.choice.named_model().map(str::to_owned);
-    let asked = Asked { provider: target.provider().name.clone(), model, at: now };
+    let asked = Asked {
+        provider: target.provider().name.clone(),
+        model,
+        at: now,
+    };
     match (rules::obstacle(&found, &asked, &rules), found) {
-        (None, Found::Conversation(conversation)) => Ok(continue_current(place, target, conversation)),
+        (None, Found::Conversation(conversation)) => {
+            Ok(continue_current(place, target, conversation))
+        }
         (obstacle, found) => {
             let old = match found {
                 Found::Conversation(conversation) if rules.keeps() => {
@@ -306,10 +404,17 @@ fn continue_current(place: Place, mut target: Target, conversation: Conversation
         target.choice.continue_with(&conversation.model);
     }
     let name = target.provider().name.clone();
-    let handed_to = match target.choice.named_model().filter(|model| *model != conversation.model) {
+    let handed_to = match target
+        .choice
+        .named_model()
+        .filter(|model| *model != conversation.model)
+    {
         Some(model) if is_same_provider => Some(format!("{name}, model {model}")),
         _ => Some(name).filter(|_| !is_same_provider),
     };
     let intent = Intent::Follow(Seen::new(&conversation));
-    Session { handed_to, ..Session::new(Some(place), target, intent, Some(conversation)) }
+    Session {
+        handed_to,
+        ..Session::new(Some(place), target, intent, Some(conversation))
+    }
 }

@@ -25,7 +25,8 @@ use crate::shape::Shape;
 use crate::tools::{MAX_CALLS, Toolbox};
 
 /// Advice for a prompt that cannot be made shorter.
-const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
+const TOO_LONG: &str =
+    "a question with less input, or a model with a larger context (-m), may work";
 
 /// Cutting a result of fewer bytes would not help.
 const MIN_CUT: usize = 1_000;
@@ -87,10 +88,15 @@ impl Turn {
         let values = &self.settings.values;
         let (form, question) = match &self.shape {
             None => (AnswerForm::Any, Cow::Borrowed(&self.question)),
-            Some((shape, ShapeEnforcement::ByApi)) => (AnswerForm::Shaped(shape), Cow::Borrowed(&self.question)),
+            Some((shape, ShapeEnforcement::ByApi)) => {
+                (AnswerForm::Shaped(shape), Cow::Borrowed(&self.question))
+            }
             Some((shape, enforcement)) => {
-                let form =
-                    if *enforcement == ShapeEnforcement::AsObject { AnswerForm::Object } else { AnswerForm::Any };
+                let form = if *enforcement == ShapeEnforcement::AsObject {
+                    AnswerForm::Object
+                } else {
+                    AnswerForm::Any
+                };
                 (form, Cow::Owned(prompt::with_shape(&self.question, shape)))
             }
         };
@@ -99,7 +105,10 @@ impl Turn {
             system: &self.system,
             messages: prompt::messages(self.window.messages(), &question, values.history),
             max_tokens: values.max_tokens,
-            effort: values.effort.as_deref().or(self.target.provider().row.effort),
+            effort: values
+                .effort
+                .as_deref()
+                .or(self.target.provider().row.effort),
             refuses_storage: self.refuses_storage,
             caches: self.caches,
             stream: self.stream,
@@ -118,9 +127,15 @@ impl Turn {
         let mut body = self.request()?.body.unwrap_or_default().to_string();
         if is_terminal {
             let messages = self.window.messages().iter().chain([&self.question]);
-            for data in messages.flat_map(|message| &message.attachments).map(|attachment| &*attachment.data) {
+            for data in messages
+                .flat_map(|message| &message.attachments)
+                .map(|attachment| &*attachment.data)
+            {
                 if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
-                    body = body.replace(data, &format!("{beginning}… ({} bytes of base64)", data.len()));
+                    body = body.replace(
+                        data,
+                        &format!("{beginning}… ({} bytes of base64)", data.len()),
+                    );
                 }
             }
         }
@@ -141,8 +156,16 @@ impl Turn {
         let call = target.call(notes)?;
         let (mut usage, mut failed_searches) = (None, Vec::new());
         loop {
-            let Answered { reply, ended, first_word, whole } = self.ask(&call, &mut delivery, notes)?;
-            usage = [usage, reply.usage()].into_iter().flatten().reduce(Usage::plus);
+            let Answered {
+                reply,
+                ended,
+                first_word,
+                whole,
+            } = self.ask(&call, &mut delivery, notes)?;
+            usage = [usage, reply.usage()]
+                .into_iter()
+                .flatten()
+                .reduce(Usage::plus);
             failed_searches.extend_from_slice(reply.failed_searches());
             let ended = match ended.and_then(|()| self.advance(&reply, &mut delivery, notes)) {
                 Ok(true) => {
@@ -150,7 +173,9 @@ impl Turn {
                     continue;
                 }
                 // All text may have come before a pause.
-                Ok(false) if delivery.record.text().trim().is_empty() => Err(call.no_answer(&reply).into()),
+                Ok(false) if delivery.record.text().trim().is_empty() => {
+                    Err(call.no_answer(&reply).into())
+                }
                 advanced => advanced.map(drop),
             };
             let messages_sent = self.window.messages().len();
@@ -163,7 +188,8 @@ impl Turn {
                 messages_sent,
                 steps: self.toolbox.as_ref().map(|_| self.steps.clone()),
                 usage,
-                sources: Some(delivery.record.sources()).filter(|all| self.settings.typed.web || !all.is_empty()),
+                sources: Some(delivery.record.sources())
+                    .filter(|all| self.settings.typed.web || !all.is_empty()),
             };
             let is_read = !matches!(ended, Err(CallEnd::Output(_)));
             // Notes come after the answer's last line.
@@ -187,7 +213,12 @@ impl Turn {
     }
 
     /// Runs the calls of a reply, or keeps what came before a pause. Returns whether another request has to follow.
-    fn advance(&mut self, reply: &Reply, delivery: &mut Delivery, notes: &Notes) -> Result<bool, CallEnd> {
+    fn advance(
+        &mut self,
+        reply: &Reply,
+        delivery: &mut Delivery,
+        notes: &Notes,
+    ) -> Result<bool, CallEnd> {
         let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));
         if !reply.calls().is_empty() && !is_cut {
             return self.run_calls(reply, delivery, notes).map(|()| true);
@@ -202,7 +233,12 @@ impl Turn {
     }
 
     /// Asks once, and again if the provider may accept less.
-    fn ask(&mut self, call: &Call, delivery: &mut Delivery, notes: &Notes) -> Result<Answered, Error> {
+    fn ask(
+        &mut self,
+        call: &Call,
+        delivery: &mut Delivery,
+        notes: &Notes,
+    ) -> Result<Answered, Error> {
         let mut healed = false;
         loop {
             self.report(notes);
@@ -224,7 +260,12 @@ impl Turn {
                 }
                 ended => ended,
             };
-            return Ok(Answered { reply, ended, first_word, whole: began.elapsed() });
+            return Ok(Answered {
+                reply,
+                ended,
+                first_word,
+                whole: began.elapsed(),
+            });
         }
     }
 
@@ -257,8 +298,12 @@ impl Turn {
             Meaning::RefusesStore | Meaning::RefusesCaching if self.leave_out(failed.meaning) => {
                 "asking without that field"
             }
-            Meaning::RefusesAttachments if self.leave_out_images() => "asking without the tools' images",
-            Meaning::RefusesForm if self.ask_less_of_api() => "the prompt describes the shape instead",
+            Meaning::RefusesAttachments if self.leave_out_images() => {
+                "asking without the tools' images"
+            }
+            Meaning::RefusesForm if self.ask_less_of_api() => {
+                "the prompt describes the shape instead"
+            }
             _ => return Err(failed),
         };
         notes.detail(|| format!("{}; {change}", failed.error));
@@ -266,15 +311,31 @@ impl Turn {
     }
 
     /// Runs the calls of a reply, one after another.
-    fn run_calls(&mut self, reply: &Reply, delivery: &mut Delivery, notes: &Notes) -> Result<(), CallEnd> {
-        let Some(toolbox) = &mut self.toolbox else { return Ok(()) };
+    fn run_calls(
+        &mut self,
+        reply: &Reply,
+        delivery: &mut Delivery,
+        notes: &Notes,
+    ) -> Result<(), CallEnd> {
+        let Some(toolbox) = &mut self.toolbox else {
+            return Ok(());
+        };
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
         let echo = [std::mem::take(&mut self.begun), reply.echo()].concat();
         self.tail = Tail::default();
-        let mut step = Step { text, echo, ..Step::default() };
+        let mut step = Step {
+            text,
+            echo,
+            ..Step::default()
+        };
         for (number, call) in reply.calls().iter().enumerate() {
             let ran = match number < MAX_CALLS {
-                true => toolbox.run(call, delivery.is_watched(), &|| delivery.record.call_started(call), notes),
+                true => toolbox.run(
+                    call,
+                    delivery.is_watched(),
+                    &|| delivery.record.call_started(call),
+                    notes,
+                ),
                 false => Toolbox::refuse(call),
             };
             delivery.record.call_finished(ran.clone());
@@ -286,8 +347,15 @@ impl Turn {
 
     /// Cuts the longest result of this question's calls to a quarter. Returns whether there was a result to cut.
     fn shorten_results(&mut self) -> bool {
-        let results = self.steps.iter_mut().flat_map(|step| &mut step.calls).map(|ran| &mut ran.result);
-        match results.max_by_key(|result| result.len()).filter(|result| result.len() >= MIN_CUT) {
+        let results = self
+            .steps
+            .iter_mut()
+            .flat_map(|step| &mut step.calls)
+            .map(|ran| &mut ran.result);
+        match results
+            .max_by_key(|result| result.len())
+            .filter(|result| result.len() >= MIN_CUT)
+        {
             Some(result) => {
                 *result = crate::tools::cut(result, result.len() / 4);
                 self.cut_results = true;
@@ -299,13 +367,21 @@ impl Turn {
 
     /// Leaves out the field that the server refuses. Returns whether it was there.
     fn leave_out(&mut self, refused: Meaning) -> bool {
-        let asked = if refused == Meaning::RefusesStore { &mut self.refuses_storage } else { &mut self.caches };
+        let asked = if refused == Meaning::RefusesStore {
+            &mut self.refuses_storage
+        } else {
+            &mut self.caches
+        };
         std::mem::take(asked)
     }
 
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
     fn leave_out_images(&mut self) -> bool {
-        let images = self.steps.iter_mut().flat_map(|step| &mut step.calls).map(|ran| &mut ran.images);
+        let images = self
+            .steps
+            .iter_mut()
+            .flat_map(|step| &mut step.calls)
+            .map(|ran| &mut ran.images);
         images.flat_map(|images| images.drain(..)).count() > 0
     }
 
@@ -319,9 +395,13 @@ impl Turn {
     /// Asks for the answer's shape in a way that more servers support. Returns whether there is such a way.
     fn ask_less_of_api(&mut self) -> bool {
         let knows_object_form = self.target.provider().api.knows_object_form;
-        let Some((shape, enforcement)) = &mut self.shape else { return false };
+        let Some((shape, enforcement)) = &mut self.shape else {
+            return false;
+        };
         *enforcement = match enforcement {
-            ShapeEnforcement::ByApi if knows_object_form && shape.is_object() => ShapeEnforcement::AsObject,
+            ShapeEnforcement::ByApi if knows_object_form && shape.is_object() => {
+                ShapeEnforcement::AsObject
+            }
             ShapeEnforcement::ByApi | ShapeEnforcement::AsObject => ShapeEnforcement::InPrompt,
             ShapeEnforcement::InPrompt => return false,
         };
@@ -346,16 +426,35 @@ impl Turn {
     pub(super) fn report(&self, notes: &Notes) {
         let provider = self.target.provider();
         notes.detail(|| {
-            let address = provider.address().map_or_else(|error| error.to_string(), ToString::to_string);
-            format!("provider {}, model {}, at {address}", provider.name, self.model)
+            let address = provider
+                .address()
+                .map_or_else(|error| error.to_string(), ToString::to_string);
+            format!(
+                "provider {}, model {}, at {address}",
+                provider.name, self.model
+            )
         });
-        for (index, message) in self.window.messages().iter().chain([&self.question]).enumerate() {
+        for (index, message) in self
+            .window
+            .messages()
+            .iter()
+            .chain([&self.question])
+            .enumerate()
+        {
             let (index, role, length) = (index + 1, message.role, message.text.len());
-            let calls = if message.calls > 0 { &format!(", calls: {}", message.calls) } else { "" };
+            let calls = if message.calls > 0 {
+                &format!(", calls: {}", message.calls)
+            } else {
+                ""
+            };
             notes.detail(|| format!("message {index}: {role}, {length} bytes{calls}"));
-            for Attachment { name, media, data, .. } in &message.attachments {
+            for Attachment {
+                name, media, data, ..
+            } in &message.attachments
+            {
                 let (name, media, size) = (on_one_line(name), on_one_line(media), data.len());
-                notes.detail(|| format!("message {index}: {name}, {media}, {size} bytes in base64"));
+                notes
+                    .detail(|| format!("message {index}: {name}, {media}, {size} bytes in base64"));
             }
         }
     }
@@ -365,8 +464,14 @@ impl Turn {
 fn report_search(facts: &Facts, failed: &[FailedSearch], secrets: &[Secret], notes: &Notes) {
     let mut lines = String::new();
     for FailedSearch { is_fetch, reason } in failed {
-        let what = if *is_fetch { "a page of the web could not be fetched" } else { "a search of the web failed" };
-        let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {}", on_one_line(reason)));
+        let what = if *is_fetch {
+            "a page of the web could not be fetched"
+        } else {
+            "a search of the web failed"
+        };
+        let reason = reason
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(": {}", on_one_line(reason)));
         lines.push_str(&format!("{what}{reason}\n"));
     }
     lines.push_str(&source_lines(facts.sources.as_deref().unwrap_or_default()));
@@ -383,8 +488,12 @@ fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, no
         notes.detail(|| format!("the answer ended with {}", finish.word()));
     }
     if let Some(usage) = reply.usage() {
-        let counted = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
-        let part = |tokens: Option<u64>, what| tokens.map_or_else(String::new, |tokens| format!(" ({tokens} {what})"));
+        let counted = |tokens: Option<u64>| {
+            tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string())
+        };
+        let part = |tokens: Option<u64>, what| {
+            tokens.map_or_else(String::new, |tokens| format!(" ({tokens} {what})"))
+        };
         notes.detail(|| {
             format!(
                 "usage: {} tokens in{}, {} tokens out{}{}",
@@ -392,7 +501,9 @@ fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, no
                 part(usage.cached_tokens, "from a cache"),
                 counted(usage.output_tokens),
                 part(usage.reasoning_tokens, "of reasoning"),
-                usage.cost.map_or_else(String::new, |cost| format!(", cost {cost}"))
+                usage
+                    .cost
+                    .map_or_else(String::new, |cost| format!(", cost {cost}"))
             )
         });
     }

@@ -17,8 +17,7 @@ use crate::shape::Shape;
 use crate::tools::Selection;
 
 /// The forms of SPEC, for errors.
-const SHAPES: &str =
-    "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
+const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
 
 /// A question as it was typed, and its settings.
 pub(super) struct Typed {
@@ -37,7 +36,11 @@ impl Typed {
     ///
     /// # Errors
     /// `Usage` or `Settings`: what is wrong; or there is no server to ask.
-    pub(super) fn check(arguments: &Arguments, settings: Settings, context: &Context) -> Result<Typed, Error> {
+    pub(super) fn check(
+        arguments: &Arguments,
+        settings: Settings,
+        context: &Context,
+    ) -> Result<Typed, Error> {
         let notes = &context.notes;
         question::refuse_file_as_word(arguments)?;
         let words = question::joined(&arguments.words, notes);
@@ -50,14 +53,25 @@ impl Typed {
         }
         let selection = Selection::typed(&arguments.tools)?;
         let shape = arguments.schema.as_deref().map(shape).transpose()?;
-        if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
+        if arguments
+            .system
+            .as_ref()
+            .is_some_and(|system| system.to_str().is_none())
+        {
             input::note_replaced("the system prompt", notes);
         }
         let mut known = session::known_target(arguments, &settings, context)?;
         if let Some(target) = known.as_mut().filter(|_| arguments.web) {
             target.offer_web()?;
         }
-        Ok(Typed { words, reads, selection, shape, settings, known })
+        Ok(Typed {
+            words,
+            reads,
+            selection,
+            shape,
+            settings,
+            known,
+        })
     }
 
     /// Reads standard input, after the files.
@@ -70,9 +84,15 @@ impl Typed {
             question::note_empty(input, notes);
         }
         if again {
-            return Ok(Given::Changes { files, input, words: self.words.clone() });
+            return Ok(Given::Changes {
+                files,
+                input,
+                words: self.words.clone(),
+            });
         }
-        question::compose(&files, input, &self.words).map(Given::Question).ok_or_else(no_question)
+        question::compose(&files, input, &self.words)
+            .map(Given::Question)
+            .ok_or_else(no_question)
     }
 }
 
@@ -90,5 +110,8 @@ fn shape(spec: &str) -> Result<Shape, Error> {
 }
 
 fn no_question() -> Error {
-    Error::usage("there is no question").advise(format!("usage:\n{}q -h lists the options", manual::SYNOPSIS))
+    Error::usage("there is no question").advise(format!(
+        "usage:\n{}q -h lists the options",
+        manual::SYNOPSIS
+    ))
 }

@@ -25,7 +25,12 @@ impl Window {
         });
         let over_limit = messages.len() - fits.count();
         messages.drain(..over_limit);
-        let mut window = Window { messages, form: values.history, over_limit, too_long: 0 };
+        let mut window = Window {
+            messages,
+            form: values.history,
+            over_limit,
+            too_long: 0,
+        };
         let before = window.messages.len();
         window.drop_leading_answer();
         if over_limit > 0 {
@@ -55,7 +60,10 @@ impl Window {
 
     /// Native messages must begin with a question.
     fn drop_leading_answer(&mut self) {
-        let answer_first = self.messages.first().is_some_and(|first| first.role == Role::Assistant);
+        let answer_first = self
+            .messages
+            .first()
+            .is_some_and(|first| first.role == Role::Assistant);
         if self.form == History::Messages && answer_first {
             self.messages.remove(0);
         }
@@ -66,7 +74,9 @@ impl Window {
         if self.over_limit > 0 {
             let limit = values.max_history;
             let left_out = counted(self.over_limit);
-            notes.note(&format!("{left_out} not sent: the last messages have more than {limit} bytes (max_history)"));
+            notes.note(&format!(
+                "{left_out} not sent: the last messages have more than {limit} bytes (max_history)"
+            ));
         }
     }
 
@@ -75,20 +85,29 @@ impl Window {
         match (to, self.messages.len()) {
             (None, _) | (_, 0) => {}
             (Some(to), 1) => notes.note(&format!("1 message of this conversation goes to {to}")),
-            (Some(to), count) => notes.note(&format!("{count} messages of this conversation go to {to}")),
+            (Some(to), count) => {
+                notes.note(&format!("{count} messages of this conversation go to {to}"))
+            }
         }
     }
 
     /// Reports the messages left out because the provider found the prompt too long.
     pub(super) fn report_too_long(&self, notes: &Notes) {
         if self.too_long > 0 {
-            notes.note(&format!("{} not sent: the conversation is too long for the model", counted(self.too_long)));
+            notes.note(&format!(
+                "{} not sent: the conversation is too long for the model",
+                counted(self.too_long)
+            ));
         }
     }
 }
 
 fn counted(messages: usize) -> String {
-    if messages == 1 { "the oldest message was".to_owned() } else { format!("the {messages} oldest messages were") }
+    if messages == 1 {
+        "the oldest message was".to_owned()
+    } else {
+        format!("the {messages} oldest messages were")
+    }
 }
 
 #[cfg(test)]
@@ -98,11 +117,19 @@ mod tests {
     /// Messages of these lengths, questions and answers in turn.
     fn messages(lengths: &[usize]) -> Vec<Message> {
         let roles = [Role::User, Role::Assistant].into_iter().cycle();
-        lengths.iter().zip(roles).map(|(length, role)| Message::text(role, "x".repeat(*length))).collect()
+        lengths
+            .iter()
+            .zip(roles)
+            .map(|(length, role)| Message::text(role, "x".repeat(*length)))
+            .collect()
     }
 
     fn values(max_history: usize, history: History) -> Values {
-        Values { max_history, history, ..Values::default() }
+        Values {
+            max_history,
+            history,
+            ..Values::default()
+        }
     }
 
     #[test]
@@ -114,7 +141,11 @@ mod tests {
             (History::Messages, 0, 0, 4),
         ] {
             let window = Window::new(messages(&[3, 1, 2, 2]), &values(most, history));
-            assert_eq!((window.messages.len(), window.over_limit), (kept, over_limit), "{history:?} {most}");
+            assert_eq!(
+                (window.messages.len(), window.over_limit),
+                (kept, over_limit),
+                "{history:?} {most}"
+            );
         }
     }
 }

@@ -14,8 +14,13 @@ use crate::one_line::quoted;
 const MAX_COMMAND: usize = 300;
 
 /// What other programs call an option of q.
-const HABITS: &[(&str, &str)] =
-    &[("c", "-f"), ("continue", "-f"), ("resume", "-f"), ("file", "-a"), ("no-input", "-n")];
+const HABITS: &[(&str, &str)] = &[
+    ("c", "-f"),
+    ("continue", "-f"),
+    ("resume", "-f"),
+    ("file", "-a"),
+    ("no-input", "-n"),
+];
 
 /// Values that are names, and no name looks like an option of q.
 const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
@@ -41,14 +46,17 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
                 }
                 Some(next) if !looks_like_option(next) => {
                     arguments.words = rest.collect();
-                    arguments.words_follow_attach = used.last().is_some_and(|flag| flag.long == Some("attach"));
+                    arguments.words_follow_attach =
+                        used.last().is_some_and(|flag| flag.long == Some("attach"));
                     refuse_late_options(&typed, &arguments)?;
                     break;
                 }
                 Some(_) => {}
             }
         }
-        let Some(argument) = parser.next().map_err(malformed)? else { break };
+        let Some(argument) = parser.next().map_err(malformed)? else {
+            break;
+        };
         let flag = find(&argument).ok_or_else(|| unknown(&argument))?;
         apply(flag, &mut arguments, &mut parser, &used)?;
         used.push(flag);
@@ -90,9 +98,16 @@ fn apply(
     used: &[&'static Flag],
 ) -> Result<(), Error> {
     if let Some(mode) = flag.mode() {
-        if let Some(other) = used.iter().find(|other| other.mode().is_some_and(|chosen| chosen != mode)) {
-            return Err(Error::usage(format!("{} and {} cannot be used together", other.name(), flag.name()))
-                .advise("ask for one thing at a time"));
+        if let Some(other) = used
+            .iter()
+            .find(|other| other.mode().is_some_and(|chosen| chosen != mode))
+        {
+            return Err(Error::usage(format!(
+                "{} and {} cannot be used together",
+                other.name(),
+                flag.name()
+            ))
+            .advise("ask for one thing at a time"));
         }
         arguments.mode = mode;
     }
@@ -101,14 +116,25 @@ fn apply(
     }
     if let Some(Value(name, _, setter)) = flag.value() {
         let flag = flag.name();
-        let form = if let Setter::Choice(words, _) = setter { words.join("|") } else { (*name).to_owned() };
-        let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {form}")))?;
+        let form = if let Setter::Choice(words, _) = setter {
+            words.join("|")
+        } else {
+            (*name).to_owned()
+        };
+        let value = parser
+            .value()
+            .map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {form}")))?;
         if NAMES.contains(name) && is_option(&value) {
             let other = value.display();
-            return Err(Error::usage(format!("{flag} needs a value, but “{other}” is an option"))
-                .advise(format!("the value comes right after {flag}: {flag} {form} {other}")));
+            return Err(
+                Error::usage(format!("{flag} needs a value, but “{other}” is an option")).advise(
+                    format!("the value comes right after {flag}: {flag} {form} {other}"),
+                ),
+            );
         }
-        setter.set(arguments, value).map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
+        setter
+            .set(arguments, value)
+            .map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
     }
     Ok(())
 }
@@ -116,20 +142,33 @@ fn apply(
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
     let action = used.iter().find(|flag| flag.mode().is_some());
     let action = action.map_or_else(|| "a question".to_owned(), |flag| flag.name());
-    if let Some(word) = arguments.words.first().filter(|_| !matches!(arguments.mode, Mode::Ask | Mode::List)) {
-        return Err(Error::usage(format!("{action} takes no words, but there is “{}”", word.display()))
-            .advise(format!("to ask about {action}, put -- before the question")));
+    if let Some(word) = arguments
+        .words
+        .first()
+        .filter(|_| !matches!(arguments.mode, Mode::Ask | Mode::List))
+    {
+        return Err(Error::usage(format!(
+            "{action} takes no words, but there is “{}”",
+            word.display()
+        ))
+        .advise(format!("to ask about {action}, put -- before the question")));
     }
     // Users ask for help and version when they are unsure about the rest of the line.
-    if matches!(arguments.mode, Mode::ShortHelp | Mode::LongHelp | Mode::Version) {
+    if matches!(
+        arguments.mode,
+        Mode::ShortHelp | Mode::LongHelp | Mode::Version
+    ) {
         return Ok(());
     }
-    match used.iter().find(|flag| flag.mode().is_none() && !flag.modes.contains(&arguments.mode)) {
+    match used
+        .iter()
+        .find(|flag| flag.mode().is_none() && !flag.modes.contains(&arguments.mode))
+    {
         Some(flag) => Err(Error::usage(format!("{action} cannot use {}", flag.name()))),
-        None if arguments.extract && arguments.schema.is_some() => {
-            Err(Error::usage("--extract and --schema cannot be used together")
-                .advise("an answer in JSON has no code blocks"))
-        }
+        None if arguments.extract && arguments.schema.is_some() => Err(Error::usage(
+            "--extract and --schema cannot be used together",
+        )
+        .advise("an answer in JSON has no code blocks")),
         None if arguments.all && arguments.session.is_some() => {
             Err(Error::usage("--all and --session cannot be used together")
                 .advise("choose one conversation, or all of them"))
@@ -149,13 +188,17 @@ fn looks_like_option(argument: &OsStr) -> bool {
 
 fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), Error> {
     let words = &arguments.words;
-    let Some(late) = words.iter().find(|word| looks_like_option(word)) else { return Ok(()) };
+    let Some(late) = words.iter().find(|word| looks_like_option(word)) else {
+        return Ok(());
+    };
     let (mut options, mut others) = (Vec::from(&typed[..typed.len() - words.len()]), Vec::new());
     let literal = [&options[..], &["--".into()], words].concat();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match is_option_of(arguments.mode, word) {
-            Some(true) if rest.len() > 0 => options.extend([word, rest.next().unwrap_or(word)].map(OsString::clone)),
+            Some(true) if rest.len() > 0 => {
+                options.extend([word, rest.next().unwrap_or(word)].map(OsString::clone))
+            }
             Some(false) => options.push(word.clone()),
             _ => others.push(word.clone()),
         }
@@ -163,8 +206,16 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
     if others.iter().any(|word| looks_like_option(word)) {
         options.push("--".into());
     }
-    let moved = if others.len() < words.len() { command([options, others].concat()) } else { String::new() };
-    Err(Error::usage(format!("“{}” comes after the first word of the question", late.display())).advise(format!(
+    let moved = if others.len() < words.len() {
+        command([options, others].concat())
+    } else {
+        String::new()
+    };
+    Err(Error::usage(format!(
+        "“{}” comes after the first word of the question",
+        late.display()
+    ))
+    .advise(format!(
         "put options before the question{moved}\n\
          if it is part of the question, quote the question or put -- before it{}",
         command(literal)
@@ -173,8 +224,15 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
 
 /// A command line to copy, after a colon; nothing if it would be long, or not be one line.
 fn command(arguments: Vec<OsString>) -> String {
-    let words: String = arguments.iter().map(|word| format!(" {}", quoted(&word.to_string_lossy()))).collect();
-    if words.len() > MAX_COMMAND || words.contains(char::is_control) { String::new() } else { format!(": q{words}") }
+    let words: String = arguments
+        .iter()
+        .map(|word| format!(" {}", quoted(&word.to_string_lossy())))
+        .collect();
+    if words.len() > MAX_COMMAND || words.contains(char::is_control) {
+        String::new()
+    } else {
+        format!(": q{words}")
+    }
 }
 
 /// Whether the next argument is the value of this one; `None` if this one is no option that the mode can use.
@@ -208,19 +266,31 @@ fn nearest_option(typed: &str) -> Option<String> {
     let typed = typed.trim_start_matches('-').to_ascii_lowercase();
     let named = FLAGS.iter().filter_map(|flag| Some((flag, flag.long?)));
     // A guess must not delete a conversation, but a single typing error is hardly a guess.
-    let named = named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
-    let habit = |name: &str| HABITS.iter().find(|(habit, _)| *habit == name).map(|(_, option)| (*option).to_owned());
-    let names = named.map(|(_, name)| name).chain(HABITS.iter().map(|(habit, _)| *habit));
+    let named =
+        named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
+    let habit = |name: &str| {
+        HABITS
+            .iter()
+            .find(|(habit, _)| *habit == name)
+            .map(|(_, option)| (*option).to_owned())
+    };
+    let names = named
+        .map(|(_, name)| name)
+        .chain(HABITS.iter().map(|(habit, _)| *habit));
     // Nor may it do the opposite of what was typed.
-    let name = nearest(&typed, names.filter(|name| name.strip_prefix("no-") != Some(&typed)))?;
+    let name = nearest(
+        &typed,
+        names.filter(|name| name.strip_prefix("no-") != Some(&typed)),
+    )?;
     Some(habit(name).unwrap_or_else(|| format!("--{name}")))
 }
 
 fn malformed(error: lexopt::Error) -> Error {
     match error {
-        lexopt::Error::UnexpectedValue { option, value } => {
-            Error::usage(format!("{option} takes no value, but there is “{}”", value.display()))
-        }
+        lexopt::Error::UnexpectedValue { option, value } => Error::usage(format!(
+            "{option} takes no value, but there is “{}”",
+            value.display()
+        )),
         other => Error::usage(other.to_string()),
     }
 }
@@ -244,7 +314,13 @@ mod tests {
 
     #[test]
     fn values_stand_beside_after_an_equals_sign_or_glued() {
-        for typed in [&["--model", "x"][..], &["--model=x"], &["-m", "x"], &["-mx"], &["-fmx"]] {
+        for typed in [
+            &["--model", "x"][..],
+            &["--model=x"],
+            &["-m", "x"],
+            &["-mx"],
+            &["-fmx"],
+        ] {
             assert_eq!(parsed(typed).model.as_deref(), Some("x"), "{typed:?}");
         }
     }
@@ -262,7 +338,11 @@ mod tests {
             (&["--", "-j"], false),
             (&[], false),
         ] {
-            assert_eq!(asks_for_json(typed.iter().map(OsString::from)), wanted, "{typed:?}");
+            assert_eq!(
+                asks_for_json(typed.iter().map(OsString::from)),
+                wanted,
+                "{typed:?}"
+            );
         }
     }
 
@@ -280,14 +360,29 @@ mod tests {
             ("--al", "--all"),
             ("--alle", "--all"),
         ] {
-            assert!(refused(&[typed]).contains(&format!("did you mean {meant}?")), "{typed}: {}", refused(&[typed]));
+            assert!(
+                refused(&[typed]).contains(&format!("did you mean {meant}?")),
+                "{typed}: {}",
+                refused(&[typed])
+            );
         }
-        for typed in
-            ["--search", "--cl", "--cleanup", "--clear-all", "--un", "--undelete", "--redo", "--always", "--reset"]
-        {
+        for typed in [
+            "--search",
+            "--cl",
+            "--cleanup",
+            "--clear-all",
+            "--un",
+            "--undelete",
+            "--redo",
+            "--always",
+            "--reset",
+        ] {
             let said = refused(&[typed]);
             for flag in FLAGS.iter().filter(|flag| flag.deletes()) {
-                assert!(!said.contains(&format!("mean {}?", flag.name())), "{typed}: {said}");
+                assert!(
+                    !said.contains(&format!("mean {}?", flag.name())),
+                    "{typed}: {said}"
+                );
             }
         }
     }
@@ -296,11 +391,19 @@ mod tests {
     fn typed() -> impl Strategy<Value = Vec<String>> {
         let options = FLAGS.iter().flat_map(|flag| {
             let short = flag.short.map(|short| format!("-{short}"));
-            short.into_iter().chain(flag.long.map(|long| format!("--{long}")))
+            short
+                .into_iter()
+                .chain(flag.long.map(|long| format!("--{long}")))
         });
-        let option = (prop::sample::select(options.collect::<Vec<_>>()), "[=a-z0-9]{0,3}");
+        let option = (
+            prop::sample::select(options.collect::<Vec<_>>()),
+            "[=a-z0-9]{0,3}",
+        );
         let option = option.prop_map(|(option, rest)| format!("{option}{rest}"));
-        prop::collection::vec(prop_oneof![3 => option, 2 => "[a-z0-9 ]{0,3}", 1 => "-{0,3}[a-zä=]{0,4}"], 0..6)
+        prop::collection::vec(
+            prop_oneof![3 => option, 2 => "[a-z0-9 ]{0,3}", 1 => "-{0,3}[a-zä=]{0,4}"],
+            0..6,
+        )
     }
 
     proptest! {

@@ -5,7 +5,15 @@ use std::ffi::OsString;
 use super::arguments::{Arguments, Mode};
 
 /// The documents that `--generate` prints.
-const KINDS: &[&str] = &["man", "bash", "zsh", "fish", "keys-bash", "keys-zsh", "keys-fish"];
+const KINDS: &[&str] = &[
+    "man",
+    "bash",
+    "zsh",
+    "fish",
+    "keys-bash",
+    "keys-zsh",
+    "keys-fish",
+];
 
 /// One option.
 #[derive(Debug)]
@@ -34,7 +42,11 @@ pub(crate) enum Effect {
 
 /// The value of an option: its name in the documents, what a shell can offer for it, and where it goes.
 #[derive(Debug)]
-pub(crate) struct Value(pub(crate) &'static str, pub(crate) Completion, pub(crate) Setter);
+pub(crate) struct Value(
+    pub(crate) &'static str,
+    pub(crate) Completion,
+    pub(crate) Setter,
+);
 
 /// Where a value goes. An option whose values go into a list may be repeated.
 #[derive(Debug)]
@@ -44,7 +56,10 @@ pub(crate) enum Setter {
     /// Names with commas between them.
     Names(fn(&mut Arguments) -> &mut Vec<String>),
     /// One of these words.
-    Choice(&'static [&'static str], fn(&mut Arguments) -> &mut Option<String>),
+    Choice(
+        &'static [&'static str],
+        fn(&mut Arguments) -> &mut Option<String>,
+    ),
     /// Text that need not be UTF-8, or a path.
     Raw(fn(&mut Arguments) -> &mut Option<OsString>),
     Raws(fn(&mut Arguments) -> &mut Vec<OsString>),
@@ -84,7 +99,8 @@ impl Flag {
     /// Whether its only purpose is to delete something.
     pub(crate) fn deletes(&self) -> bool {
         let deletes = |mode: &Mode| matches!(mode, Mode::Clear | Mode::Undo);
-        self.mode().map_or_else(|| self.modes.iter().all(deletes), |mode| deletes(&mode))
+        self.mode()
+            .map_or_else(|| self.modes.iter().all(deletes), |mode| deletes(&mode))
     }
 
     /// The option as it is typed, by its long name if it has one.
@@ -106,13 +122,23 @@ impl Setter {
     /// # Errors
     /// What is wrong with it, to follow the name of the option.
     pub(crate) fn set(&self, arguments: &mut Arguments, value: OsString) -> Result<(), String> {
-        let text = |value: OsString| value.into_string().map_err(|value| format!("{} is not UTF-8", value.display()));
+        let text = |value: OsString| {
+            value
+                .into_string()
+                .map_err(|value| format!("{} is not UTF-8", value.display()))
+        };
         match self {
             Setter::Text(field) => *field(arguments) = Some(text(value)?),
             Setter::Texts(field) => field(arguments).push(text(value)?),
-            Setter::Names(field) => field(arguments).extend(text(value)?.split(',').map(str::to_owned)),
+            Setter::Names(field) => {
+                field(arguments).extend(text(value)?.split(',').map(str::to_owned))
+            }
             Setter::Choice(words, _) if !words.iter().any(|word| value == *word) => {
-                return Err(format!("“{}” is not one of {}", value.display(), words.join(", ")));
+                return Err(format!(
+                    "“{}” is not one of {}",
+                    value.display(),
+                    words.join(", ")
+                ));
             }
             Setter::Choice(_, field) => *field(arguments) = Some(text(value)?),
             Setter::Raw(field) => *field(arguments) = Some(value),
@@ -153,8 +179,20 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('s'),
         long: Some("session"),
-        effect: Effect::Value(Value("NAME", Completion::Conversations, Setter::Raw(|a| &mut a.session))),
-        modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Copy, Mode::Clear, Mode::Status],
+        effect: Effect::Value(Value(
+            "NAME",
+            Completion::Conversations,
+            Setter::Raw(|a| &mut a.session),
+        )),
+        modes: &[
+            Mode::Ask,
+            Mode::History,
+            Mode::Last,
+            Mode::Undo,
+            Mode::Copy,
+            Mode::Clear,
+            Mode::Status,
+        ],
         help: "continue, or start, the conversation NAME",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
               and does not begin with a dot, a hyphen, current or session_. In place of a name there can be an id, a number of --list \
@@ -163,7 +201,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('p'),
         long: Some("provider"),
-        effect: Effect::Value(Value("NAME", Completion::Providers, Setter::Text(|a| &mut a.provider))),
+        effect: Effect::Value(Value(
+            "NAME",
+            Completion::Providers,
+            Setter::Text(|a| &mut a.provider),
+        )),
         modes: &[Mode::Ask, Mode::Status, Mode::Models],
         help: "which provider to ask",
         doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
@@ -171,7 +213,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('m'),
         long: Some("model"),
-        effect: Effect::Value(Value("ID", Completion::Nothing, Setter::Text(|a| &mut a.model))),
+        effect: Effect::Value(Value(
+            "ID",
+            Completion::Nothing,
+            Setter::Text(|a| &mut a.model),
+        )),
         modes: SET,
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
@@ -179,7 +225,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('r'),
         long: Some("role"),
-        effect: Effect::Value(Value("NAME", Completion::Roles, Setter::Text(|a| &mut a.role))),
+        effect: Effect::Value(Value(
+            "NAME",
+            Completion::Roles,
+            Setter::Text(|a| &mut a.role),
+        )),
         modes: ASK,
         help: "options that the configuration lists",
         doc: "Use the options of the role NAME: see ROLES.",
@@ -207,7 +257,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('o'),
         long: Some("option"),
-        effect: Effect::Value(Value("KEY=VALUE", Completion::Nothing, Setter::Texts(|a| &mut a.options))),
+        effect: Effect::Value(Value(
+            "KEY=VALUE",
+            Completion::Nothing,
+            Setter::Texts(|a| &mut a.options),
+        )),
         modes: SET,
         help: "set a field of the request",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
@@ -217,7 +271,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('S'),
         long: Some("system"),
-        effect: Effect::Value(Value("TEXT", Completion::Nothing, Setter::Raw(|a| &mut a.system))),
+        effect: Effect::Value(Value(
+            "TEXT",
+            Completion::Nothing,
+            Setter::Raw(|a| &mut a.system),
+        )),
         modes: SET,
         help: "replace the system prompt",
         doc: "Send TEXT as the system prompt. The conversation remembers it until another one is given. An \
@@ -226,7 +284,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('a'),
         long: Some("attach"),
-        effect: Effect::Value(Value("FILE", Completion::Files, Setter::Raws(|a| &mut a.attach))),
+        effect: Effect::Value(Value(
+            "FILE",
+            Completion::Files,
+            Setter::Raws(|a| &mut a.attach),
+        )),
         modes: ASK,
         help: "ask about a file",
         doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input, and a pattern in quotes, such as \
@@ -235,7 +297,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("schema"),
-        effect: Effect::Value(Value("SPEC", Completion::Files, Setter::Text(|a| &mut a.schema))),
+        effect: Effect::Value(Value(
+            "SPEC",
+            Completion::Files,
+            Setter::Text(|a| &mut a.schema),
+        )),
         modes: ASK,
         help: "answer in JSON of this shape",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
@@ -244,7 +310,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('t'),
         long: Some("tools"),
-        effect: Effect::Value(Value("NAME", Completion::Tools, Setter::Names(|a| &mut a.tools))),
+        effect: Effect::Value(Value(
+            "NAME",
+            Completion::Tools,
+            Setter::Names(|a| &mut a.tools),
+        )),
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
         doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
@@ -261,7 +331,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("messages"),
-        effect: Effect::Value(Value("N", Completion::Nothing, Setter::Text(|a| &mut a.messages))),
+        effect: Effect::Value(Value(
+            "N",
+            Completion::Nothing,
+            Setter::Text(|a| &mut a.messages),
+        )),
         modes: SET,
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
@@ -388,7 +462,10 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("copy"),
-        effect: Effect::ModeWith(Mode::Copy, Value("NAME", Completion::Nothing, Setter::Raw(|a| &mut a.copy))),
+        effect: Effect::ModeWith(
+            Mode::Copy,
+            Value("NAME", Completion::Nothing, Setter::Raw(|a| &mut a.copy)),
+        ),
         modes: &[],
         help: "copy the conversation under a new name",
         doc: "Copy the conversation to NAME, which must be new, to keep it or to continue it in two ways. The original stays.",
@@ -441,7 +518,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("generate"),
         effect: Effect::ModeWith(
             Mode::Generate,
-            Value("KIND", Completion::Words(KINDS), Setter::Choice(KINDS, |a| &mut a.generate)),
+            Value(
+                "KIND",
+                Completion::Words(KINDS),
+                Setter::Choice(KINDS, |a| &mut a.generate),
+            ),
         ),
         modes: &[],
         help: "print the man page, a completion or a shell key",
@@ -483,10 +564,22 @@ mod tests {
         let mut names = std::collections::HashSet::new();
         for flag in FLAGS {
             assert!(flag.short.is_some() || flag.long.is_some());
-            for name in flag.short.map(String::from).into_iter().chain(flag.long.map(String::from)) {
-                assert!(names.insert(name.clone()), "{name} stands twice in the table");
+            for name in flag
+                .short
+                .map(String::from)
+                .into_iter()
+                .chain(flag.long.map(String::from))
+            {
+                assert!(
+                    names.insert(name.clone()),
+                    "{name} stands twice in the table"
+                );
             }
-            assert!(!flag.help.is_empty() && !flag.help.ends_with('.'), "{}", flag.name());
+            assert!(
+                !flag.help.is_empty() && !flag.help.ends_with('.'),
+                "{}",
+                flag.name()
+            );
             assert!(flag.doc.ends_with('.'), "{}", flag.name());
         }
     }
@@ -494,7 +587,11 @@ mod tests {
     #[test]
     fn every_option_is_of_use_to_some_mode() {
         for flag in FLAGS {
-            assert!(flag.mode().is_some() || !flag.modes.is_empty(), "{}", flag.name());
+            assert!(
+                flag.mode().is_some() || !flag.modes.is_empty(),
+                "{}",
+                flag.name()
+            );
         }
     }
 }

@@ -20,31 +20,58 @@ const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name }
 
 /// A script with the parts that are common to the shells, and its own.
 fn script(template: &str, own: &[(&str, &str)]) -> String {
-    let common = [("PROVIDERS", &*provider_names()), ("SECTIONS", SECTIONS), ("ROLES", ROLES), ("TOOLS", TOOLS)];
+    let common = [
+        ("PROVIDERS", &*provider_names()),
+        ("SECTIONS", SECTIONS),
+        ("ROLES", ROLES),
+        ("TOOLS", TOOLS),
+    ];
     template::fill(template, &[&common, own].concat())
 }
 
 fn provider_names() -> String {
-    PROVIDERS.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")
+    PROVIDERS
+        .iter()
+        .map(|row| row.name)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn spellings(flag: &Flag) -> Vec<String> {
     let short = flag.short.map(|short| format!("-{short}"));
-    short.into_iter().chain(flag.long.map(|long| format!("--{long}"))).collect()
+    short
+        .into_iter()
+        .chain(flag.long.map(|long| format!("--{long}")))
+        .collect()
 }
 
 /// Extended regular expressions for a word whose last option takes a value: for short options, and for a long one.
 fn valued() -> (String, String) {
-    let (valued, switches): (Vec<&Flag>, Vec<&Flag>) = FLAGS.iter().partition(|flag| flag.value().is_some());
-    let letters = |flags: &[&Flag]| flags.iter().filter_map(|flag| flag.short).collect::<String>();
-    let long = valued.iter().filter_map(|flag| flag.long).collect::<Vec<_>>().join("|");
-    (format!("-[{}]*([{}])", letters(&switches), letters(&valued)), format!("--({long})"))
+    let (valued, switches): (Vec<&Flag>, Vec<&Flag>) =
+        FLAGS.iter().partition(|flag| flag.value().is_some());
+    let letters = |flags: &[&Flag]| {
+        flags
+            .iter()
+            .filter_map(|flag| flag.short)
+            .collect::<String>()
+    };
+    let long = valued
+        .iter()
+        .filter_map(|flag| flag.long)
+        .collect::<Vec<_>>()
+        .join("|");
+    (
+        format!("-[{}]*([{}])", letters(&switches), letters(&valued)),
+        format!("--({long})"),
+    )
 }
 
 /// For bash, with or without the package bash-completion.
 pub(super) fn bash() -> String {
     let mut cases = String::new();
-    for (flag, Value(_, completion, _)) in FLAGS.iter().filter_map(|flag| Some((flag, flag.value()?))) {
+    for (flag, Value(_, completion, _)) in
+        FLAGS.iter().filter_map(|flag| Some((flag, flag.value()?)))
+    {
         // If nothing matches, bash offers files unless asked not to.
         let action = match completion {
             Completion::Conversations => "_q_conversations".to_owned(),
@@ -56,12 +83,22 @@ pub(super) fn bash() -> String {
             Completion::Tools => format!("_q_tools; {NO_FILES}"),
             Completion::Words(words) => format!("names=({}); {NO_FILES}", words.join(" ")),
         };
-        let names = flag.short.map(String::from).into_iter().chain(flag.long.map(String::from)).collect::<Vec<_>>();
+        let names = flag
+            .short
+            .map(String::from)
+            .into_iter()
+            .chain(flag.long.map(String::from))
+            .collect::<Vec<_>>();
         let _ = writeln!(cases, "    {}) {action} ;;", names.join(" | "));
     }
     let (short, long) = valued();
     let options: Vec<String> = FLAGS.iter().flat_map(spellings).collect();
-    let own = [("SHORT", &*short), ("LONG", &long), ("CASES", &cases), ("OPTIONS", &options.join(" "))];
+    let own = [
+        ("SHORT", &*short),
+        ("LONG", &long),
+        ("CASES", &cases),
+        ("OPTIONS", &options.join(" ")),
+    ];
     script(include_str!("q.bash.in"), &own)
 }
 
@@ -69,7 +106,12 @@ pub(super) fn bash() -> String {
 pub(super) fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
-        let help = flag.help.replace('\'', "'\\''").replace('[', "\\[").replace(']', "\\]").replace(':', "\\:");
+        let help = flag
+            .help
+            .replace('\'', "'\\''")
+            .replace('[', "\\[")
+            .replace(']', "\\]")
+            .replace(':', "\\:");
         let value = match flag.value() {
             None => String::new(),
             Some(Value(name, completion, _)) => {
@@ -87,8 +129,14 @@ pub(super) fn zsh() -> String {
         };
         let spelled = spellings(flag);
         // An option that may be repeated is offered again.
-        let repeats = flag.value().is_some_and(|Value(_, _, setter)| setter.repeats());
-        let group = if repeats { "*".to_owned() } else { format!("({})", spelled.join(" ")) };
+        let repeats = flag
+            .value()
+            .is_some_and(|Value(_, _, setter)| setter.repeats());
+        let group = if repeats {
+            "*".to_owned()
+        } else {
+            format!("({})", spelled.join(" "))
+        };
         for spelling in &spelled {
             // A value may be glued to a short option, or follow a long one's equals sign.
             let glue = match (value.is_empty(), spelling.starts_with("--")) {
@@ -96,10 +144,16 @@ pub(super) fn zsh() -> String {
                 (false, true) => "=",
                 (false, false) => "+",
             };
-            let _ = writeln!(specifications, "    '{group}{spelling}{glue}[{help}]{value}' \\");
+            let _ = writeln!(
+                specifications,
+                "    '{group}{spelling}{glue}[{help}]{value}' \\"
+            );
         }
     }
-    script(include_str!("q.zsh.in"), &[("SPECIFICATIONS", &specifications)])
+    script(
+        include_str!("q.zsh.in"),
+        &[("SPECIFICATIONS", &specifications)],
+    )
 }
 
 /// For fish.
@@ -123,8 +177,15 @@ pub(super) fn fish() -> String {
             Some(Completion::Conversations) => " -r -F -a '(__q_conversations)'".to_owned(),
             Some(Completion::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
         };
-        let _ = writeln!(lines, "{line}{value} -d '{}'", flag.help.replace('\\', "\\\\").replace('\'', "\\'"));
+        let _ = writeln!(
+            lines,
+            "{line}{value} -d '{}'",
+            flag.help.replace('\\', "\\\\").replace('\'', "\\'")
+        );
     }
     let (short, long) = valued();
-    script(include_str!("q.fish.in"), &[("SHORT", &short), ("LONG", &long), ("LINES", &lines)])
+    script(
+        include_str!("q.fish.in"),
+        &[("SHORT", &short), ("LONG", &long), ("LINES", &lines)],
+    )
 }

@@ -22,7 +22,9 @@ pub(crate) fn short() -> String {
 
 /// `-f, --follow`, `-m, --model ID`.
 pub(super) fn names(flag: &Flag) -> String {
-    let value = flag.value().map_or_else(String::new, |Value(name, ..)| format!(" {name}"));
+    let value = flag
+        .value()
+        .map_or_else(String::new, |Value(name, ..)| format!(" {name}"));
     match (flag.short, flag.long) {
         (Some(short), Some(long)) => format!("-{short}, --{long}{value}"),
         (Some(short), None) => format!("-{short}{value}"),

@@ -33,7 +33,13 @@ fn blocks() -> Vec<Block> {
     let source = template::fill(
         SOURCE,
         &[
-            ("SYNOPSIS", &help::SYNOPSIS.lines().map(|line| format!("    {line}\n")).collect::<String>()),
+            (
+                "SYNOPSIS",
+                &help::SYNOPSIS
+                    .lines()
+                    .map(|line| format!("    {line}\n"))
+                    .collect::<String>(),
+            ),
             ("OPTIONS", &options()),
             ("SETTINGS", &settings()),
             ("PROVIDERS", &providers()),
@@ -50,28 +56,48 @@ fn blocks() -> Vec<Block> {
 }
 
 fn options() -> String {
-    FLAGS.iter().map(|flag| format!("{}\n: {}\n\n", help::names(flag).trim_start(), flag.doc)).collect()
+    FLAGS
+        .iter()
+        .map(|flag| format!("{}\n: {}\n\n", help::names(flag).trim_start(), flag.doc))
+        .collect()
 }
 
 fn settings() -> String {
     let text = SETTINGS.iter().map(|row| {
-        let default = row.default.map_or_else(String::new, |default| format!(" ({default})"));
-        format!("{}, {}\n: {}{default}\n\n", row.key, row.variable(), row.doc)
+        let default = row
+            .default
+            .map_or_else(String::new, |default| format!(" ({default})"));
+        format!(
+            "{}, {}\n: {}{default}\n\n",
+            row.key,
+            row.variable(),
+            row.doc
+        )
     });
     text.collect()
 }
 
 fn providers() -> String {
     let text = PROVIDERS.iter().map(|row| {
-        let key = if row.key_variables.is_empty() { "no key".to_owned() } else { row.key_variables.join(", ") };
+        let key = if row.key_variables.is_empty() {
+            "no key".to_owned()
+        } else {
+            row.key_variables.join(", ")
+        };
         let model = row.model.unwrap_or("the first that it lists");
-        format!("    {:10}  {key:30}  {model}\n    {:10}  {}\n", row.name, "", row.base_url)
+        format!(
+            "    {:10}  {key:30}  {model}\n    {:10}  {}\n",
+            row.name, "", row.base_url
+        )
     });
     text.collect()
 }
 
 fn dialects() -> String {
-    let names: Vec<String> = DIALECTS.iter().map(|dialect| format!("\"{}\"", dialect.name)).collect();
+    let names: Vec<String> = DIALECTS
+        .iter()
+        .map(|dialect| format!("\"{}\"", dialect.name))
+        .collect();
     let (usual, others) = names.split_at(1);
     format!("{}        # or {}", usual.concat(), others.join(", "))
 }
@@ -80,7 +106,10 @@ fn dialects() -> String {
 pub(crate) fn help() -> String {
     let wrapped = |text: &str, indent: usize| {
         let lines = template::wrap(&text.replace('`', ""), WIDTH - indent);
-        lines.iter().map(|line| format!("{:indent$}{line}\n", "")).collect::<String>()
+        lines
+            .iter()
+            .map(|line| format!("{:indent$}{line}\n", ""))
+            .collect::<String>()
     };
     let blocks = blocks().into_iter().map(|block| match block {
         Block::Heading(name) => format!("{name}\n"),
@@ -94,14 +123,25 @@ pub(crate) fn help() -> String {
 /// The man page, in the man(7) language.
 pub(super) fn man() -> String {
     // A line that begins with a dot would be a request.
-    let guarded = |line: &str| if line.starts_with('.') { format!("\\&{line}\n") } else { format!("{line}\n") };
+    let guarded = |line: &str| {
+        if line.starts_with('.') {
+            format!("\\&{line}\n")
+        } else {
+            format!("{line}\n")
+        }
+    };
     let filled = |text: &str| {
-        template::wrap(&marked(&escaped(text)), WIDTH).iter().map(|line| guarded(line)).collect::<String>()
+        template::wrap(&marked(&escaped(text)), WIDTH)
+            .iter()
+            .map(|line| guarded(line))
+            .collect::<String>()
     };
     let blocks = blocks().into_iter().map(|block| match block {
         Block::Heading(name) => format!(".SH {name}\n"),
         Block::Sample(lines) => {
-            let lines = lines.lines().map(|line| guarded(&escaped(line.get(4..).unwrap_or_default())));
+            let lines = lines
+                .lines()
+                .map(|line| guarded(&escaped(line.get(4..).unwrap_or_default())));
             format!(".PP\n.nf\n{}.fi\n", lines.collect::<String>())
         }
         Block::Entry(head, text) => format!(".TP\n.B {}\n{}", escaped(&head), filled(&text)),
@@ -110,21 +150,46 @@ pub(super) fn man() -> String {
     // A section begins with a paragraph by itself.
     let mut page = HEAD.to_owned();
     for block in blocks {
-        let begins = page.lines().next_back().is_some_and(|line| line.starts_with(".SH"));
-        page.push_str(block.strip_prefix(".PP\n").filter(|_| begins).unwrap_or(&block));
+        let begins = page
+            .lines()
+            .next_back()
+            .is_some_and(|line| line.starts_with(".SH"));
+        page.push_str(
+            block
+                .strip_prefix(".PP\n")
+                .filter(|_| begins)
+                .unwrap_or(&block),
+        );
     }
     page
 }
 
 /// Text that a formatter prints as it is: some characters are its own, and others become typographic ones.
 fn escaped(text: &str) -> String {
-    let names = [("\\", "\\e"), ("-", "\\-"), ("'", "\\(aq"), ("^", "\\(ha"), ("~", "\\(ti"), ("…", "...")];
-    names.iter().fold(text.to_owned(), |text, (character, name)| text.replace(character, name))
+    let names = [
+        ("\\", "\\e"),
+        ("-", "\\-"),
+        ("'", "\\(aq"),
+        ("^", "\\(ha"),
+        ("~", "\\(ti"),
+        ("…", "..."),
+    ];
+    names
+        .iter()
+        .fold(text.to_owned(), |text, (character, name)| {
+            text.replace(character, name)
+        })
 }
 
 /// What stands between backticks becomes bold.
 fn marked(text: &str) -> String {
-    let part = |(index, part): (usize, &str)| if index % 2 == 0 { part.to_owned() } else { format!("\\fB{part}\\fP") };
+    let part = |(index, part): (usize, &str)| {
+        if index % 2 == 0 {
+            part.to_owned()
+        } else {
+            format!("\\fB{part}\\fP")
+        }
+    };
     text.split('`').enumerate().map(part).collect()
 }
 
@@ -134,14 +199,20 @@ mod tests {
 
     /// Whether a place is left that nothing has filled; jq's `@csv` is none.
     fn has_place(text: &str) -> bool {
-        text.split('@').skip(1).any(|rest| rest.starts_with(|character: char| character.is_ascii_uppercase()))
+        text.split('@')
+            .skip(1)
+            .any(|rest| rest.starts_with(|character: char| character.is_ascii_uppercase()))
     }
 
     #[test]
     fn every_option_setting_and_provider_is_described_and_every_line_fits_a_terminal() {
         let (short, long) = (help::short(), help());
         for flag in FLAGS {
-            assert!(short.contains(&help::names(flag)) && long.contains(help::names(flag).trim()), "{}", flag.name());
+            assert!(
+                short.contains(&help::names(flag)) && long.contains(help::names(flag).trim()),
+                "{}",
+                flag.name()
+            );
         }
         for row in SETTINGS {
             assert!(long.contains(&row.variable()), "{}", row.key);
@@ -151,10 +222,16 @@ mod tests {
         }
         for line in short.lines().chain(long.lines()) {
             let has_room = line.chars().count() <= WIDTH && line == line.trim_end();
-            assert!(has_room && !line.contains('`') && !has_place(line), "{line}");
+            assert!(
+                has_room && !line.contains('`') && !has_place(line),
+                "{line}"
+            );
         }
         // The man page indents what is printed as it is by three columns more.
-        for line in long.lines().filter(|line| line.starts_with("    ") && !line.starts_with("      ")) {
+        for line in long
+            .lines()
+            .filter(|line| line.starts_with("    ") && !line.starts_with("      "))
+        {
             assert!(line.chars().count() <= WIDTH - 3, "{line}");
         }
     }
@@ -162,15 +239,24 @@ mod tests {
     #[test]
     fn the_man_page_prints_what_the_help_prints() {
         let page = man();
-        assert!(page.contains(".B \\-f, \\-\\-follow\n") && page.contains("\\fBq \\-f\\fP can follow up.\n"));
         assert!(
-            page.contains("\n.nf\nq \"explain git rebase\"\n") && page.contains("\\(aq[time, service, message]\\(aq")
+            page.contains(".B \\-f, \\-\\-follow\n")
+                && page.contains("\\fBq \\-f\\fP can follow up.\n")
+        );
+        assert!(
+            page.contains("\n.nf\nq \"explain git rebase\"\n")
+                && page.contains("\\(aq[time, service, message]\\(aq")
         );
         assert!(!has_place(&page) && !page.contains(".SH EXAMPLES\n.PP"));
         // No line is a request that is none.
-        let requests = [".SH ", ".PP", ".TP", ".B ", ".nf", ".fi", ".TH ", ".nh", ".ad l", ".\\\""];
+        let requests = [
+            ".SH ", ".PP", ".TP", ".B ", ".nf", ".fi", ".TH ", ".nh", ".ad l", ".\\\"",
+        ];
         for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
-            assert!(requests.iter().any(|request| line.starts_with(request)), "{line}");
+            assert!(
+                requests.iter().any(|request| line.starts_with(request)),
+                "{line}"
+            );
         }
     }
 }

@@ -2,7 +2,11 @@
 
 /// Fills the places of a template: each `@NAME@` becomes the text of its name, without white space at its end.
 pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
-    places.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value.trim_end()))
+    places
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| {
+            text.replace(&format!("@{name}@"), value.trim_end())
+        })
 }
 
 /// Breaks a text at blanks into lines of at most `width` characters. A word that is longer gets a line of its own.
@@ -26,7 +30,10 @@ mod tests {
 
     #[test]
     fn places_are_filled_wherever_they_stand() {
-        assert_eq!(fill("a @X@ \"$@\" @Y@@X@", &[("X", "1"), ("Y", "2\n")]), "a 1 \"$@\" 21");
+        assert_eq!(
+            fill("a @X@ \"$@\" @Y@@X@", &[("X", "1"), ("Y", "2\n")]),
+            "a 1 \"$@\" 21"
+        );
     }
 
     #[test]

@@ -20,9 +20,14 @@ const MAX_DEPTH: usize = 100;
 pub(crate) fn extract(answer: &str) -> Result<String, &'static str> {
     let document = Document::of(answer);
     if document.is_uncertain {
-        return Err("it is not certain which lines of the answer are code: a line of text ends in backticks");
+        return Err(
+            "it is not certain which lines of the answer are code: a line of text ends in backticks",
+        );
     }
-    document.code.filter(|code| !code.trim().is_empty()).ok_or("there is no code block in the answer")
+    document
+        .code
+        .filter(|code| !code.trim().is_empty())
+        .ok_or("there is no code block in the answer")
 }
 
 /// A block that contains other blocks.
@@ -70,7 +75,10 @@ impl Document {
     fn of(answer: &str) -> Document {
         let mut document = Document::default();
         for line in answer.split_inclusive('\n') {
-            document.read(&mut Line { text: line, ..Line::default() });
+            document.read(&mut Line {
+                text: line,
+                ..Line::default()
+            });
         }
         document
     }
@@ -161,10 +169,15 @@ impl Document {
         if let Some((character, length)) = opening_fence(text) {
             self.is_uncertain |= self.text_ends_in_backticks && character == '`';
             self.code.get_or_insert_default();
-            return Some(Leaf::Fence(Fence { indent: line.indent(), character, length }));
+            return Some(Leaf::Fence(Fence {
+                indent: line.indent(),
+                character,
+                length,
+            }));
         }
-        let one_line =
-            is_heading(text) || is_thematic_break(text) || (self.leaf == Leaf::Paragraph && is_underline(text));
+        let one_line = is_heading(text)
+            || is_thematic_break(text)
+            || (self.leaf == Leaf::Paragraph && is_underline(text));
         self.text_ends_in_backticks |= one_line && ends_in_backticks(text);
         one_line.then_some(Leaf::None)
     }
@@ -253,7 +266,8 @@ impl<'a> Line<'a> {
         let empty = after.trim().is_empty();
         let blank_follows = after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']);
         // Text like “1986. A great year” continues its paragraph.
-        let may_begin = !in_paragraph || (!empty && (digits == 0 || text[..digits].parse() == Ok(1)));
+        let may_begin =
+            !in_paragraph || (!empty && (digits == 0 || text[..digits].parse() == Ok(1)));
         if !blank_follows || !may_begin {
             return None;
         }
@@ -265,7 +279,10 @@ impl<'a> Line<'a> {
             _ => 1,
         };
         self.skip_columns(blanks);
-        Some(Container::Item { indent: before + width + blanks, empty })
+        Some(Container::Item {
+            indent: before + width + blanks,
+            empty,
+        })
     }
 
     /// Reads blanks and a marker of this many bytes.
@@ -278,28 +295,46 @@ impl<'a> Line<'a> {
 
 /// Whether the line has text before backticks that nothing follows, except perhaps the name of a language.
 fn ends_in_backticks(text: &str) -> bool {
-    let Some((before, after)) = text.trim_end().rsplit_once("```") else { return false };
+    let Some((before, after)) = text.trim_end().rsplit_once("```") else {
+        return false;
+    };
     let has_text = !before.trim_end_matches('`').is_empty();
-    let is_language = after.starts_with(char::is_alphabetic) && !after.contains(char::is_whitespace);
+    let is_language =
+        after.starts_with(char::is_alphabetic) && !after.contains(char::is_whitespace);
     // Those that end code within the line have a partner before them.
-    let runs = text.split(|character| character != '`').filter(|run| run.len() >= MIN_FENCE).count();
+    let runs = text
+        .split(|character| character != '`')
+        .filter(|run| run.len() >= MIN_FENCE)
+        .count();
     has_text && (after.is_empty() || is_language) && runs % 2 == 1
 }
 
 fn is_heading(text: &str) -> bool {
     let level = run_of(text, '#');
-    (1..=6).contains(&level) && matches!(text.as_bytes().get(level), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
+    (1..=6).contains(&level)
+        && matches!(
+            text.as_bytes().get(level),
+            None | Some(b' ' | b'\t' | b'\r' | b'\n')
+        )
 }
 
 fn is_thematic_break(text: &str) -> bool {
-    let marks: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
-    marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| run_of(&marks, *mark) == marks.len())
+    let marks: String = text
+        .chars()
+        .filter(|character| !character.is_ascii_whitespace())
+        .collect();
+    marks.len() >= 3
+        && ['-', '*', '_']
+            .iter()
+            .any(|mark| run_of(&marks, *mark) == marks.len())
 }
 
 /// Whether the line makes the paragraph above it a heading.
 fn is_underline(text: &str) -> bool {
     let text = text.trim_end();
-    ['=', '-'].iter().any(|mark| !text.is_empty() && run_of(text, *mark) == text.len())
+    ['=', '-']
+        .iter()
+        .any(|mark| !text.is_empty() && run_of(text, *mark) == text.len())
 }
 
 #[cfg(test)]
@@ -366,9 +401,18 @@ mod tests {
             ("```\n\n\ta\n  \n```\n", Some("\n\ta\n  \n")),
             ("```\n&amp; \\* <b>\n```\n", Some("&amp; \\* <b>\n")),
             ("```\r\na\r\n\r\n\tb\r\n```\r\n", Some("a\r\n\r\n\tb\r\n")),
-            ("> - x\r\n>   ```\r\n>   a\r\n>\r\n>   ```\r\n", Some("a\r\n\r\n")),
-            ("1. Run\n   ```sh\n   ls\n   ```\n2. Then\n\n   ```sh\n   df\n   ```\n", Some("ls\ndf\n")),
-            ("- a\n  - b\n\n    ```\n    deep\n      er\n    ```\n", Some("deep\n  er\n")),
+            (
+                "> - x\r\n>   ```\r\n>   a\r\n>\r\n>   ```\r\n",
+                Some("a\r\n\r\n"),
+            ),
+            (
+                "1. Run\n   ```sh\n   ls\n   ```\n2. Then\n\n   ```sh\n   df\n   ```\n",
+                Some("ls\ndf\n"),
+            ),
+            (
+                "- a\n  - b\n\n    ```\n    deep\n      er\n    ```\n",
+                Some("deep\n  er\n"),
+            ),
             ("-\tx\n\n\t```\n\ta\n\t\tb\n\t```\n", Some("a\n\tb\n")),
             ("> ```sh\n> ls -l\n>\n> df\n> ```\n", Some("ls -l\n\ndf\n")),
             ("- a\nb\n    ```\n    x\n    ```\n", Some("x\n")),
@@ -425,7 +469,11 @@ mod tests {
             ("It is `` ``` ``\n\n```\nls\n```\n", false),
             ("Write \"```\".\n\n```\nls\n```\n", false),
         ] {
-            assert_eq!(Document::of(answer).is_uncertain, is_uncertain, "{answer:?}");
+            assert_eq!(
+                Document::of(answer).is_uncertain,
+                is_uncertain,
+                "{answer:?}"
+            );
             assert!(!is_uncertain || extract(answer).is_err(), "{answer:?}");
         }
     }

@@ -27,7 +27,11 @@ impl Disarmer {
 
     /// The visible form of what was held back, now that nothing follows.
     pub(crate) fn finish(&mut self) -> &'static str {
-        if std::mem::take(&mut self.held_carriage_return) { "^M" } else { "" }
+        if std::mem::take(&mut self.held_carriage_return) {
+            "^M"
+        } else {
+            ""
+        }
     }
 }
 
@@ -69,11 +73,17 @@ mod tests {
             ("\u{1b}]52;c;aGk=\u{7}", "^[]52;c;aGk=^G"),
             ("a\0b\u{7f}c\u{8}", "a^@b^?c^H"),
             ("\u{9b}31m\u{85}", "<9B>31m<85>"),
-            ("\u{202e}abc\u{202c}\u{2066}x\u{2069}", "<U+202E>abc<U+202C><U+2066>x<U+2069>"),
+            (
+                "\u{202e}abc\u{202c}\u{2066}x\u{2069}",
+                "<U+202E>abc<U+202C><U+2066>x<U+2069>",
+            ),
             ("a\r\nb\rc\r", "a\nb^Mc^M"),
             ("\r\r\n", "^M\n"),
             ("tab\tline\n", "tab\tline\n"),
-            ("e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本", "e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本"),
+            (
+                "e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本",
+                "e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本",
+            ),
         ] {
             assert_eq!(visible(text), shown, "{text:?}");
         }

@@ -29,7 +29,11 @@ pub(crate) struct Notes {
 impl Notes {
     /// `quiet` prints only errors; `verbose` prints details too.
     pub(crate) fn new(quiet: bool, verbose: bool, spinner: Spinner) -> Notes {
-        Notes { quiet, verbose, spinner }
+        Notes {
+            quiet,
+            verbose,
+            spinner,
+        }
     }
 
     /// Prints a note: something did not go as asked.
@@ -65,7 +69,11 @@ impl Notes {
     /// One write for each call, so that the lines of several processes do not mix.
     fn write(&self, text: &str) {
         let stderr = io::stderr();
-        let text = if stderr.is_terminal() { disarm::visible(text) } else { text.to_owned() };
+        let text = if stderr.is_terminal() {
+            disarm::visible(text)
+        } else {
+            text.to_owned()
+        };
         let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
         // A standard error that is closed or full must not end q.
         self.spinner.make_room(|| {

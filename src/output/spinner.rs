@@ -45,7 +45,10 @@ struct Wait {
 impl Spinner {
     /// A spinner that is shown if standard output and standard error are both terminals that can wipe a line.
     pub(crate) fn new(quiet: bool, terminal: Option<&str>) -> Spinner {
-        let seen = !quiet && terminal != Some("dumb") && io::stdout().is_terminal() && io::stderr().is_terminal();
+        let seen = !quiet
+            && terminal != Some("dumb")
+            && io::stdout().is_terminal()
+            && io::stderr().is_terminal();
         Spinner(seen.then(Arc::default))
     }
 
@@ -75,7 +78,11 @@ impl Spinner {
     fn begin(&self, what: &str, until: Option<Instant>) {
         let Some(shared) = &self.0 else { return };
         let mut state = lock(&shared.state);
-        let wait = Wait { what: what.to_owned(), since: Instant::now(), until };
+        let wait = Wait {
+            what: what.to_owned(),
+            since: Instant::now(),
+            until,
+        };
         if state.wait.replace(wait).is_none() {
             let shared = Arc::clone(shared);
             // Without a thread only the spinner is missing.
@@ -112,7 +119,11 @@ impl Shared {
                 let text = wait.text();
                 state.draw(&text);
             }
-            state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .changed
+                .wait_timeout(state, TICK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 }
@@ -122,7 +133,10 @@ impl Wait {
         let Wait { what, since, until } = self;
         match until {
             None => format!("{what}, {} s", since.elapsed().as_secs()),
-            Some(until) => format!("{what} in {} s", until.saturating_duration_since(Instant::now()).as_secs() + 1),
+            Some(until) => format!(
+                "{what} in {} s",
+                until.saturating_duration_since(Instant::now()).as_secs() + 1
+            ),
         }
     }
 }

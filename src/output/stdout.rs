@@ -40,7 +40,9 @@ impl fmt::Display for OutputError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OutputError::ReaderGone => formatter.write_str("the reader of standard output is gone"),
-            OutputError::Failed(error) => write!(formatter, "cannot write to standard output: {error}"),
+            OutputError::Failed(error) => {
+                write!(formatter, "cannot write to standard output: {error}")
+            }
         }
     }
 }
@@ -52,7 +54,10 @@ impl Stdout {
     /// There are no file descriptors left.
     pub(crate) fn open() -> Result<Stdout, OutputError> {
         let stdout = io::stdout();
-        let descriptor = stdout.as_fd().try_clone_to_owned().map_err(OutputError::Failed)?;
+        let descriptor = stdout
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(OutputError::Failed)?;
         Ok(Stdout {
             file: File::from(descriptor),
             disarmer: stdout.is_terminal().then(Disarmer::default),
@@ -80,7 +85,9 @@ impl Stdout {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
-        let Some(disarmer) = &mut self.disarmer else { return self.write_bytes(piece.as_bytes()) };
+        let Some(disarmer) = &mut self.disarmer else {
+            return self.write_bytes(piece.as_bytes());
+        };
         let visible = disarmer.feed(piece);
         self.put(&visible)
     }
@@ -136,9 +143,15 @@ impl Stdout {
         Ok(())
     }
 
-    fn put_formatted(&mut self, format: &dyn Fn(&mut Formatter, usize) -> String) -> Result<(), OutputError> {
-        let Some(formatter) = &mut self.formatter else { return Ok(()) };
-        let columns = unix::terminal_size(&io::stdout()).map_or(DEFAULT_COLUMNS, |size| size.columns);
+    fn put_formatted(
+        &mut self,
+        format: &dyn Fn(&mut Formatter, usize) -> String,
+    ) -> Result<(), OutputError> {
+        let Some(formatter) = &mut self.formatter else {
+            return Ok(());
+        };
+        let columns =
+            unix::terminal_size(&io::stdout()).map_or(DEFAULT_COLUMNS, |size| size.columns);
         let text = format(formatter, columns);
         self.write_bytes(text.as_bytes())
     }
@@ -150,8 +163,12 @@ impl Stdout {
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Another program made the pipe non-blocking, so q has to try again.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(FULL_PIPE_POLL)
+                }
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Err(OutputError::ReaderGone);
+                }
                 Err(error) => return Err(OutputError::Failed(error)),
             }
         }

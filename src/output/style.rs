@@ -31,7 +31,10 @@ pub(super) struct Pen {
 impl Pen {
     /// With `styles` the text has styles, else none.
     pub(super) fn new(styles: bool) -> Pen {
-        Pen { styles, ..Pen::default() }
+        Pen {
+            styles,
+            ..Pen::default()
+        }
     }
 
     pub(super) fn put(&mut self, style: Style, text: &str) {
@@ -91,8 +94,16 @@ pub(super) struct Inline {
 impl Inline {
     /// How text looks now.
     pub(super) fn style(&self) -> Style {
-        let strong = if self.heading || self.strong.is_some() { BOLD } else { PLAIN };
-        let emphasis = if self.emphasis.is_some() { ITALIC } else { PLAIN };
+        let strong = if self.heading || self.strong.is_some() {
+            BOLD
+        } else {
+            PLAIN
+        };
+        let emphasis = if self.emphasis.is_some() {
+            ITALIC
+        } else {
+            PLAIN
+        };
         let code = if self.code > 0 { CODE } else { PLAIN };
         strong | emphasis | code
     }
@@ -112,19 +123,25 @@ impl Inline {
     pub(super) fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
-                let is_mark = |character| character == '`' || (self.code == 0 && matches!(character, '*' | '_'));
+                let is_mark = |character| {
+                    character == '`' || (self.code == 0 && matches!(character, '*' | '_'))
+                };
                 let (plain, rest) = text.split_at(text.find(is_mark).unwrap_or(text.len()));
                 pen.put(self.style(), plain);
                 self.url |= plain.contains("://");
                 self.before = plain.chars().next_back().or(self.before);
-                let Some(mark) = rest.chars().next() else { return };
+                let Some(mark) = rest.chars().next() else {
+                    return;
+                };
                 (self.mark, text) = (mark, rest);
             }
             let rest = text.trim_start_matches(self.mark);
             let marks = &text[..text.len() - rest.len()];
             self.marks += marks.len();
             let style = self.style();
-            let Some(after) = rest.chars().next().or(next) else { return pen.put(style, marks) };
+            let Some(after) = rest.chars().next().or(next) else {
+                return pen.put(style, marks);
+            };
             self.read_marks(after, rest, next);
             // Marks look like the text between them.
             pen.put(style | self.style(), marks);
@@ -148,7 +165,8 @@ impl Inline {
             }
             return;
         }
-        let closes = self.before.is_some() && !is_escaped && (self.mark == '*' || !is_in_word(after));
+        let closes =
+            self.before.is_some() && !is_escaped && (self.mark == '*' || !is_in_word(after));
         if matches!(self.marks, 2..=MAX_MARKS) {
             match self.strong {
                 // What is not closed may be a pattern for paths.
@@ -161,7 +179,10 @@ impl Inline {
         }
         if matches!(self.marks, 1 | MAX_MARKS) {
             match self.emphasis {
-                None if opens && !matches!(after, '.' | '/') && self.closes_within(false, rest, next) => {
+                None if opens
+                    && !matches!(after, '.' | '/')
+                    && self.closes_within(false, rest, next) =>
+                {
                     self.emphasis = Some(self.mark);
                 }
                 Some(mark) if mark == self.mark && closes => self.emphasis = None,
@@ -183,7 +204,11 @@ impl Inline {
                 from = at + marks;
                 continue;
             }
-            let fits = if strong { matches!(marks, 2..=MAX_MARKS) } else { matches!(marks, 1 | MAX_MARKS) };
+            let fits = if strong {
+                matches!(marks, 2..=MAX_MARKS)
+            } else {
+                matches!(marks, 1 | MAX_MARKS)
+            };
             return fits
                 && (self.mark == '*' || follows.is_some_and(|after| !is_in_word(after)))
                 && inside.contains(char::is_alphanumeric)
@@ -221,8 +246,18 @@ mod tests {
             }
         }
         let text = pen.take().replace(RESET, "›");
-        let names = [("1", "b"), ("2", "d"), ("3", "i"), ("36", "c"), ("1;3", "bi"), ("1;36", "bc"), ("3;36", "ic")];
-        names.iter().fold(text, |text, (code, name)| text.replace(&format!("\u{1b}[{code}m"), &format!("{name}‹")))
+        let names = [
+            ("1", "b"),
+            ("2", "d"),
+            ("3", "i"),
+            ("36", "c"),
+            ("1;3", "bi"),
+            ("1;36", "bc"),
+            ("3;36", "ic"),
+        ];
+        names.iter().fold(text, |text, (code, name)| {
+            text.replace(&format!("\u{1b}[{code}m"), &format!("{name}‹"))
+        })
     }
 
     #[test]
@@ -281,8 +316,14 @@ mod tests {
         for (parts, expected) in [
             (&["**", "a"][..], "**\u{1b}[1ma\u{1b}[0m"),
             (&["*", "*a"], "*\u{1b}[1m*a\u{1b}[0m"),
-            (&["**a", "**", "b"], "\u{1b}[1m**a\u{1b}[0m\u{1b}[1m**\u{1b}[0mb"),
-            (&["`", "a", "`"], "`\u{1b}[36ma\u{1b}[0m\u{1b}[36m`\u{1b}[0m"),
+            (
+                &["**a", "**", "b"],
+                "\u{1b}[1m**a\u{1b}[0m\u{1b}[1m**\u{1b}[0mb",
+            ),
+            (
+                &["`", "a", "`"],
+                "`\u{1b}[36ma\u{1b}[0m\u{1b}[36m`\u{1b}[0m",
+            ),
             (&["x", "**", "2"], "x**2"),
         ] {
             let (mut inline, mut pen) = (Inline::default(), Pen::new(true));

@@ -106,7 +106,11 @@ struct Fence {
 
 impl Formatter {
     pub(crate) fn new(look: Look) -> Formatter {
-        Formatter { look, pen: Pen::new(look.styles), ..Formatter::default() }
+        Formatter {
+            look,
+            pen: Pen::new(look.styles),
+            ..Formatter::default()
+        }
     }
 
     /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
@@ -156,7 +160,11 @@ impl Formatter {
 
     /// The columns that a line may have. The last column of the terminal may hold a blank.
     fn width(&self) -> usize {
-        if self.look.wraps { self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS) } else { usize::MAX }
+        if self.look.wraps {
+            self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS)
+        } else {
+            usize::MAX
+        }
     }
 
     /// How far a line is indented after a break: as far as the text before it, but at most half the line.
@@ -167,8 +175,19 @@ impl Formatter {
     fn push_blank(&mut self, blank: char) {
         self.end_word(blank);
         self.inline.end_word();
-        self.put(if self.line == Line::Info { DIM } else { self.inline.style() }, blank);
-        self.column += if blank == '\t' { TAB - self.column % TAB } else { 1 };
+        self.put(
+            if self.line == Line::Info {
+                DIM
+            } else {
+                self.inline.style()
+            },
+            blank,
+        );
+        self.column += if blank == '\t' {
+            TAB - self.column % TAB
+        } else {
+            1
+        };
     }
 
     fn push_letter(&mut self, letter: char) {
@@ -183,7 +202,11 @@ impl Formatter {
                 return self.put(CODE, letter);
             }
             if letter == '|' {
-                self.line = if self.rows == 1 { Line::Rule } else { Line::Table };
+                self.line = if self.rows == 1 {
+                    Line::Rule
+                } else {
+                    Line::Table
+                };
             }
         }
         if self.word.may_end_before(letter) {
@@ -216,7 +239,8 @@ impl Formatter {
         self.word.text.push(character);
         if self.has_word || !(is_mark || holds) {
             let is_quote = !self.has_word && character == '>';
-            self.pen.put(if is_quote { DIM } else { CODE }, self.word.rest());
+            self.pen
+                .put(if is_quote { DIM } else { CODE }, self.word.rest());
             self.word.shown = self.word.text.len();
         }
     }
@@ -230,8 +254,16 @@ impl Formatter {
         }
         self.pen.end_line();
         self.after_text = !is_blank && self.line != Line::Indented;
-        self.rows = if matches!(self.line, Line::Table | Line::Rule) { self.rows + 1 } else { 0 };
-        self.line = if self.fence.is_some() { Line::Code } else { Line::Begin };
+        self.rows = if matches!(self.line, Line::Table | Line::Rule) {
+            self.rows + 1
+        } else {
+            0
+        };
+        self.line = if self.fence.is_some() {
+            Line::Code
+        } else {
+            Line::Begin
+        };
         (self.column, self.begin) = (0, 0);
         (self.marked, self.quoted, self.has_word) = (false, false, false);
         self.inline = Inline::default();
@@ -264,13 +296,25 @@ impl Formatter {
         let may_be_indented = self.marked || self.in_list || self.begin < CODE_INDENT;
         self.inline.heading = before_blank && may_be_indented && style::is_heading(word);
         let (begin, quoted) = (self.begin, self.quoted);
-        self.fence = opening_fence(word).map(|(character, length)| Fence { character, length, begin, quoted });
-        if self.fence.is_some() { Line::Info } else { Line::Prose }
+        self.fence = opening_fence(word).map(|(character, length)| Fence {
+            character,
+            length,
+            begin,
+            quoted,
+        });
+        if self.fence.is_some() {
+            Line::Info
+        } else {
+            Line::Prose
+        }
     }
 
     /// Whether the line closes the fence.
     fn closes_fence(&self) -> bool {
-        self.line == Line::Code && self.fence.is_some_and(|fence| fence.is_closed_by(&self.word.text))
+        self.line == Line::Code
+            && self
+                .fence
+                .is_some_and(|fence| fence.is_closed_by(&self.word.text))
     }
 
     /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next. `next` is
@@ -285,7 +329,13 @@ impl Formatter {
             self.column = indent;
             self.has_word = false;
         }
-        if self.line == Line::Rule && !self.word.text.chars().all(|character| "|-:".contains(character)) {
+        if self.line == Line::Rule
+            && !self
+                .word
+                .text
+                .chars()
+                .all(|character| "|-:".contains(character))
+        {
             self.line = Line::Table;
         }
         let is_dim = match self.line {
@@ -308,7 +358,8 @@ impl Formatter {
         while let Some((cell, after)) = rest.split_once('|') {
             self.inline.put(cell, Some('|'), &mut self.pen);
             if self.inline.takes_bar() {
-                self.inline.put("|", after.chars().next().or(next), &mut self.pen);
+                self.inline
+                    .put("|", after.chars().next().or(next), &mut self.pen);
             } else {
                 // Nothing that a cell opens is open in the next one.
                 self.inline = Inline::default();
@@ -355,7 +406,9 @@ impl Word {
     /// The columns of the rest, which may change the end of what is shown: a skin tone comes after its emoji.
     fn width(&self) -> usize {
         let before = end_of(&self.text[..self.shown]);
-        format!("{before}{}", self.rest()).width().saturating_sub(before.width())
+        format!("{before}{}", self.rest())
+            .width()
+            .saturating_sub(before.width())
     }
 
     /// Whether a break is allowed before the character though there is no blank: between two wide ones that are not
@@ -365,7 +418,10 @@ impl Word {
             return false;
         }
         let before = end_of(&self.text);
-        let base = before.chars().rev().find(|character| character.width() != Some(0));
+        let base = before
+            .chars()
+            .rev()
+            .find(|character| character.width() != Some(0));
         base.is_some_and(|base| is_wide(base) && !OPENING.contains(base))
             && format!("{before}{character}").width() > before.width()
     }
@@ -373,7 +429,10 @@ impl Word {
 
 /// The end of a text, as far back as a character that follows may combine with it.
 fn end_of(text: &str) -> &str {
-    text.char_indices().rev().nth(MAX_EMOJI).map_or(text, |(at, _)| &text[at..])
+    text.char_indices()
+        .rev()
+        .nth(MAX_EMOJI)
+        .map_or(text, |(at, _)| &text[at..])
 }
 
 /// Whether the word begins a list item or a line of a block quote.
@@ -393,7 +452,10 @@ fn is_wide(character: char) -> bool {
 
 /// The character and the length of the fence that the text begins with, if it opens fenced code.
 pub(super) fn opening_fence(text: &str) -> Option<(char, usize)> {
-    let character = text.chars().next().filter(|character| matches!(character, '`' | '~'))?;
+    let character = text
+        .chars()
+        .next()
+        .filter(|character| matches!(character, '`' | '~'))?;
     let length = run_of(text, character);
     // With more backticks after it, it is code within a line.
     let opens = length >= MIN_FENCE && (character == '~' || !text[length..].contains('`'));
@@ -412,14 +474,30 @@ mod tests {
     use super::*;
     use crate::output::disarm::{Disarmer, visible};
 
-    const WRAPS: Look = Look { wraps: true, styles: false };
-    const BOTH: Look = Look { wraps: true, styles: true };
-    const STYLES: Look = Look { wraps: false, styles: true };
+    const WRAPS: Look = Look {
+        wraps: true,
+        styles: false,
+    };
+    const BOTH: Look = Look {
+        wraps: true,
+        styles: true,
+    };
+    const STYLES: Look = Look {
+        wraps: false,
+        styles: true,
+    };
 
     /// The text in these pieces, made harmless and formatted.
-    fn formatted<'a>(pieces: impl IntoIterator<Item = &'a str>, look: Look, columns: usize) -> String {
+    fn formatted<'a>(
+        pieces: impl IntoIterator<Item = &'a str>,
+        look: Look,
+        columns: usize,
+    ) -> String {
         let (mut disarmer, mut formatter) = (Disarmer::default(), Formatter::new(look));
-        let mut text: String = pieces.into_iter().map(|piece| formatter.feed(&disarmer.feed(piece), columns)).collect();
+        let mut text: String = pieces
+            .into_iter()
+            .map(|piece| formatter.feed(&disarmer.feed(piece), columns))
+            .collect();
         text += &formatter.feed(disarmer.finish(), columns);
         text + &formatter.finish(columns)
     }
@@ -436,7 +514,9 @@ mod tests {
             let rest = &wrapped[character.len_utf8()..];
             match text.strip_prefix(character) {
                 Some(after) => (wrapped, text) = (rest, after),
-                None if character == '\n' => wrapped = &rest[spaces(rest).saturating_sub(spaces(text))..],
+                None if character == '\n' => {
+                    wrapped = &rest[spaces(rest).saturating_sub(spaces(text))..]
+                }
                 None => return false,
             }
         }
@@ -491,7 +571,10 @@ mod tests {
             assert_eq!(wrap(text, columns), expected, "{text:?}");
         }
         let long = "word ".repeat(50);
-        let longest = wrap(&long, 2_000).lines().map(|line| line.trim_end().len()).max();
+        let longest = wrap(&long, 2_000)
+            .lines()
+            .map(|line| line.trim_end().len())
+            .max();
         assert_eq!(longest, Some(99));
     }
 
@@ -506,16 +589,44 @@ mod tests {
             ("日本語。日本", 7, "日本\n語。日\n本"),
             ("日本「語」", 8, "日本\n「語」"),
             ("한국어 단어", 8, "한국어 \n단어"),
-            ("e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}", 7, "e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}"),
-            ("e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}", 6, "e\u{301}e\u{301}e\u{301} \ne\u{301}e\u{301}"),
-            ("👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}", 7, "👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}"),
-            ("👩\u{200d}👩\u{200d}👧👍🏽👍🏽", 5, "👩\u{200d}👩\u{200d}👧👍🏽\n👍🏽"),
-            ("👩\u{200d}❤\u{fe0f}\u{200d}👨 ab", 6, "👩\u{200d}❤\u{fe0f}\u{200d}👨 ab"),
-            ("👩\u{200d}❤\u{fe0f}\u{200d}👨 ab", 5, "👩\u{200d}❤\u{fe0f}\u{200d}👨 \nab"),
+            (
+                "e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}",
+                7,
+                "e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}",
+            ),
+            (
+                "e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}",
+                6,
+                "e\u{301}e\u{301}e\u{301} \ne\u{301}e\u{301}",
+            ),
+            (
+                "👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}",
+                7,
+                "👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}",
+            ),
+            (
+                "👩\u{200d}👩\u{200d}👧👍🏽👍🏽",
+                5,
+                "👩\u{200d}👩\u{200d}👧👍🏽\n👍🏽",
+            ),
+            (
+                "👩\u{200d}❤\u{fe0f}\u{200d}👨 ab",
+                6,
+                "👩\u{200d}❤\u{fe0f}\u{200d}👨 ab",
+            ),
+            (
+                "👩\u{200d}❤\u{fe0f}\u{200d}👨 ab",
+                5,
+                "👩\u{200d}❤\u{fe0f}\u{200d}👨 \nab",
+            ),
             ("🇩🇪 🇫🇷", 6, "🇩🇪 🇫🇷"),
             ("🇩🇪 🇫🇷", 5, "🇩🇪 \n🇫🇷"),
             ("क्षत्रिय a", 80, "क्षत्रिय a"),
-            ("か\u{3099}か\u{3099}か\u{3099}", 5, "か\u{3099}か\u{3099}\nか\u{3099}"),
+            (
+                "か\u{3099}か\u{3099}か\u{3099}",
+                5,
+                "か\u{3099}か\u{3099}\nか\u{3099}",
+            ),
             // Only emoji are joined, and have a skin tone.
             ("\u{2194}\u{200d}👩 ab", 7, "\u{2194}\u{200d}👩 ab"),
             ("\u{2194}\u{200d}👩 ab", 6, "\u{2194}\u{200d}👩 \nab"),
@@ -537,8 +648,16 @@ mod tests {
             ("  - one two three", 14, "  - one two \n    three"),
             ("- - one two three", 14, "- - one two \n    three"),
             ("-   one two three", 14, "-   one two \n    three"),
-            ("- one\n\n  two three four\n", 12, "- one\n\n  two three \n  four\n"),
-            ("- one\n\n    two three four\n", 14, "- one\n\n    two three \n    four\n"),
+            (
+                "- one\n\n  two three four\n",
+                12,
+                "- one\n\n  two three \n  four\n",
+            ),
+            (
+                "- one\n\n    two three four\n",
+                14,
+                "- one\n\n    two three \n    four\n",
+            ),
             ("   one two three", 14, "   one two \n   three"),
             ("> one two three", 12, "> one two \n  three"),
             ("> - one two three", 14, "> - one two \n    three"),
@@ -584,21 +703,33 @@ mod tests {
             // What follows is prose.
             let closed = text.ends_with('\n');
             let expected = format!("{text}\n\none two \nthree \nfour");
-            assert!(!closed || wrap(&format!("{text}\n\n{LONG}"), 10) == expected, "{text}");
+            assert!(
+                !closed || wrap(&format!("{text}\n\n{LONG}"), 10) == expected,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_only_looks_like_code_is_prose() {
         for (text, expected) in [
-            (format!("a\n    {LONG}"), "a\n    one two \n    three \n    four"),
+            (
+                format!("a\n    {LONG}"),
+                "a\n    one two \n    three \n    four",
+            ),
             (format!("``` a` {LONG}"), "``` a` one \ntwo three \nfour"),
             (format!("```a`b {LONG}"), "```a`b one \ntwo three \nfour"),
-            (format!("``` aaaaa`b {LONG}"), "``` aaaaa`b \none two \nthree four"),
+            (
+                format!("``` aaaaa`b {LONG}"),
+                "``` aaaaa`b \none two \nthree four",
+            ),
             (format!("`` {LONG}"), "`` one two \nthree four"),
             (format!("a ``` {LONG}"), "a ``` one \ntwo three \nfour"),
             (format!("a | {LONG}"), "a | one two \nthree four"),
-            (format!("- a\n\n    {LONG}"), "- a\n\n    one two \n    three \n    four"),
+            (
+                format!("- a\n\n    {LONG}"),
+                "- a\n\n    one two \n    three \n    four",
+            ),
         ] {
             assert_eq!(wrap(&text, 12), expected, "{text:?}");
         }
@@ -611,7 +742,11 @@ mod tests {
         while let Some(character) = rest.next() {
             match character {
                 '\u{1b}' => {
-                    style = rest.by_ref().skip(1).take_while(|character| *character != 'm').collect();
+                    style = rest
+                        .by_ref()
+                        .skip(1)
+                        .take_while(|character| *character != 'm')
+                        .collect();
                     style = style.replace('0', "");
                 }
                 _ => cells.push((character, style.clone())),
@@ -624,7 +759,11 @@ mod tests {
     fn styled(text: &str, columns: usize) -> String {
         let mut formatter = Formatter::new(BOTH);
         let shown = formatter.feed(&(visible(text) + "\n"), columns);
-        shown.strip_suffix('\n').expect("a line").replace("\u{1b}[0m", "›").replace("\u{1b}[", "‹")
+        shown
+            .strip_suffix('\n')
+            .expect("a line")
+            .replace("\u{1b}[0m", "›")
+            .replace("\u{1b}[", "‹")
     }
 
     #[test]
@@ -646,9 +785,18 @@ mod tests {
                 "```sh x\n#!/bin/sh\n  **a** >`b`\n\n```\nc",
                 "‹2m```sh x›\n‹36m#!/bin/sh›\n‹36m  **a** >`b`›\n\n‹2m```›\nc",
             ),
-            ("- ```\n  a\n  ```", "‹2m-› ‹2m```›\n‹36m  a›\n‹36m  ›‹2m```›"),
-            ("> ```\n> a\n> ```\n> b", "‹2m>› ‹2m```›\n‹2m>›‹36m a›\n‹2m>›‹36m ›‹2m```›\n‹2m>› b"),
-            ("```\n``` a\n`` b\n````\n", "‹2m```›\n‹36m``` a›\n‹36m`` b›\n‹2m````›\n"),
+            (
+                "- ```\n  a\n  ```",
+                "‹2m-› ‹2m```›\n‹36m  a›\n‹36m  ›‹2m```›",
+            ),
+            (
+                "> ```\n> a\n> ```\n> b",
+                "‹2m>› ‹2m```›\n‹2m>›‹36m a›\n‹2m>›‹36m ›‹2m```›\n‹2m>› b",
+            ),
+            (
+                "```\n``` a\n`` b\n````\n",
+                "‹2m```›\n‹36m``` a›\n‹36m`` b›\n‹2m````›\n",
+            ),
             ("a\n\n    b **c**\n", "a\n\n    ‹36mb **c**›\n"),
             ("``` a` **b**", "‹2m``` a`› ‹1m**b**›"),
             ("**a\nb**", "‹1m**a›\nb**"),
@@ -657,16 +805,28 @@ mod tests {
             assert_eq!(styled(text, 80), expected, "{text:?}");
         }
         // A style ends before a break and begins again after it.
-        assert_eq!(styled("- **one two three** four", 12), "‹2m-› ‹1m**one two ›\n  ‹1mthree**› \n  four");
+        assert_eq!(
+            styled("- **one two three** four", 12),
+            "‹2m-› ‹1m**one two ›\n  ‹1mthree**› \n  four"
+        );
     }
 
     #[test]
     fn tables_have_faint_bars_and_a_faint_rule_around_text_like_prose() {
         for (text, expected) in [
-            ("| **a** | b |\n|---|---|", "‹2m|› ‹1m**a**› ‹2m|› b ‹2m|›\n‹2m|---|---|›"),
+            (
+                "| **a** | b |\n|---|---|",
+                "‹2m|› ‹1m**a**› ‹2m|› b ‹2m|›\n‹2m|---|---|›",
+            ),
             ("|`a`|*b*|c|", "‹2m|›‹36m`a`›‹2m|›‹3m*b*›‹2m|›c‹2m|›"),
-            ("| a |\n| :-- |\n| -- |", "‹2m|› a ‹2m|›\n‹2m|› ‹2m:--› ‹2m|›\n‹2m|› -- ‹2m|›"),
-            ("|a|\n|-|\n\n|b|\n|-|", "‹2m|›a‹2m|›\n‹2m|-|›\n\n‹2m|›b‹2m|›\n‹2m|-|›"),
+            (
+                "| a |\n| :-- |\n| -- |",
+                "‹2m|› a ‹2m|›\n‹2m|› ‹2m:--› ‹2m|›\n‹2m|› -- ‹2m|›",
+            ),
+            (
+                "|a|\n|-|\n\n|b|\n|-|",
+                "‹2m|›a‹2m|›\n‹2m|-|›\n\n‹2m|›b‹2m|›\n‹2m|-|›",
+            ),
             // A second line with text is no rule.
             ("|a|b|\n|c|-|", "‹2m|›a‹2m|›b‹2m|›\n‹2m|›c‹2m|›-‹2m|›"),
             ("> | a |\n> |---|", "‹2m>› ‹2m|› a ‹2m|›\n‹2m>› ‹2m|---|›"),
@@ -678,7 +838,10 @@ mod tests {
             ("| **a \\| b** |", "‹2m|› ‹1m**a \\| b**› ‹2m|›"),
             ("| `a | b` | c |", "‹2m|› ‹36m`a | b`› ‹2m|› c ‹2m|›"),
             ("| `|` | `\\|` |", "‹2m|› ‹36m`|`› ‹2m|› ‹36m`\\|`› ‹2m|›"),
-            ("| snake_case | x**2 | don`t |", "‹2m|› snake_case ‹2m|› x**2 ‹2m|› don`t ‹2m|›"),
+            (
+                "| snake_case | x**2 | don`t |",
+                "‹2m|› snake_case ‹2m|› x**2 ‹2m|› don`t ‹2m|›",
+            ),
         ] {
             assert_eq!(styled(text, 80), expected, "{text:?}");
             // A table is never wrapped.
@@ -690,14 +853,23 @@ mod tests {
     fn a_pause_within_marks_leaves_what_follows_them_styled() {
         let mut formatter = Formatter::new(BOTH);
         let mut shown = String::new();
-        for piece in
-            ["*", " ", "*", "*", "a", " b", "**", " c\n", "#", " d\n", "``", "`", "\n", "e", "\n", "`", "``", "\n"]
-        {
+        for piece in [
+            "*", " ", "*", "*", "a", " b", "**", " c\n", "#", " d\n", "``", "`", "\n", "e", "\n",
+            "`", "``", "\n",
+        ] {
             shown += &formatter.feed(piece, 80);
             shown += &formatter.pause(80);
         }
-        let bold: String = cells(&shown).into_iter().filter(|(_, style)| style == "1").map(|(cell, _)| cell).collect();
-        let code: String = cells(&shown).into_iter().filter(|(_, style)| style == "36").map(|(cell, _)| cell).collect();
+        let bold: String = cells(&shown)
+            .into_iter()
+            .filter(|(_, style)| style == "1")
+            .map(|(cell, _)| cell)
+            .collect();
+        let code: String = cells(&shown)
+            .into_iter()
+            .filter(|(_, style)| style == "36")
+            .map(|(cell, _)| cell)
+            .collect();
         assert_eq!((bold.as_str(), code.as_str()), ("a b** d", "e`"));
     }
 
@@ -762,11 +934,21 @@ mod tests {
     /// Texts made of the parts that matter here.
     fn texts() -> impl Strategy<Value = String> {
         let mut parts = vec![
-            " ", " ", " ", "  ", "\t", "\n", "\n", "\n\n", "\r\n", "\r", "    ", "a", "word", "words", "longer", "- ",
-            "*", "**", "_", "__", "\\", "* ", "1. ", "23) ", "> ", "# ", "|", "`", "``", "```", "```sh\n", "````",
-            "~~~", "日", "本語", "。", "「", "👩", "👧", "🏽", "🇩🇪", "ä",
+            " ", " ", " ", "  ", "\t", "\n", "\n", "\n\n", "\r\n", "\r", "    ", "a", "word",
+            "words", "longer", "- ", "*", "**", "_", "__", "\\", "* ", "1. ", "23) ", "> ", "# ",
+            "|", "`", "``", "```", "```sh\n", "````", "~~~", "日", "本語", "。", "「", "👩", "👧",
+            "🏽", "🇩🇪", "ä",
         ];
-        parts.extend(["e\u{301}", "\u{200d}", "❤\u{fe0f}", "\u{fe0f}", "\u{1b}", "\u{202e}", "\u{9b}", "\u{a0}"]);
+        parts.extend([
+            "e\u{301}",
+            "\u{200d}",
+            "❤\u{fe0f}",
+            "\u{fe0f}",
+            "\u{1b}",
+            "\u{202e}",
+            "\u{9b}",
+            "\u{a0}",
+        ]);
         parts.push("supercalifragilistic");
         let part = prop::sample::select(parts);
         prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())

@@ -42,7 +42,10 @@ const INPUT: &str = "input";
 
 fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
-    let steps = prompt.steps.iter().flat_map(|step| [answer_of(&step.echo), results_of(step)]);
+    let steps = prompt
+        .steps
+        .iter()
+        .flat_map(|step| [answer_of(&step.echo), results_of(step)]);
     let begun = (!prompt.begun.is_empty()).then(|| answer_of(prompt.begun));
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
     request::without_empty(json!({
@@ -62,8 +65,12 @@ fn body(prompt: &Prompt) -> Value {
 /// Whether the request begins with what another one is likely to begin with, too: writing into the cache costs more than
 /// sending.
 fn caches(prompt: &Prompt) -> bool {
-    let has_attachments = prompt.messages.iter().any(|message| !message.attachments.is_empty());
-    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
+    let has_attachments = prompt
+        .messages
+        .iter()
+        .any(|message| !message.attachments.is_empty());
+    prompt.caches
+        && (has_attachments || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
 }
 
 fn turn(message: &Message) -> Value {
@@ -71,7 +78,8 @@ fn turn(message: &Message) -> Value {
 }
 
 fn part_of(attachment: &Attachment) -> Value {
-    let source = json!({"type": "base64", "media_type": attachment.media, "data": &*attachment.data});
+    let source =
+        json!({"type": "base64", "media_type": attachment.media, "data": &*attachment.data});
     match attachment.kind() {
         Kind::Image => json!({"type": "image", "source": source}),
         Kind::Pdf => request::without_empty(
@@ -84,9 +92,9 @@ fn output_config(prompt: &Prompt) -> Option<Value> {
     let format = match prompt.form {
         // The API has no way to ask for an object without a schema.
         AnswerForm::Any | AnswerForm::Object => None,
-        AnswerForm::Shaped(shape) => {
-            Some(json!({"type": "json_schema", "schema": schema::with_rules_in_words(shape.schema())}))
-        }
+        AnswerForm::Shaped(shape) => Some(
+            json!({"type": "json_schema", "schema": schema::with_rules_in_words(shape.schema())}),
+        ),
     };
     let config = json!({"effort": prompt.effort, "format": format});
     (prompt.effort.is_some() || format.is_some()).then(|| request::without_empty(config))
@@ -105,8 +113,12 @@ fn offer_web() -> Value {
 /// The model's turn as it came, because signatures are valid only for an unchanged turn.
 fn answer_of(blocks: &[Value]) -> Value {
     // The API refuses text that is blank.
-    let is_blank =
-        |block: &Value| block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty());
+    let is_blank = |block: &Value| {
+        block["type"] == "text"
+            && block["text"]
+                .as_str()
+                .is_none_or(|text| text.trim().is_empty())
+    };
     let content: Vec<&Value> = blocks.iter().filter(|block| !is_blank(block)).collect();
     json!({"role": "assistant", "content": content})
 }
@@ -121,7 +133,9 @@ fn result_of(ran: &ToolRun) -> Value {
     let text = json!({"type": "text", "text": ran.result});
     let content: Value = match ran.images.is_empty() {
         true => ran.result.as_str().into(),
-        false => std::iter::once(text).chain(ran.images.iter().map(part_of)).collect(),
+        false => std::iter::once(text)
+            .chain(ran.images.iter().map(part_of))
+            .collect(),
     };
     let mut result = json!({"type": "tool_result", "tool_use_id": ran.id, "content": content});
     if ran.is_error {
@@ -170,7 +184,9 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
+    let Some(event) = lenient::event::<Event>(data)? else {
+        return Ok(());
+    };
     failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
     let kind = event.kind.0.unwrap_or_default();
     if kind == "content_block_delta" {
@@ -198,7 +214,11 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             read_calls(reply);
             reply.end();
         }
-        "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
+        "error" => {
+            return Err(failure::read(data)
+                .unwrap_or_else(|| ServerError::new(data))
+                .into());
+        }
         _ => {}
     }
     Ok(())
@@ -208,7 +228,9 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     failure::check(body, true)?;
     let message = Value::Object(surrogates::lossy(body)?);
     for (block, index) in message["content"].as_array().into_iter().flatten().zip(0..) {
-        let Value::Object(block) = block else { return Err(ReplyError::Malformed("a block is no object".to_owned())) };
+        let Value::Object(block) = block else {
+            return Err(ReplyError::Malformed("a block is no object".to_owned()));
+        };
         add_block(Some(index), block.clone(), reply)?;
     }
     reply.add_usage(usage_of(&message["usage"]));
@@ -227,11 +249,22 @@ fn finish(message: &Value, reply: &mut Reply) {
         }
     }
     let text = |name: &str| message["stop_details"][name].as_str();
-    reply.explain(text("explanation").or_else(|| text("category")).unwrap_or_default());
+    reply.explain(
+        text("explanation")
+            .or_else(|| text("category"))
+            .unwrap_or_default(),
+    );
 }
 
-fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -> Result<(), ReplyError> {
-    let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+fn add_block(
+    index: Option<u64>,
+    block: Map<String, Value>,
+    reply: &mut Reply,
+) -> Result<(), ReplyError> {
+    let kind = block
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if kind.ends_with("thinking") {
         reply.think();
     }
@@ -246,16 +279,28 @@ fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -
     if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
         reply.begin_paragraph();
     }
-    let of_web = |name: &str| block.get(name).and_then(Value::as_str).is_some_and(|name| name.starts_with("web_"));
+    let of_web = |name: &str| {
+        block
+            .get(name)
+            .and_then(Value::as_str)
+            .is_some_and(|name| name.starts_with("web_"))
+    };
     if kind == "server_tool_use" && of_web("name") {
         reply.search();
     }
     // The result of a search is a list of pages, that of a fetch a page; or an object says why there is none.
-    if let Some(code) = block.get("content").and_then(|result| result["error_code"].as_str()).filter(|_| of_web("type"))
+    if let Some(code) = block
+        .get("content")
+        .and_then(|result| result["error_code"].as_str())
+        .filter(|_| of_web("type"))
     {
         reply.fail_search(kind == "web_fetch_tool_result", Some(code));
     }
-    reply.add_sources(block.get("citations").unwrap_or(&Value::Null), "/url", "/title");
+    reply.add_sources(
+        block.get("citations").unwrap_or(&Value::Null),
+        "/url",
+        "/title",
+    );
     keep_block(index, block, reply);
     Ok(())
 }
@@ -263,13 +308,22 @@ fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -
 /// Keeps a block, which is sent back after a pause or with the results of its calls. Its input is text until it is
 /// complete.
 fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Reply) {
-    if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
+    if block
+        .get("type")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| kind.ends_with("tool_use"))
+    {
         // If the input comes in fragments, this is an empty object or missing.
-        let input = block.get(INPUT).filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+        let input = block
+            .get(INPUT)
+            .filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
         let input = input.map(Value::to_string).unwrap_or_default();
         block.insert(INPUT.into(), input.into());
     }
-    let next = reply.echo_mut().last_key_value().map_or(0, |(last, _)| last + 1);
+    let next = reply
+        .echo_mut()
+        .last_key_value()
+        .map_or(0, |(last, _)| last + 1);
     reply.echo_mut().insert(index.unwrap_or(next), block.into());
 }
 
@@ -278,7 +332,10 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
     if kind == "thinking_delta" {
         reply.think();
     }
-    let last = reply.echo_mut().last_key_value().map_or(0, |(last, _)| *last);
+    let last = reply
+        .echo_mut()
+        .last_key_value()
+        .map_or(0, |(last, _)| *last);
     let index = index.unwrap_or(last);
     let (field, piece) = match kind {
         "text_delta" => ("text", delta.text.json()?),
@@ -294,10 +351,18 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
     if field == "text" {
         reply.add(&piece)?;
         // Some servers do not say that a text begins.
-        reply.echo_mut().entry(index).or_insert_with(|| json!({"type": "text"}));
+        reply
+            .echo_mut()
+            .entry(index)
+            .or_insert_with(|| json!({"type": "text"}));
     }
-    let block = reply.echo_mut().get_mut(&index).and_then(Value::as_object_mut);
-    if let Some(Value::String(so_far)) = block.map(|block| block.entry(field).or_insert_with(|| "".into())) {
+    let block = reply
+        .echo_mut()
+        .get_mut(&index)
+        .and_then(Value::as_object_mut);
+    if let Some(Value::String(so_far)) =
+        block.map(|block| block.entry(field).or_insert_with(|| "".into()))
+    {
         so_far.push_str(&surrogates::lossy::<String>(&piece)?);
     }
     Ok(())
@@ -305,7 +370,11 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
 
 /// Adds what a text is based on to its block: a page is a source.
 fn add_citation(index: u64, citation: Value, reply: &mut Reply) {
-    if let Some(block) = reply.echo_mut().get_mut(&index).and_then(Value::as_object_mut) {
+    if let Some(block) = reply
+        .echo_mut()
+        .get_mut(&index)
+        .and_then(Value::as_object_mut)
+    {
         match block.entry("citations").or_insert_with(|| json!([])) {
             Value::Array(citations) => citations.push(citation.clone()),
             none => *none = json!([citation]),
@@ -318,9 +387,17 @@ fn add_citation(index: u64, citation: Value, reply: &mut Reply) {
 fn read_calls(reply: &mut Reply) {
     let mut blocks = std::mem::take(reply.echo_mut());
     for block in blocks.values_mut().filter_map(Value::as_object_mut) {
-        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |name: &str| {
+            block
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (kind, id, name) = (text("type"), text("id"), text("name"));
-        let Some(input) = block.get(INPUT).and_then(Value::as_str).map(str::to_owned) else { continue };
+        let Some(input) = block.get(INPUT).and_then(Value::as_str).map(str::to_owned) else {
+            continue;
+        };
         let mut fields = serde_json::from_str(&input).unwrap_or_else(|_| json!({}));
         if kind == "tool_use" && reply.offers_tools() {
             let call = reply.add_call(&id, &name, &input);
@@ -355,9 +432,20 @@ mod tests {
         for (form, config) in [
             (AnswerForm::Any, json!({"effort": "low"})),
             (AnswerForm::Object, json!({"effort": "low"})),
-            (AnswerForm::Shaped(&strict), json!({"effort": "low", "format": format})),
+            (
+                AnswerForm::Shaped(&strict),
+                json!({"effort": "low", "format": format}),
+            ),
         ] {
-            assert_eq!(sent(&Prompt { form, effort: Some("low"), ..prompt() })["output_config"], config, "{form:?}");
+            assert_eq!(
+                sent(&Prompt {
+                    form,
+                    effort: Some("low"),
+                    ..prompt()
+                })["output_config"],
+                config,
+                "{form:?}"
+            );
         }
     }
 
@@ -376,14 +464,22 @@ mod tests {
     #[test]
     fn input_counts_with_what_was_read_from_and_written_to_a_cache() {
         for (usage, input) in [
-            (r#"{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":20}"#, Some(27)),
+            (
+                r#"{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":20}"#,
+                Some(27),
+            ),
             (r#"{"input_tokens":4,"cache_read_input_tokens":3}"#, Some(7)),
-            (r#"{"input_tokens":4,"cache_creation_input_tokens":20}"#, Some(24)),
+            (
+                r#"{"input_tokens":4,"cache_creation_input_tokens":20}"#,
+                Some(24),
+            ),
             (r#"{"input_tokens":4}"#, Some(4)),
             (r#"{"output_tokens":1}"#, None),
         ] {
             let data = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
-            let counted = replied(&DIALECT, &[&data]).usage().and_then(|usage| usage.input_tokens);
+            let counted = replied(&DIALECT, &[&data])
+                .usage()
+                .and_then(|usage| usage.input_tokens);
             assert_eq!(counted, input, "{usage}");
         }
     }
@@ -397,7 +493,10 @@ mod tests {
             call("x1", &json!({"n": 1})),
             call("x2", &json!({"n": 2})),
         ];
-        let (tools, steps) = ([tool()], steps([echo.clone(), vec![call("x3", &json!({"n": 3}))]]));
+        let (tools, steps) = (
+            [tool()],
+            steps([echo.clone(), vec![call("x3", &json!({"n": 3}))]]),
+        );
         let mut prompt = with_steps(&tools, &steps);
         let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
                             "$defs": {"N": {"type": "integer"}}});
@@ -446,8 +545,15 @@ mod tests {
                 STOP,
             ],
         );
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("tool_use".into()))));
-        let expected = [("x", "db__get", "{\"n\": 1}"), ("y", "db__get", "{}"), ("", "a", "{\"n\":2}")];
+        assert_eq!(
+            (reply.take_text().as_str(), reply.finished()),
+            ("Hi", Some(&Finish::Complete("tool_use".into())))
+        );
+        let expected = [
+            ("x", "db__get", "{\"n\": 1}"),
+            ("y", "db__get", "{}"),
+            ("", "a", "{\"n\":2}"),
+        ];
         assert_eq!(calls_of(&reply), expected);
         let own = &reply.calls()[2].id;
         assert_eq!(
@@ -485,7 +591,16 @@ mod tests {
             json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": json}})
                 .to_string()
         };
-        let reply = replied_with_tools(&DIALECT, &[CALL_FOLLOWS, &piece("{}"), &piece("{\"n\":1}"), CALLS_END, STOP]);
+        let reply = replied_with_tools(
+            &DIALECT,
+            &[
+                CALL_FOLLOWS,
+                &piece("{}"),
+                &piece("{\"n\":1}"),
+                CALLS_END,
+                STOP,
+            ],
+        );
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}")]);
         assert_eq!(reply.echo(), [call("x", &json!({"n": 1}))]);
     }
@@ -495,10 +610,17 @@ mod tests {
         let mut reply = Reply::new(true);
         let content = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Hi"},
                              call("x", &json!({"n": 1})), call("y", &json!({}))]);
-        let body = json!({"type": "message", "content": content, "stop_reason": "tool_use"}).to_string();
+        let body =
+            json!({"type": "message", "content": content, "stop_reason": "tool_use"}).to_string();
         read_whole(&body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("tool_use".into()))));
-        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
+        assert_eq!(
+            (reply.take_text().as_str(), reply.finished()),
+            ("Hi", Some(&Finish::Complete("tool_use".into())))
+        );
+        assert_eq!(
+            calls_of(&reply),
+            [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]
+        );
         assert_eq!(Value::from(reply.echo()), content);
     }
 }

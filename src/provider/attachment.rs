@@ -30,18 +30,27 @@ pub(super) fn content(attachments: impl Iterator<Item = Value>, text: &str) -> V
 pub(super) fn file_name(pdf: &Attachment) -> String {
     let name = base_name(pdf);
     let has_ending = name.to_ascii_lowercase().ends_with(PDF);
-    if has_ending { name.to_owned() } else { format!("{name}{PDF}") }
+    if has_ending {
+        name.to_owned()
+    } else {
+        format!("{name}{PDF}")
+    }
 }
 
 /// The name of a PDF as a title for Anthropic, which refuses some characters; `None` if no others are left.
 pub(super) fn title(pdf: &Attachment) -> Option<String> {
-    let is_taken = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '(' | ')' | '[' | ']');
-    let words = base_name(pdf).split(|char| !is_taken(char)).filter(|word| !word.is_empty());
+    let is_taken =
+        |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '(' | ')' | '[' | ']');
+    let words = base_name(pdf)
+        .split(|char| !is_taken(char))
+        .filter(|word| !word.is_empty());
     Some(words.collect::<Vec<_>>().join(" ")).filter(|title| !title.is_empty())
 }
 
 fn base_name(pdf: &Attachment) -> &str {
-    pdf.name.rsplit_once('/').map_or(&pdf.name, |(_, name)| name)
+    pdf.name
+        .rsplit_once('/')
+        .map_or(&pdf.name, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -50,7 +59,12 @@ pub(super) mod tests {
     use crate::message::{Message, Role};
 
     fn attachment(name: &str, media: &str, data: &str) -> Attachment {
-        Attachment { name: name.into(), media: media.into(), data: data.into(), ..Attachment::default() }
+        Attachment {
+            name: name.into(),
+            media: media.into(),
+            data: data.into(),
+            ..Attachment::default()
+        }
     }
 
     pub(in crate::provider) fn image() -> Attachment {
@@ -72,13 +86,21 @@ pub(super) mod tests {
             ("plan.pdf", "plan.pdf", Some("plan pdf")),
             ("/home/me/plan.PDF", "plan.PDF", Some("plan PDF")),
             ("../a/plan", "plan.pdf", Some("plan")),
-            ("plan_v2 (final) [x]-y.pdf", "plan_v2 (final) [x]-y.pdf", Some("plan v2 (final) [x]-y pdf")),
+            (
+                "plan_v2 (final) [x]-y.pdf",
+                "plan_v2 (final) [x]-y.pdf",
+                Some("plan v2 (final) [x]-y pdf"),
+            ),
             ("a/größe.pdf", "größe.pdf", Some("gr e pdf")),
             ("-", "-.pdf", Some("-")),
             ("計画", "計画.pdf", None),
         ] {
             let pdf = attachment(name, "application/pdf", "cGRm");
-            assert_eq!((&*super::file_name(&pdf), super::title(&pdf).as_deref()), (file_name, title), "{name}");
+            assert_eq!(
+                (&*super::file_name(&pdf), super::title(&pdf).as_deref()),
+                (file_name, title),
+                "{name}"
+            );
         }
     }
 }

@@ -30,7 +30,13 @@ impl Calls {
 
     /// Adds a fragment to the call with this index, or begins another call. Each of the texts may be empty. Returns the
     /// position of the call, if there is one.
-    pub(super) fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
+    pub(super) fn add(
+        &mut self,
+        index: u64,
+        id: &str,
+        name: &str,
+        arguments: &str,
+    ) -> Option<usize> {
         if id.is_empty() && name.is_empty() && arguments.is_empty() {
             return self.place(index);
         }
@@ -48,16 +54,24 @@ impl Calls {
     /// Adds a call that came in one piece.
     pub(super) fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &Call {
         let place = self.begin(u64::MAX);
-        let call = Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+        let call = Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+        };
         self.calls[place] = settled(call, place);
         &self.calls[place]
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub(super) fn settle(&mut self) {
-        let calls = std::mem::take(&mut self.calls).into_iter().zip(std::mem::take(&mut self.indexes));
+        let calls = std::mem::take(&mut self.calls)
+            .into_iter()
+            .zip(std::mem::take(&mut self.indexes));
         let named = calls.filter(|(call, _)| !call.name.is_empty()).enumerate();
-        (self.calls, self.indexes) = named.map(|(position, (call, index))| (settled(call, position), index)).unzip();
+        (self.calls, self.indexes) = named
+            .map(|(position, (call, index))| (settled(call, position), index))
+            .unzip();
     }
 
     fn place(&self, index: u64) -> Option<usize> {
@@ -96,8 +110,16 @@ fn settled(mut call: Call, position: usize) -> Call {
     }
     // Some servers encode the arguments twice, and some begin with an empty object.
     let decoded = serde_json::from_str::<String>(&call.arguments);
-    let rest = call.arguments.trim_start().strip_prefix(NO_ARGUMENTS).map(str::to_owned);
-    if let Some(arguments) = decoded.ok().or(rest).filter(|arguments| is_object(arguments)) {
+    let rest = call
+        .arguments
+        .trim_start()
+        .strip_prefix(NO_ARGUMENTS)
+        .map(str::to_owned);
+    if let Some(arguments) = decoded
+        .ok()
+        .or(rest)
+        .filter(|arguments| is_object(arguments))
+    {
         call.arguments = arguments;
     }
     if call.id.is_empty() {
@@ -128,7 +150,11 @@ pub(super) fn object(arguments: &str) -> Value {
 
 /// The arguments of a call as the model wrote them; `{}` unless they are an object, because servers parse the text.
 pub(super) fn text(arguments: &str) -> &str {
-    if is_object(arguments) { arguments } else { NO_ARGUMENTS }
+    if is_object(arguments) {
+        arguments
+    } else {
+        NO_ARGUMENTS
+    }
 }
 
 fn is_object(arguments: &str) -> bool {
@@ -142,22 +168,39 @@ mod tests {
     use super::*;
 
     /// The name of the case, the fragments, and the calls.
-    type Case = (&'static str, &'static [Fragment], &'static [(&'static str, &'static str, &'static str)]);
+    type Case = (
+        &'static str,
+        &'static [Fragment],
+        &'static [(&'static str, &'static str, &'static str)],
+    );
     type Fragment = (u64, &'static str, &'static str, &'static str);
 
     #[test]
     fn fragments_become_the_calls_that_were_meant() {
         let table: &[Case] = &[
-            ("one call", &[(0, "x", "a", ""), (0, "", "", "{\"n\""), (0, "", "", ":1}")], &[("x", "a", "{\"n\":1}")]),
+            (
+                "one call",
+                &[(0, "x", "a", ""), (0, "", "", "{\"n\""), (0, "", "", ":1}")],
+                &[("x", "a", "{\"n\":1}")],
+            ),
             ("one piece", &[(0, "x", "a", "{}")], &[("x", "a", "{}")]),
             (
                 "two calls by turns",
-                &[(0, "x", "a", ""), (1, "y", "b", ""), (0, "", "", "{}"), (1, "", "", "{ }")],
+                &[
+                    (0, "x", "a", ""),
+                    (1, "y", "b", ""),
+                    (0, "", "", "{}"),
+                    (1, "", "", "{ }"),
+                ],
                 &[("x", "a", "{}"), ("y", "b", "{ }")],
             ),
             (
                 "Ollama: each call has index 0",
-                &[(0, "x", "a", "{}"), (0, "y", "a", "{\"n\":1}"), (0, "z", "b", "{}")],
+                &[
+                    (0, "x", "a", "{}"),
+                    (0, "y", "a", "{\"n\":1}"),
+                    (0, "z", "b", "{}"),
+                ],
                 &[("x", "a", "{}"), ("y", "a", "{\"n\":1}"), ("z", "b", "{}")],
             ),
             (
@@ -171,9 +214,21 @@ mod tests {
                 ],
                 &[("x", "a", "{\"n\":1}"), ("u", "b", "{}")],
             ),
-            ("the id comes late", &[(0, "", "a", ""), (0, "x", "", "{}")], &[("x", "a", "{}")]),
-            ("the name comes late", &[(0, "x", "", ""), (0, "x", "a", "{}")], &[("x", "a", "{}")]),
-            ("the name is repeated", &[(0, "x", "a", "{"), (0, "x", "a", "}")], &[("x", "a", "{}")]),
+            (
+                "the id comes late",
+                &[(0, "", "a", ""), (0, "x", "", "{}")],
+                &[("x", "a", "{}")],
+            ),
+            (
+                "the name comes late",
+                &[(0, "x", "", ""), (0, "x", "a", "{}")],
+                &[("x", "a", "{}")],
+            ),
+            (
+                "the name is repeated",
+                &[(0, "x", "a", "{"), (0, "x", "a", "}")],
+                &[("x", "a", "{}")],
+            ),
             (
                 "the name is repeated, without an id",
                 &[(0, "x", "a", "{"), (0, "", "a", "}"), (0, "", "", " ")],
@@ -185,14 +240,42 @@ mod tests {
                 &[("x", "a", "{}"), ("", "b", "{}")],
             ),
             ("no arguments", &[(0, "x", "a", "")], &[("x", "a", "{}")]),
-            ("blank arguments", &[(0, "x", "a", " \n")], &[("x", "a", "{}")]),
-            ("arguments that are not JSON", &[(0, "x", "a", "{no")], &[("x", "a", "{no")]),
-            ("encoded twice", &[(0, "x", "a", "\"{\\\"n\\\""), (0, "", "", ":1}\"")], &[("x", "a", "{\"n\":1}")]),
-            ("text alone", &[(0, "x", "a", "\"n\"")], &[("x", "a", "\"n\"")]),
-            ("an empty object first", &[(0, "x", "a", "{}"), (0, "", "", "{\"n\":1}")], &[("x", "a", "{\"n\":1}")]),
-            ("what is no object after an empty one", &[(0, "x", "a", "{}1")], &[("x", "a", "{}1")]),
+            (
+                "blank arguments",
+                &[(0, "x", "a", " \n")],
+                &[("x", "a", "{}")],
+            ),
+            (
+                "arguments that are not JSON",
+                &[(0, "x", "a", "{no")],
+                &[("x", "a", "{no")],
+            ),
+            (
+                "encoded twice",
+                &[(0, "x", "a", "\"{\\\"n\\\""), (0, "", "", ":1}\"")],
+                &[("x", "a", "{\"n\":1}")],
+            ),
+            (
+                "text alone",
+                &[(0, "x", "a", "\"n\"")],
+                &[("x", "a", "\"n\"")],
+            ),
+            (
+                "an empty object first",
+                &[(0, "x", "a", "{}"), (0, "", "", "{\"n\":1}")],
+                &[("x", "a", "{\"n\":1}")],
+            ),
+            (
+                "what is no object after an empty one",
+                &[(0, "x", "a", "{}1")],
+                &[("x", "a", "{}1")],
+            ),
             ("nothing", &[(0, "", "", "")], &[]),
-            ("no name", &[(0, "x", "a", "{}"), (1, "y", "", "")], &[("x", "a", "{}")]),
+            (
+                "no name",
+                &[(0, "x", "a", "{}"), (1, "y", "", "")],
+                &[("x", "a", "{}")],
+            ),
         ];
         for (case, fragments, expected) in table {
             let mut calls = Calls::default();
@@ -201,10 +284,22 @@ mod tests {
             }
             calls.settle();
             // An id that q made up is empty in the table.
-            let id = |call: &'_ Call| if call.id.len() == ID_LENGTH { String::new() } else { call.id.clone() };
-            let found: Vec<_> =
-                calls.list().iter().map(|call| (id(call), call.name.as_str(), call.arguments.as_str())).collect();
-            let expected: Vec<_> = expected.iter().map(|(id, name, text)| (id.to_string(), *name, *text)).collect();
+            let id = |call: &'_ Call| {
+                if call.id.len() == ID_LENGTH {
+                    String::new()
+                } else {
+                    call.id.clone()
+                }
+            };
+            let found: Vec<_> = calls
+                .list()
+                .iter()
+                .map(|call| (id(call), call.name.as_str(), call.arguments.as_str()))
+                .collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(id, name, text)| (id.to_string(), *name, *text))
+                .collect();
             assert_eq!(found, expected, "{case}");
         }
     }
@@ -219,7 +314,11 @@ mod tests {
             calls.add_whole("", "a", "{}");
         }
         let mut ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
-        assert!(ids.iter().all(|id| id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric())));
+        assert!(
+            ids.iter()
+                .all(|id| id.len() == ID_LENGTH
+                    && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        );
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), 203);
@@ -227,11 +326,19 @@ mod tests {
 
     #[test]
     fn arguments_that_are_no_object_are_sent_as_an_empty_one() {
-        for (arguments, sent) in
-            [("{ \"n\": 1 }", "{ \"n\": 1 }"), ("[1]", "{}"), ("{no", "{}"), ("", "{}"), ("null", "{}")]
-        {
+        for (arguments, sent) in [
+            ("{ \"n\": 1 }", "{ \"n\": 1 }"),
+            ("[1]", "{}"),
+            ("{no", "{}"),
+            ("", "{}"),
+            ("null", "{}"),
+        ] {
             assert_eq!(text(arguments), sent, "{arguments}");
-            assert_eq!(object(arguments), serde_json::from_str::<Value>(sent).expect(sent), "{arguments}");
+            assert_eq!(
+                object(arguments),
+                serde_json::from_str::<Value>(sent).expect(sent),
+                "{arguments}"
+            );
         }
     }
 

@@ -50,8 +50,16 @@ impl Dialect {
     /// The request for a prompt.
     pub(crate) fn request(&self, prompt: &Prompt, quirks: Quirks, key: Option<&Secret>) -> Request {
         let (path, body) = (self.chat)(prompt, quirks);
-        let images = prompt.steps.iter().flat_map(|step| &step.calls).flat_map(|ran| &ran.images);
-        let mut attachments = prompt.messages.iter().flat_map(|message| &message.attachments).chain(images);
+        let images = prompt
+            .steps
+            .iter()
+            .flat_map(|step| &step.calls)
+            .flat_map(|ran| &ran.images);
+        let mut attachments = prompt
+            .messages
+            .iter()
+            .flat_map(|message| &message.attachments)
+            .chain(images);
         let asks = Asks {
             tools: !prompt.tools.is_empty() && !prompt.forbids_calls,
             attachments: attachments.any(|one| !one.data.is_empty()),
@@ -59,18 +67,36 @@ impl Dialect {
             no_storage: prompt.refuses_storage,
             caching: body.get(CACHE_CONTROL).is_some(),
         };
-        Request { path, headers: self.headers(key), body: Some(body), asks }
+        Request {
+            path,
+            headers: self.headers(key),
+            body: Some(body),
+            asks,
+        }
     }
 
     /// The request for the list of models.
     pub(crate) fn list_models(&self, key: Option<&Secret>) -> Request {
-        Request { path: self.models_path.to_owned(), headers: self.headers(key), body: None, asks: Asks::default() }
+        Request {
+            path: self.models_path.to_owned(),
+            headers: self.headers(key),
+            body: None,
+            asks: Asks::default(),
+        }
     }
 
     fn headers(&self, key: Option<&Secret>) -> Vec<(String, Secret)> {
         let (name, before) = self.key_header;
-        let key = key.map(|key| (name.to_owned(), Secret::new(format!("{before}{}", key.expose()))));
-        let fixed = self.fixed_headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
+        let key = key.map(|key| {
+            (
+                name.to_owned(),
+                Secret::new(format!("{before}{}", key.expose())),
+            )
+        });
+        let fixed = self
+            .fixed_headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
         key.into_iter().chain(fixed).collect()
     }
 
@@ -137,30 +163,51 @@ pub(super) mod tests {
     pub(in crate::provider) fn tool() -> Tool {
         let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
                             "$defs": {"N": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
-        Tool { name: "db__get".into(), description: "Gets it.".into(), schema }
+        Tool {
+            name: "db__get".into(),
+            description: "Gets it.".into(),
+            schema,
+        }
     }
 
     /// Two rounds: two calls at once, one of them failing, then one more. What the API wants back is given by round.
     pub(in crate::provider) fn steps(echo: [Vec<Value>; 2]) -> Vec<Step> {
         let ran = |id: &str, arguments: &str, result: &str, is_error| {
-            let call = Call { id: id.into(), name: "db__get".into(), arguments: arguments.into() };
+            let call = Call {
+                id: id.into(),
+                name: "db__get".into(),
+                arguments: arguments.into(),
+            };
             ToolRun::new(&call, result, is_error)
         };
         let [first, second] = echo;
         vec![
             Step {
                 text: "Let me see.".into(),
-                calls: vec![ran("x1", "{\"n\":1}", "one", false), ran("x2", "{\"n\":2}", "no such row", true)],
+                calls: vec![
+                    ran("x1", "{\"n\":1}", "one", false),
+                    ran("x2", "{\"n\":2}", "no such row", true),
+                ],
                 echo: first,
                 ..Step::default()
             },
-            Step { calls: vec![ran("x3", "{\"n\":3}", "three", false)], echo: second, ..Step::default() },
+            Step {
+                calls: vec![ran("x3", "{\"n\":3}", "three", false)],
+                echo: second,
+                ..Step::default()
+            },
         ]
     }
 
     /// The prompt with the tool and these steps.
     pub(in crate::provider) fn with_steps<'a>(tools: &'a [Tool], steps: &'a [Step]) -> Prompt<'a> {
-        Prompt { messages: vec![Message::text(Role::User, "why")], system: "", tools, steps, ..prompt() }
+        Prompt {
+            messages: vec![Message::text(Role::User, "why")],
+            system: "",
+            tools,
+            steps,
+            ..prompt()
+        }
     }
 
     /// A schema that obeys the strict rules, and one that does not.
@@ -186,21 +233,29 @@ pub(super) mod tests {
     fn replied_to(offers_tools: bool, api: &Dialect, events: &[&str]) -> Reply {
         let mut reply = Reply::new(offers_tools);
         for data in events {
-            api.read_event(data, &mut reply).unwrap_or_else(|error| panic!("{data}: {error:?}"));
+            api.read_event(data, &mut reply)
+                .unwrap_or_else(|error| panic!("{data}: {error:?}"));
         }
         reply
     }
 
     /// The calls of a reply: id, name and arguments. An id that q made up is shown as empty.
     pub(in crate::provider) fn calls_of(reply: &Reply) -> Vec<(&str, &str, &str)> {
-        let is_own = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_own =
+            |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let id = |id| if is_own(id) { "" } else { id };
-        reply.calls().iter().map(|call| (id(&*call.id), &*call.name, &*call.arguments)).collect()
+        reply
+            .calls()
+            .iter()
+            .map(|call| (id(&*call.id), &*call.name, &*call.arguments))
+            .collect()
     }
 
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
-        api.request(prompt, table::OPENAI_LIKE.quirks, None).body.expect("a body")
+        api.request(prompt, table::OPENAI_LIKE.quirks, None)
+            .body
+            .expect("a body")
     }
 
     #[test]
@@ -209,24 +264,32 @@ pub(super) mod tests {
         let json_type = "application/json";
         let inlined = json!({"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}},
                              "required": ["z", "a"], "additionalProperties": false});
-        let bare = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
+        let bare =
+            json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
         let in_words = json!({"type": "object", "additionalProperties": false, "properties":
                               {"a": {"type": "integer", "description": "Rules: minimum 0"}}});
         let named = |shape: &Shape, strict| json!({"name": "answer", "schema": shape.schema(), "strict": strict});
-        let openai = |shape, strict| json!({"type": "json_schema", "json_schema": named(shape, strict)});
+        let openai =
+            |shape, strict| json!({"type": "json_schema", "json_schema": named(shape, strict)});
         let responses = |shape, strict| {
             let mut format = named(shape, strict);
             format["type"] = "json_schema".into();
             json!({"format": format})
         };
-        let anthropic = |schema: &Value| json!({"format": {"type": "json_schema", "schema": schema}});
-        let gemini = |schema: &Value| json!({"responseMimeType": json_type, "responseJsonSchema": schema});
+        let anthropic =
+            |schema: &Value| json!({"format": {"type": "json_schema", "schema": schema}});
+        let gemini =
+            |schema: &Value| json!({"responseMimeType": json_type, "responseJsonSchema": schema});
         // An object, a strict shape, and one that is not strict.
         for (api, field, forms) in [
             (
                 &openai::DIALECT,
                 "response_format",
-                [Some(json!({"type": "json_object"})), Some(openai(&strict, true)), Some(openai(&loose, false))],
+                [
+                    Some(json!({"type": "json_object"})),
+                    Some(openai(&strict, true)),
+                    Some(openai(&loose, false)),
+                ],
             ),
             (
                 &responses::DIALECT,
@@ -241,16 +304,32 @@ pub(super) mod tests {
                 &anthropic::DIALECT,
                 "output_config",
                 // The API has no way to ask for an object without a schema.
-                [None, Some(anthropic(strict.schema())), Some(anthropic(&in_words))],
+                [
+                    None,
+                    Some(anthropic(strict.schema())),
+                    Some(anthropic(&in_words)),
+                ],
             ),
             (
                 &gemini::DIALECT,
                 "generationConfig",
-                [Some(json!({"responseMimeType": json_type})), Some(gemini(&inlined)), Some(gemini(&bare))],
+                [
+                    Some(json!({"responseMimeType": json_type})),
+                    Some(gemini(&inlined)),
+                    Some(gemini(&bare)),
+                ],
             ),
         ] {
-            let asked = [AnswerForm::Object, AnswerForm::Shaped(&strict), AnswerForm::Shaped(&loose)];
-            for (form, expected) in asked.into_iter().zip(forms).chain([(AnswerForm::Any, None)]) {
+            let asked = [
+                AnswerForm::Object,
+                AnswerForm::Shaped(&strict),
+                AnswerForm::Shaped(&loose),
+            ];
+            for (form, expected) in asked
+                .into_iter()
+                .zip(forms)
+                .chain([(AnswerForm::Any, None)])
+            {
                 let body = body(api, &Prompt { form, ..prompt() });
                 assert_eq!(body.get(field), expected.as_ref(), "{}: {form:?}", api.name);
             }
@@ -285,10 +364,18 @@ pub(super) mod tests {
                 r#"{"candidates":[{"content":{"parts":[{"toolCall":{"id":"x"}}]},"finishReason":"STOP"}]}"#,
                 false,
             ),
-            (&gemini::DIALECT, r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#, true),
+            (
+                &gemini::DIALECT,
+                r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#,
+                true,
+            ),
         ] {
             for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
-                assert_eq!((reply.is_finished(), reply.calls().len()), (is_over, 0), "{event}");
+                assert_eq!(
+                    (reply.is_finished(), reply.calls().len()),
+                    (is_over, 0),
+                    "{event}"
+                );
             }
         }
     }
@@ -348,10 +435,15 @@ pub(super) mod tests {
         found.push(here.to_owned());
         match value {
             Value::Object(fields) => {
-                fields.iter().for_each(|(name, value)| places(value, &format!("{here}/{name}"), found));
+                fields
+                    .iter()
+                    .for_each(|(name, value)| places(value, &format!("{here}/{name}"), found));
             }
             Value::Array(values) => {
-                values.iter().enumerate().for_each(|(at, value)| places(value, &format!("{here}/{at}"), found));
+                values
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, value)| places(value, &format!("{here}/{at}"), found));
             }
             _ => {}
         }
@@ -359,7 +451,9 @@ pub(super) mod tests {
 
     /// What may stand in the place of any value.
     fn odd_values() -> impl Strategy<Value = Value> {
-        let words = vec!["stop", "length", "error", "</think>", "<think>", "text", "a", ""];
+        let words = vec![
+            "stop", "length", "error", "</think>", "<think>", "text", "a", "",
+        ];
         prop_oneof![
             prop::sample::select(vec![
                 json!(null),

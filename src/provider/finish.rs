@@ -20,16 +20,37 @@ pub(crate) enum Finish {
 const STOP: &str = "stop";
 
 /// The words for a normal end. An empty word means the same.
-const COMPLETE: &[&str] =
-    &["", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "end"];
+const COMPLETE: &[&str] = &[
+    "",
+    "stop",
+    "end_turn",
+    "stop_sequence",
+    "eos",
+    "eos_token",
+    "complete",
+    "completed",
+    "end",
+];
 
 /// The model stopped to call tools.
 const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"];
 
 /// The token limit of the answer or of the context.
-const LIMIT: &[&str] = &["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"];
+const LIMIT: &[&str] = &[
+    "length",
+    "max_tokens",
+    "max_output_tokens",
+    "model_length",
+    "model_context_window_exceeded",
+];
 
-const FAILED: &[&str] = &["error", "failed", "insufficient_system_resource", "network_error", "network-error"];
+const FAILED: &[&str] = &[
+    "error",
+    "failed",
+    "insufficient_system_resource",
+    "network_error",
+    "network-error",
+];
 
 /// The beginning of Gemini's finish reasons for malformed answers.
 const FAILED_BEGINNING: &str = "malformed_";
@@ -90,7 +111,11 @@ impl Finish {
     pub(crate) fn word(&self) -> &str {
         use Finish::{Blocked, Complete, Failed, Limit, Other};
         let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
-        if word.is_empty() && matches!(self, Complete(_)) { STOP } else { word }
+        if word.is_empty() && matches!(self, Complete(_)) {
+            STOP
+        } else {
+            word
+        }
     }
 
     /// The word in JSON: `stop`, `length` or the provider's.
@@ -114,9 +139,22 @@ mod tests {
             (COMPLETE, Finish::Complete as Make),
             (LIMIT, Finish::Limit),
             (FAILED, Finish::Failed),
-            (&["MALFORMED_FUNCTION_CALL", "malformed_response"], Finish::Failed),
+            (
+                &["MALFORMED_FUNCTION_CALL", "malformed_response"],
+                Finish::Failed,
+            ),
             (BLOCKED, Finish::Blocked),
-            (&["tool_calls", "pause_turn", "OTHER", "something_new", "NO_IMAGE", "malformed"], Finish::Other),
+            (
+                &[
+                    "tool_calls",
+                    "pause_turn",
+                    "OTHER",
+                    "something_new",
+                    "NO_IMAGE",
+                    "malformed",
+                ],
+                Finish::Other,
+            ),
         ] {
             for word in words {
                 for word in [word.to_string(), word.to_uppercase()] {
@@ -128,18 +166,26 @@ mod tests {
 
     #[test]
     fn some_words_are_none() {
-        for (word, is) in
-            [("", false), ("null", false), ("FINISH_REASON_UNSPECIFIED", false), ("stop", true), ("odd", true)]
-        {
+        for (word, is) in [
+            ("", false),
+            ("null", false),
+            ("FINISH_REASON_UNSPECIFIED", false),
+            ("stop", true),
+            ("odd", true),
+        ] {
             assert_eq!(is_word(word), is, "{word}");
         }
     }
 
     #[test]
     fn some_words_say_that_calls_ended_the_answer() {
-        for (word, is) in
-            [("tool_calls", true), ("TOOL_USE", true), ("stop", false), ("length", false), ("other", false)]
-        {
+        for (word, is) in [
+            ("tool_calls", true),
+            ("TOOL_USE", true),
+            ("stop", false),
+            ("length", false),
+            ("other", false),
+        ] {
             assert_eq!(Finish::new(word).is_for_calls(), is, "{word}");
         }
     }
@@ -156,7 +202,11 @@ mod tests {
             ("error", "error", "error"),
         ] {
             let finish = Finish::new(word);
-            assert_eq!((finish.word(), finish.reported()), (own, reported), "{word}");
+            assert_eq!(
+                (finish.word(), finish.reported()),
+                (own, reported),
+                "{word}"
+            );
         }
     }
 }

@@ -32,7 +32,11 @@ pub(super) static DIALECT: Dialect = Dialect {
 };
 
 /// What a path may contain unescaped (RFC 3986, unreserved).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// The field that makes a part a call.
 const FUNCTION_CALL: &str = "functionCall";
@@ -49,7 +53,12 @@ fn path(prompt: &Prompt) -> String {
 fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
     // The model's turn goes back as it came, because each signature must stay with its part.
-    let steps = prompt.steps.iter().flat_map(|step| [json!({"role": "model", "parts": step.echo}), results_of(step)]);
+    let steps = prompt.steps.iter().flat_map(|step| {
+        [
+            json!({"role": "model", "parts": step.echo}),
+            results_of(step),
+        ]
+    });
     let has_tools = !prompt.tools.is_empty();
     request::without_empty(json!({
         "contents": turns.chain(steps).collect::<Vec<_>>(),
@@ -87,7 +96,8 @@ fn part_of(attachment: &Attachment) -> Value {
 }
 
 fn generation_config(prompt: &Prompt) -> Option<Value> {
-    let is_needed = prompt.max_tokens.is_some() || prompt.effort.is_some() || prompt.form != AnswerForm::Any;
+    let is_needed =
+        prompt.max_tokens.is_some() || prompt.effort.is_some() || prompt.form != AnswerForm::Any;
     let schema = match prompt.form {
         AnswerForm::Any | AnswerForm::Object => None,
         AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
@@ -114,9 +124,17 @@ fn offer(tools: &[Tool]) -> Option<Value> {
 /// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.
 fn results_of(step: &Step) -> Value {
     // The model knows only the ids that it gave.
-    let ids = step.echo.iter().filter_map(|part| part.get(FUNCTION_CALL)).map(|call| call.get("id").cloned());
+    let ids = step
+        .echo
+        .iter()
+        .filter_map(|part| part.get(FUNCTION_CALL))
+        .map(|call| call.get("id").cloned());
     let ids = ids.chain(std::iter::repeat(None));
-    let results = step.calls.iter().zip(ids).map(|(ran, id)| result_of(ran, id));
+    let results = step
+        .calls
+        .iter()
+        .zip(ids)
+        .map(|(ran, id)| result_of(ran, id));
     let images = step.calls.iter().flat_map(|ran| &ran.images).map(part_of);
     json!({"role": "user", "parts": results.chain(images).collect::<Vec<_>>()})
 }
@@ -176,7 +194,9 @@ fn usage_of(counts: &Value) -> Usage {
     let by_tools = count("/toolUsePromptTokenCount").unwrap_or(0);
     Usage {
         input_tokens: count("/promptTokenCount").map(|tokens| tokens + by_tools),
-        output_tokens: answer.or(thoughts).map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
+        output_tokens: answer
+            .or(thoughts)
+            .map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
         cached_tokens: count("/cachedContentTokenCount"),
         reasoning_tokens: thoughts,
         cost: None,
@@ -184,7 +204,9 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
+    let Some(event) = lenient::event::<Event>(data)? else {
+        return Ok(());
+    };
     failure::check(data, event.error.is_some() || event.candidates.is_none())?;
     if let Some(counts) = event.usage_metadata.0 {
         reply.add_usage(usage_of(&counts));
@@ -195,9 +217,19 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         reply.explain(feedback["blockReasonMessage"].as_str().unwrap_or_default());
     }
     // q asks for only one answer.
-    let first = event.candidates.into_iter().flatten().find(|candidate| candidate.index.0.unwrap_or(0) == 0);
-    let Some(candidate) = first else { return Ok(()) };
-    for part in candidate.content.into_iter().flat_map(|content| content.parts.unwrap_or_default()) {
+    let first = event
+        .candidates
+        .into_iter()
+        .flatten()
+        .find(|candidate| candidate.index.0.unwrap_or(0) == 0);
+    let Some(candidate) = first else {
+        return Ok(());
+    };
+    for part in candidate
+        .content
+        .into_iter()
+        .flat_map(|content| content.parts.unwrap_or_default())
+    {
         if reply.offers_tools() {
             keep(part.get(), reply);
         }
@@ -211,7 +243,10 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             reply.add(&part.text.json()?)?;
             if let Some(call) = part.server_call.0 {
                 reply.server_calls();
-                if call["toolType"].as_str().is_some_and(|kind| kind.contains("SEARCH")) {
+                if call["toolType"]
+                    .as_str()
+                    .is_some_and(|kind| kind.contains("SEARCH"))
+                {
                     reply.search();
                 }
             }
@@ -222,8 +257,16 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     }
     // A chunk is an object of one field, which names its kind: a page, a place, a file.
     let grounding = lenient::value(candidate.grounding_metadata);
-    let chunks = grounding["groundingChunks"].as_array().into_iter().flatten().filter_map(Value::as_object);
-    reply.add_sources(&chunks.flat_map(|chunk| chunk.values().cloned()).collect(), "/uri", "/title");
+    let chunks = grounding["groundingChunks"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object);
+    reply.add_sources(
+        &chunks.flat_map(|chunk| chunk.values().cloned()).collect(),
+        "/uri",
+        "/title",
+    );
     if let Some(word) = candidate.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
         reply.explain(&candidate.finish_message.0.unwrap_or_default());
@@ -245,7 +288,10 @@ fn keep(json: &str, reply: &mut Reply) {
     }
     if let Some(call) = part.get(FUNCTION_CALL) {
         let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default();
-        let arguments = call.get("args").filter(|args| !args.is_null()).map(Value::to_string);
+        let arguments = call
+            .get("args")
+            .filter(|args| !args.is_null())
+            .map(Value::to_string);
         reply.add_call(text("id"), text("name"), &arguments.unwrap_or_default());
     }
     reply.keep(part);
@@ -260,14 +306,22 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
     let listed = |model: &Value| {
         let name = model["name"].as_str()?;
-        Some(ListedModel { id: name.strip_prefix("models/").unwrap_or(name).to_owned(), created: None })
+        Some(ListedModel {
+            id: name.strip_prefix("models/").unwrap_or(name).to_owned(),
+            created: None,
+        })
     };
-    Ok(lenient::list_in(body, "models")?.iter().filter_map(listed).collect())
+    Ok(lenient::list_in(body, "models")?
+        .iter()
+        .filter_map(listed)
+        .collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps};
+    use super::super::dialect::tests::{
+        calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
 
     use super::*;
@@ -275,28 +329,53 @@ mod tests {
     #[test]
     fn the_path_names_the_model_and_cannot_be_left_by_it() {
         let mut prompt = prompt();
-        assert_eq!(path(&prompt), "/v1beta/models/m:streamGenerateContent?alt=sse");
+        assert_eq!(
+            path(&prompt),
+            "/v1beta/models/m:streamGenerateContent?alt=sse"
+        );
         prompt.stream = false;
         prompt.model = "models/gemini-2.5-flash";
-        assert_eq!(path(&prompt), "/v1beta/models/gemini-2.5-flash:generateContent");
+        assert_eq!(
+            path(&prompt),
+            "/v1beta/models/gemini-2.5-flash:generateContent"
+        );
         prompt.model = "a/../b?c d";
-        assert_eq!(path(&prompt), "/v1beta/models/a%2F..%2Fb%3Fc%20d:generateContent");
+        assert_eq!(
+            path(&prompt),
+            "/v1beta/models/a%2F..%2Fb%3Fc%20d:generateContent"
+        );
     }
 
     #[test]
     fn the_effort_stands_beside_the_form_of_the_answer() {
         let [strict, _] = shapes();
         let effort = json!({"thinkingLevel": "low"});
-        let of = |form| sent(&Prompt { form, effort: Some("low"), ..prompt() })["generationConfig"].clone();
+        let of = |form| {
+            sent(&Prompt {
+                form,
+                effort: Some("low"),
+                ..prompt()
+            })["generationConfig"]
+                .clone()
+        };
         assert_eq!(of(AnswerForm::Any), json!({"thinkingConfig": effort}));
-        assert_eq!(of(AnswerForm::Object), json!({"thinkingConfig": effort, "responseMimeType": "application/json"}));
+        assert_eq!(
+            of(AnswerForm::Object),
+            json!({"thinkingConfig": effort, "responseMimeType": "application/json"})
+        );
         assert_eq!(of(AnswerForm::Shaped(&strict))["thinkingConfig"], effort);
     }
 
     #[test]
     fn models_lose_their_prefix() {
-        let listed = |id: &str| ListedModel { id: id.into(), created: None };
-        assert_eq!(read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#), Ok(vec![listed("a"), listed("b")]));
+        let listed = |id: &str| ListedModel {
+            id: id.into(),
+            created: None,
+        };
+        assert_eq!(
+            read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#),
+            Ok(vec![listed("a"), listed("b")])
+        );
     }
 
     fn sent(prompt: &Prompt) -> Value {
@@ -314,10 +393,12 @@ mod tests {
             json!({"functionCall": second}),
             json!({"text": "", "thoughtSignature": "s2"}),
         ];
-        let (tools, steps) = ([tool()], steps([echo.clone(), vec![json!({"functionCall": call(3)})]]));
+        let (tools, steps) = (
+            [tool()],
+            steps([echo.clone(), vec![json!({"functionCall": call(3)})]]),
+        );
         let mut prompt = with_steps(&tools, &steps);
-        let schema =
-            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
         let mut expected = json!({
             "tools": [{"functionDeclarations": [
                 {"name": "db__get", "description": "Gets it.", "parametersJsonSchema": schema}]}],
@@ -347,7 +428,10 @@ mod tests {
     #[test]
     fn parts_are_kept_with_their_signatures_and_calls_taken_out_of_them() {
         let mut reply = replied_with_tools(&DIALECT, &PARTS);
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete("STOP".into()))));
+        assert_eq!(
+            (reply.take_text().as_str(), reply.finished()),
+            ("Hi!", Some(&Finish::Complete("STOP".into())))
+        );
         assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
         assert!(!reply.calls()[0].id.is_empty());
         assert_eq!(

@@ -48,7 +48,10 @@ pub(super) struct Count(pub(super) Option<u64>);
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Option::<&RawValue>::deserialize(deserializer)?;
-        Ok(Count(json.and_then(|json| json.get().parse().ok()).and_then(whole)))
+        Ok(Count(
+            json.and_then(|json| json.get().parse().ok())
+                .and_then(whole),
+        ))
     }
 }
 
@@ -97,7 +100,8 @@ impl Text<'_> {
 
     /// Whether it is a list that has reasoning.
     pub(super) fn has_thinking(&self) -> bool {
-        self.0.is_some_and(|json| json.get().starts_with('[') && json.get().contains("\"thinking\""))
+        self.0
+            .is_some_and(|json| json.get().starts_with('[') && json.get().contains("\"thinking\""))
     }
 
     /// The text.
@@ -153,19 +157,24 @@ pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, 
 /// There is no such list.
 pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
     let mut body: Value = serde_json::from_str(body)?;
-    Ok(serde_json::from_value(body.get_mut(field).map(Value::take).unwrap_or_default())?)
+    Ok(serde_json::from_value(
+        body.get_mut(field).map(Value::take).unwrap_or_default(),
+    )?)
 }
 
 /// The JSON of a field as a value; null if there is none.
 pub(super) fn value(json: Option<&RawValue>) -> Value {
-    json.and_then(|json| surrogates::lossy(json.get()).ok()).unwrap_or_default()
+    json.and_then(|json| surrogates::lossy(json.get()).ok())
+        .unwrap_or_default()
 }
 
 /// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
 ///
 /// # Errors
 /// It does not fit the dialect.
-pub(super) fn in_field<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Result<Option<T>, ReplyError> {
+pub(super) fn in_field<'a, T: Deserialize<'a>>(
+    json: Option<&'a RawValue>,
+) -> Result<Option<T>, ReplyError> {
     Ok(json.map_or(Ok(None), |json| serde_json::from_str(json.get()))?)
 }
 
@@ -196,9 +205,14 @@ mod tests {
         ] {
             let text_of: Text = serde_json::from_str(json).expect(json);
             assert_eq!(text_of.text().expect(json), text, "{json}");
-            assert_eq!(text_of.has_thinking(), json.contains(r#"{"type":"thinking""#), "{json}");
+            assert_eq!(
+                text_of.has_thinking(),
+                json.contains(r#"{"type":"thinking""#),
+                "{json}"
+            );
         }
-        let half: Text = serde_json::from_str(r#"["a", {"text": "\ud83d"}]"#).expect("half a character");
+        let half: Text =
+            serde_json::from_str(r#"["a", {"text": "\ud83d"}]"#).expect("half a character");
         assert_eq!(half.json().expect("text"), r#""a\ud83d""#);
     }
 
@@ -230,7 +244,11 @@ mod tests {
             ("[1", Err(())),
         ] {
             let event = event::<IfReadable<Value>>(data);
-            assert_eq!(event.map(|event| event.is_some()).map_err(|_| ()), read, "{data}");
+            assert_eq!(
+                event.map(|event| event.is_some()).map_err(|_| ()),
+                read,
+                "{data}"
+            );
         }
     }
 
@@ -248,8 +266,13 @@ mod tests {
             ("999999999999999", Some(999_999_999_999_999)),
             ("1e15", None),
         ] {
-            assert_eq!(serde_json::from_str::<Count>(json).expect(json).0, count, "{json}");
-            let within: Value = serde_json::from_str(&format!("{{\"a\":{{\"b\":{json}}}}}")).expect(json);
+            assert_eq!(
+                serde_json::from_str::<Count>(json).expect(json).0,
+                count,
+                "{json}"
+            );
+            let within: Value =
+                serde_json::from_str(&format!("{{\"a\":{{\"b\":{json}}}}}")).expect(json);
             assert_eq!(super::count(&within, "/a/b"), count, "{json}");
         }
     }

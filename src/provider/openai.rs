@@ -49,10 +49,18 @@ const WEB_SEARCH: &str = "openrouter:web_search";
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
-    let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
+    let (tools, steps) = if prompt.forbids_calls {
+        (&[][..], &[][..])
+    } else {
+        (prompt.tools, prompt.steps)
+    };
     let searches = prompt.web && !prompt.forbids_calls;
     let steps = steps.iter().flat_map(|step| elements_of(step, quirks));
-    let limit = |is_completion| prompt.max_tokens.filter(|_| quirks.max_completion_tokens == is_completion);
+    let limit = |is_completion| {
+        prompt
+            .max_tokens
+            .filter(|_| quirks.max_completion_tokens == is_completion)
+    };
     request::without_empty(json!({
         "model": prompt.model,
         "stream": prompt.stream,
@@ -68,25 +76,49 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
 
 /// The system prompt and the messages. If calls are forbidden, the earlier ones become text after the question.
 fn turns(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
-    let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(|message| Cow::Borrowed(&*message.text)).collect();
+    let mut texts: Vec<Cow<str>> = prompt
+        .messages
+        .iter()
+        .map(|message| Cow::Borrowed(&*message.text))
+        .collect();
     if prompt.forbids_calls
         && !prompt.steps.is_empty()
         && let Some(question) = texts.last_mut()
     {
         let calls = fence::calls_as_text(prompt.steps);
-        *question = if question.is_empty() { calls } else { format!("{question}\n\n{calls}") }.into();
+        *question = if question.is_empty() {
+            calls
+        } else {
+            format!("{question}\n\n{calls}")
+        }
+        .into();
     }
-    let mut attachments: Vec<Vec<&Attachment>> =
-        prompt.messages.iter().map(|message| message.attachments.iter().collect()).collect();
+    let mut attachments: Vec<Vec<&Attachment>> = prompt
+        .messages
+        .iter()
+        .map(|message| message.attachments.iter().collect())
+        .collect();
     if let Some(question) = attachments.last_mut().filter(|_| prompt.forbids_calls) {
         question.extend(prompt.steps.iter().flat_map(images_of));
     }
     let system = json!({"role": "system", "content": prompt.system});
-    let turns = prompt.messages.iter().zip(attachments).zip(texts).map(|((message, attachments), text)| {
-        let parts = attachments.into_iter().map(|attachment| part_of(attachment, quirks));
-        json!({"role": message.role, "content": attachment::content(parts, &text)})
-    });
-    (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
+    let turns =
+        prompt
+            .messages
+            .iter()
+            .zip(attachments)
+            .zip(texts)
+            .map(|((message, attachments), text)| {
+                let parts = attachments
+                    .into_iter()
+                    .map(|attachment| part_of(attachment, quirks));
+                json!({"role": message.role, "content": attachment::content(parts, &text)})
+            });
+    (!prompt.system.is_empty())
+        .then_some(system)
+        .into_iter()
+        .chain(turns)
+        .collect()
 }
 
 fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
@@ -94,7 +126,9 @@ fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
     match attachment.kind() {
         Kind::Image => json!({"type": "image_url", "image_url": {"url": url}}),
         Kind::Pdf if quirks.document_url => json!({"type": "document_url", "document_url": url}),
-        Kind::Pdf => json!({"type": "file", "file": {"filename": attachment::file_name(attachment), "file_data": url}}),
+        Kind::Pdf => {
+            json!({"type": "file", "file": {"filename": attachment::file_name(attachment), "file_data": url}})
+        }
     }
 }
 
@@ -103,7 +137,8 @@ fn format_of(form: AnswerForm) -> Option<Value> {
         AnswerForm::Any => None,
         AnswerForm::Object => Some(json!({"type": "json_object"})),
         AnswerForm::Shaped(shape) => {
-            let schema = json!({"name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()});
+            let schema =
+                json!({"name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()});
             Some(json!({"type": "json_schema", "json_schema": schema}))
         }
     }
@@ -127,11 +162,17 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
             name => turn[name] = value.clone(),
         }
     }
-    let result = |ran: &ToolRun| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
+    let result =
+        |ran: &ToolRun| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
     // A result can have only text.
-    let images: Vec<Value> = images_of(step).map(|image| part_of(image, quirks)).collect();
+    let images: Vec<Value> = images_of(step)
+        .map(|image| part_of(image, quirks))
+        .collect();
     let images = (!images.is_empty()).then(|| json!({"role": "user", "content": images}));
-    std::iter::once(turn).chain(step.calls.iter().map(result)).chain(images).collect()
+    std::iter::once(turn)
+        .chain(step.calls.iter().map(result))
+        .chain(images)
+        .collect()
 }
 
 /// The images in the results of a step.
@@ -141,7 +182,12 @@ fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
 
 /// Gives each call of a turn what came with it. `extra` has it by the call's position.
 fn add_extra(turn: &mut Value, extra: &Value) {
-    for (place, call) in turn["tool_calls"].as_array_mut().into_iter().flatten().enumerate() {
+    for (place, call) in turn["tool_calls"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         if let Some(value) = extra.get(place.to_string()) {
             call[EXTRA] = value.clone();
         }
@@ -198,7 +244,11 @@ struct Delta<'a> {
 impl Delta<'_> {
     /// Whether it has reasoning in one of the fields for it or, as Mistral writes it, in a part of the content.
     fn is_reasoning(&self) -> bool {
-        let fields = [self.reasoning_content, self.reasoning_details, self.reasoning];
+        let fields = [
+            self.reasoning_content,
+            self.reasoning_details,
+            self.reasoning,
+        ];
         // Nearly every event of some servers has an empty text or list.
         let is_text = |json: &RawValue| json.get().len() > "\"\"".len();
         fields.into_iter().flatten().any(is_text) || self.content.has_thinking()
@@ -211,12 +261,15 @@ fn usage_of(counts: &Value) -> Usage {
     // xAI and Gemini count reasoning separately from the answer, which only the total shows. Mistral counts audio in the
     // total only.
     let total = count("/total_tokens").filter(|_| !counts["prompt_audio_seconds"].is_number());
-    let beside_input = total.zip(input).and_then(|(total, input)| total.checked_sub(input));
+    let beside_input = total
+        .zip(input)
+        .and_then(|(total, input)| total.checked_sub(input));
     Usage {
         input_tokens: input,
         output_tokens: count("/completion_tokens").max(beside_input),
         // DeepSeek has it in a field of its own.
-        cached_tokens: count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens")),
+        cached_tokens: count("/prompt_tokens_details/cached_tokens")
+            .or_else(|| count("/prompt_cache_hit_tokens")),
         reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
         // OpenRouter has it.
         cost: counts["cost"].as_f64(),
@@ -224,11 +277,15 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_deref()))
+    read(data, reply, |choice| {
+        choice.delta.as_ref().or(choice.message.as_deref())
+    })
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(body, reply, |choice| choice.message.as_deref().or(choice.delta.as_ref()))?;
+    read(body, reply, |choice| {
+        choice.message.as_deref().or(choice.delta.as_ref())
+    })?;
     reply.end();
     Ok(())
 }
@@ -238,7 +295,9 @@ fn read(
     reply: &mut Reply,
     said: for<'a, 'b> fn(&'b Choice<'a>) -> Option<&'b Delta<'a>>,
 ) -> Result<(), ReplyError> {
-    let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
+    let Some(chunk) = lenient::event::<Chunk>(data)? else {
+        return Ok(());
+    };
     // The errors of vLLM and Mistral have other fields too.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
     failure::check(data, chunk.error.is_some() || is_bare)?;
@@ -246,11 +305,20 @@ fn read(
         reply.add_usage(usage_of(&counts));
     }
     // Options may ask for several answers; q prints the first.
-    let first = chunk.choices.iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
+    let first = chunk
+        .choices
+        .iter()
+        .flatten()
+        .find(|choice| choice.index.0.unwrap_or(0) == 0);
     let delta = first.and_then(said);
     // Those of the text come first, as in a stream.
     let annotations = delta.and_then(|delta| delta.annotations);
-    add_sources(annotations, "/url_citation/url", "/url_citation/title", reply);
+    add_sources(
+        annotations,
+        "/url_citation/url",
+        "/url_citation/title",
+        reply,
+    );
     add_sources(chunk.citations, "", "/title", reply);
     for pages in [annotations, chunk.citations, chunk.search_results] {
         add_sources(pages, "/url", "/title", reply);
@@ -269,14 +337,21 @@ fn read(
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(delta, reply);
-        } else if lenient::if_readable::<Vec<Value>>(delta.tool_calls).is_some_and(|calls| !calls.is_empty()) {
+        } else if lenient::if_readable::<Vec<Value>>(delta.tool_calls)
+            .is_some_and(|calls| !calls.is_empty())
+        {
             reply.call_unoffered();
         }
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
         return Err(error.into());
     }
-    if let Some(word) = choice.finish_reason.0.as_deref().filter(|word| is_word(word)) {
+    if let Some(word) = choice
+        .finish_reason
+        .0
+        .as_deref()
+        .filter(|word| is_word(word))
+    {
         reply.finish(word);
     }
     Ok(())
@@ -295,11 +370,17 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
     let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
     for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
         let fragment = Value::Object(fragment);
-        let text = |place| fragment.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        let text = |place| {
+            fragment
+                .pointer(place)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let index = lenient::count(&fragment, "/index").unwrap_or(position);
         let arguments = lenient::arguments(&fragment["function"]["arguments"]);
         let place = reply.call_fragment(index, text("/id"), text("/function/name"), &arguments);
-        if let (Some(extra), Some(place)) = (fragment.get(EXTRA).filter(|extra| !extra.is_null()), place)
+        if let (Some(extra), Some(place)) =
+            (fragment.get(EXTRA).filter(|extra| !extra.is_null()), place)
             && let Some(kept) = kept_fields(reply)
         {
             kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra.clone();
@@ -315,7 +396,9 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) {
     if text.is_empty() && details.is_empty() {
         return;
     }
-    let Some(kept) = kept_fields(reply) else { return };
+    let Some(kept) = kept_fields(reply) else {
+        return;
+    };
     if !text.is_empty()
         && let Value::String(so_far) = kept.entry(REASONING).or_insert_with(|| "".into())
     {
@@ -330,7 +413,11 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) {
 
 /// The fields that are sent back with the calls.
 fn kept_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
-    reply.echo_mut().entry(0).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
+    reply
+        .echo_mut()
+        .entry(0)
+        .or_insert_with(|| Value::Object(Map::new()))
+        .as_object_mut()
 }
 
 pub(super) fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
@@ -338,15 +425,23 @@ pub(super) fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
         // With leading zeros, numbers sort like text. Anthropic's list has the time as text.
         let created = lenient::count(model, "/created").map(|seconds| format!("{seconds:012}"));
         let created = created.or_else(|| model["created_at"].as_str().map(str::to_owned));
-        Some(ListedModel { id: model["id"].as_str()?.to_owned(), created })
+        Some(ListedModel {
+            id: model["id"].as_str()?.to_owned(),
+            created,
+        })
     };
-    Ok(lenient::list_in(body, "data")?.iter().filter_map(listed).collect())
+    Ok(lenient::list_in(body, "data")?
+        .iter()
+        .filter_map(listed)
+        .collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::attachment::tests::{image, pdf, question};
-    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps};
+    use super::super::dialect::tests::{
+        calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
@@ -366,10 +461,18 @@ mod tests {
 
     #[test]
     fn mistral_takes_a_pdf_as_the_url_of_a_document() {
-        let prompt = Prompt { messages: vec![question(vec![pdf(), image()], "why")], system: "", ..prompt() };
-        let document = json!({"type": "document_url", "document_url": "data:application/pdf;base64,cGRm"});
+        let prompt = Prompt {
+            messages: vec![question(vec![pdf(), image()], "why")],
+            system: "",
+            ..prompt()
+        };
+        let document =
+            json!({"type": "document_url", "document_url": "data:application/pdf;base64,cGRm"});
         let mistral = table::find("mistral").expect("a row").quirks;
-        assert_eq!(json(&prompt, mistral)["messages"][0]["content"], json!([document, image_part(), text("why")]));
+        assert_eq!(
+            json(&prompt, mistral)["messages"][0]["content"],
+            json!([document, image_part(), text("why")])
+        );
     }
 
     #[test]
@@ -378,24 +481,42 @@ mod tests {
         let mut prompt = with_steps(&tools, &steps[1..]);
         let calls = "Tool db__get {\"n\":3}:\n<result>\nthree\n</result>";
         for (asked, content, as_text) in [
-            ("why", json!([image_part(), text("why")]), format!("why\n\n{calls}")),
+            (
+                "why",
+                json!([image_part(), text("why")]),
+                format!("why\n\n{calls}"),
+            ),
             ("", json!([image_part()]), calls.to_owned()),
         ] {
             prompt.messages = vec![question(vec![image()], asked)];
             prompt.forbids_calls = false;
             let messages = &json(&prompt, table::OPENAI_LIKE.quirks)["messages"];
-            assert_eq!((&messages[0]["content"], &messages[1]["role"]), (&content, &json!("assistant")), "{asked}");
+            assert_eq!(
+                (&messages[0]["content"], &messages[1]["role"]),
+                (&content, &json!("assistant")),
+                "{asked}"
+            );
             prompt.forbids_calls = true;
             let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
-            assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks)["messages"], messages, "{asked}");
+            assert_eq!(
+                json(&prompt, table::OPENAI_LIKE.quirks)["messages"],
+                messages,
+                "{asked}"
+            );
         }
     }
 
     #[test]
     fn the_fields_of_a_schema_stay_in_order() {
         let [strict, _] = shapes();
-        let sent =
-            body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::OPENAI_LIKE.quirks).to_string();
+        let sent = body(
+            &Prompt {
+                form: AnswerForm::Shaped(&strict),
+                ..prompt()
+            },
+            table::OPENAI_LIKE.quirks,
+        )
+        .to_string();
         assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 
@@ -442,11 +563,13 @@ mod tests {
                     Tool db__get {\"n\":2}:\n<result>\nno such row\n</result>\n\n\
                     Tool db__get {\"n\":3}:\n<result>\nthree\n</result>";
         let messages = json!([{"role": "user", "content": text}]);
-        let expected =
-            json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
+        let expected = json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
         assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks), expected);
         prompt.steps = &[];
-        assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks)["messages"][0]["content"], "why");
+        assert_eq!(
+            json(&prompt, table::OPENAI_LIKE.quirks)["messages"][0]["content"],
+            "why"
+        );
     }
 
     /// An event of a stream with these fragments of calls.
@@ -456,7 +579,12 @@ mod tests {
 
     fn reply_of(events: &[String], word: &str) -> Reply {
         let finish = json!({"choices": [{"delta": {}, "finish_reason": word}]}).to_string();
-        let events: Vec<&str> = events.iter().chain([&finish]).map(String::as_str).chain(["[DONE]"]).collect();
+        let events: Vec<&str> = events
+            .iter()
+            .chain([&finish])
+            .map(String::as_str)
+            .chain(["[DONE]"])
+            .collect();
         replied_with_tools(&DIALECT, &events)
     }
 
@@ -494,8 +622,14 @@ mod tests {
             let events: Vec<String> = events.iter().map(event).collect();
             let reply = reply_of(&events, word);
             assert_eq!(calls_of(&reply), expected, "{case}");
-            assert!(matches!(reply.finished(), Some(Finish::Complete(_))), "{case}");
-            assert!(reply.calls().iter().all(|call| !call.id.is_empty()), "{case}");
+            assert!(
+                matches!(reply.finished(), Some(Finish::Complete(_))),
+                "{case}"
+            );
+            assert!(
+                reply.calls().iter().all(|call| !call.id.is_empty()),
+                "{case}"
+            );
         }
     }
 
@@ -504,16 +638,25 @@ mod tests {
         let extra = json!({"google": {"thought_signature": "s"}});
         let call = json!({"id": "x", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let other = json!({"index": 1, "id": "y", "function": {"name": "b", "arguments": "{}"}});
-        let nameless =
-            json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
+        let nameless = json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let events = [call, other, nameless].map(|call| event(&json!([call])));
         let reply = replied_with_tools(&DIALECT, &[&events[0], &events[1], &events[2], "[DONE]"]);
         let ran = |call: &crate::message::Call| ToolRun::new(call, "1", false);
         let calls = reply.calls().iter().map(ran).collect();
-        let step = Step { calls, echo: reply.echo(), ..Step::default() };
+        let step = Step {
+            calls,
+            echo: reply.echo(),
+            ..Step::default()
+        };
         let turn = elements_of(&step, table::OPENAI_LIKE.quirks).remove(0);
         assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
-        assert_eq!((turn["tool_calls"][1].get("extra_content"), turn.get("extra_content")), (None, None));
+        assert_eq!(
+            (
+                turn["tool_calls"][1].get("extra_content"),
+                turn.get("extra_content")
+            ),
+            (None, None)
+        );
         assert_eq!(turn["tool_calls"][2]["extra_content"], extra);
     }
 
@@ -537,10 +680,17 @@ mod tests {
         let mut reply = Reply::new(true);
         let message = json!({"role": "assistant", "content": null, "reasoning_content": "hm",
                               "tool_calls": [call("x", "{\"n\":1}"), call("y", "")]});
-        let body = json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).to_string();
+        let body =
+            json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).to_string();
         read_whole(&body, &mut reply).expect("a whole answer");
-        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
-        assert_eq!(reply.finished(), Some(&Finish::Complete("tool_calls".into())));
+        assert_eq!(
+            calls_of(&reply),
+            [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]
+        );
+        assert_eq!(
+            reply.finished(),
+            Some(&Finish::Complete("tool_calls".into()))
+        );
         assert_eq!(reply.echo(), [json!({"reasoning_content": "hm"})]);
     }
 
@@ -563,9 +713,16 @@ mod tests {
 
     #[test]
     fn models_are_listed_in_order() {
-        let listed = read_models(r#"{"object":"list","data":[{"id":"b","created":7},{"id":"a","created":"odd"}]}"#);
-        let model =
-            |id: &str, created: Option<&str>| ListedModel { id: id.into(), created: created.map(str::to_owned) };
-        assert_eq!(listed, Ok(vec![model("b", Some("000000000007")), model("a", None)]));
+        let listed = read_models(
+            r#"{"object":"list","data":[{"id":"b","created":7},{"id":"a","created":"odd"}]}"#,
+        );
+        let model = |id: &str, created: Option<&str>| ListedModel {
+            id: id.into(),
+            created: created.map(str::to_owned),
+        };
+        assert_eq!(
+            listed,
+            Ok(vec![model("b", Some("000000000007")), model("a", None)])
+        );
     }
 }

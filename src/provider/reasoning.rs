@@ -61,7 +61,8 @@ impl Filter {
 
     /// At the end, adds what was held back to `answer`. An answer may be shorter than a tag and begin like it.
     pub(super) fn end(&mut self, answer: &mut String) {
-        if matches!(self.stage, Stage::Start | Stage::Thought) && self.held.len() > self.held_blanks {
+        if matches!(self.stage, Stage::Start | Stage::Thought) && self.held.len() > self.held_blanks
+        {
             self.begin_answer(answer);
         }
     }
@@ -98,7 +99,10 @@ impl Filter {
             if let Stage::Thinking(close) = self.stage {
                 let Some(at) = text.find(close) else {
                     let most = text.len().saturating_sub(close.len());
-                    let keep = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                    let keep = (0..=most)
+                        .rev()
+                        .find(|at| text.is_char_boundary(*at))
+                        .unwrap_or(0);
                     self.held.push_str(&text[keep..]);
                     return;
                 };
@@ -106,7 +110,9 @@ impl Filter {
                 text = &text[at + close.len()..];
             }
             text = text.trim_start();
-            let Some((thought, close)) = opened(text) else { break };
+            let Some((thought, close)) = opened(text) else {
+                break;
+            };
             self.stage = Stage::Thinking(close);
             text = thought;
         }
@@ -125,7 +131,8 @@ impl Filter {
 
 /// What follows the opening tag that the text begins with, and the tag that closes it.
 fn opened(text: &str) -> Option<(&str, &'static str)> {
-    TAGS.iter().find_map(|(open, close)| Some((text.strip_prefix(open)?, *close)))
+    TAGS.iter()
+        .find_map(|(open, close)| Some((text.strip_prefix(open)?, *close)))
 }
 
 /// Whether the text is the beginning of an opening tag.
@@ -150,7 +157,9 @@ mod tests {
 
     fn text_of(pieces: &[&str]) -> String {
         let (mut filter, mut answer) = (Filter::default(), String::new());
-        pieces.iter().for_each(|piece| filter.add(piece, &mut answer));
+        pieces
+            .iter()
+            .for_each(|piece| filter.add(piece, &mut answer));
         filter.end(&mut answer);
         answer
     }
@@ -175,7 +184,10 @@ mod tests {
             ("<thinker> is no tag", "<thinker> is no tag"),
             ("see <think>this</think>", "see <think>this</think>"),
             // A pair around each piece.
-            ("<reasoning>so</reasoning><reasoning> I</reasoning>\n<reasoning>say</reasoning>42", "42"),
+            (
+                "<reasoning>so</reasoning><reasoning> I</reasoning>\n<reasoning>say</reasoning>42",
+                "42",
+            ),
             ("<think>a</think>\n\n<think>b</think>\n42", "42"),
             ("<think>a</think><thinking>b</thinking>42", "42"),
             ("<think>a</think><think>never closed", ""),
@@ -204,9 +216,12 @@ mod tests {
         assert_eq!(text_of(&["so I say</think>\n\n42"]), "42");
         assert_eq!(text_of(&["so I say\n</think>", "\n42"]), "42");
         // An answer about the tag.
-        for answer in
-            ["write </think> at the end", "like\n</think> so", "`a`</think>\nb", "x.split(\"</think>\")[-1]\n"]
-        {
+        for answer in [
+            "write </think> at the end",
+            "like\n</think> so",
+            "`a`</think>\nb",
+            "x.split(\"</think>\")[-1]\n",
+        ] {
             assert_eq!(text_of(&[answer]), answer);
         }
         // Text that was handed on cannot be taken back.

@@ -62,10 +62,16 @@ impl Tail {
     /// What has to stand before this text. A fence or a heading needs a line of its own; otherwise a fence would be text,
     /// and its end would begin a block.
     fn separator(self, text: &str) -> &'static str {
-        let Some(last) = self.last.filter(|_| self.gap != Gap::None) else { return "" };
+        let Some(last) = self.last.filter(|_| self.gap != Gap::None) else {
+            return "";
+        };
         let needs_line = last != '\n' && begins_block(text);
         let runs_on = !last.is_whitespace() && !text.starts_with(char::is_whitespace);
-        if needs_line || (runs_on && self.gap == Gap::Paragraph) { "\n\n" } else { "" }
+        if needs_line || (runs_on && self.gap == Gap::Paragraph) {
+            "\n\n"
+        } else {
+            ""
+        }
     }
 }
 
@@ -74,7 +80,8 @@ fn begins_block(text: &str) -> bool {
     let text = text.trim_start_matches(' ');
     let after = text.trim_start_matches('#');
     // The blank of a heading may come later.
-    let is_heading = (1..=6).contains(&(text.len() - after.len())) && (after.is_empty() || after.starts_with(' '));
+    let is_heading = (1..=6).contains(&(text.len() - after.len()))
+        && (after.is_empty() || after.starts_with(' '));
     is_heading || text.starts_with("```") || text.starts_with("~~~")
 }
 
@@ -129,7 +136,10 @@ pub(crate) struct Reply {
 impl Reply {
     /// An empty reply. Calls count only if tools were offered.
     pub(crate) fn new(offers_tools: bool) -> Reply {
-        Reply { offers_tools, ..Reply::default() }
+        Reply {
+            offers_tools,
+            ..Reply::default()
+        }
     }
 
     /// The same, as the continuation of an answer.
@@ -139,7 +149,10 @@ impl Reply {
 
     /// What a continuation of this answer follows. The provider pauses only while it works, perhaps in a sentence.
     pub(crate) fn tail(&self) -> Tail {
-        Tail { gap: self.tail.gap.max(Gap::Search), ..self.tail }
+        Tail {
+            gap: self.tail.gap.max(Gap::Search),
+            ..self.tail
+        }
     }
 
     /// The calls that the model asks for, in order. Each has an id.
@@ -164,7 +177,13 @@ impl Reply {
 
     /// Adds a fragment of the call with this index of the provider's, and returns the call's position. Each of the texts
     /// may be empty.
-    pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
+    pub(super) fn call_fragment(
+        &mut self,
+        index: u64,
+        id: &str,
+        name: &str,
+        arguments: &str,
+    ) -> Option<usize> {
         self.more_after_finish |= self.finish.is_some();
         self.sign = None;
         self.calls.add(index, id, name, arguments)
@@ -191,7 +210,11 @@ impl Reply {
     /// It is no JSON string.
     pub(super) fn add(&mut self, string: &str) -> Result<(), ReplyError> {
         let begun = std::mem::take(&mut self.surrogate);
-        let joined = if begun.is_empty() { string.into() } else { Cow::from(format!("\"{begun}{}", &string[1..])) };
+        let joined = if begun.is_empty() {
+            string.into()
+        } else {
+            Cow::from(format!("\"{begun}{}", &string[1..]))
+        };
         let (text, surrogate) = surrogates::text_of(&joined)?;
         self.surrogate = surrogate.to_owned();
         self.add_text(&text);
@@ -207,7 +230,8 @@ impl Reply {
 
     /// A message begins, which is a paragraph of the answer, or commentary.
     pub(super) fn begin_message(&mut self, index: Option<u64>, is_commentary: bool) {
-        self.messages.extend(index.map(|index| (index, is_commentary)));
+        self.messages
+            .extend(index.map(|index| (index, is_commentary)));
         self.message = index;
         self.in_commentary = is_commentary;
         if is_commentary {
@@ -262,7 +286,10 @@ impl Reply {
 
     /// What the provider did in the web has failed.
     pub(super) fn fail_search(&mut self, is_fetch: bool, reason: Option<&str>) {
-        self.failed_searches.push(FailedSearch { is_fetch, reason: reason.map(str::to_owned) });
+        self.failed_searches.push(FailedSearch {
+            is_fetch,
+            reason: reason.map(str::to_owned),
+        });
     }
 
     pub(crate) fn failed_searches(&self) -> &[FailedSearch] {
@@ -272,7 +299,12 @@ impl Reply {
     /// Adds the sources in a list. `url` and `title` are their places in each element.
     pub(super) fn add_sources(&mut self, list: &Value, url: &str, title: &str) {
         for element in list.as_array().into_iter().flatten() {
-            let text = |place| element.pointer(place).and_then(Value::as_str).unwrap_or_default();
+            let text = |place| {
+                element
+                    .pointer(place)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
             self.sources.extend(Source::new(text(url), text(title)));
         }
     }
@@ -424,7 +456,9 @@ impl Reply {
 
     /// The last message of the answer, or its part after the last search; else all that this reply has added to it.
     pub(crate) fn last_part<'a>(&self, answer: &'a str) -> &'a str {
-        answer.get(answer.len().saturating_sub(self.length_of_last_part)..).unwrap_or(answer)
+        answer
+            .get(answer.len().saturating_sub(self.length_of_last_part)..)
+            .unwrap_or(answer)
     }
 
     /// Whether no text has come but white space.
@@ -447,7 +481,10 @@ impl Reply {
 
     /// Why it ended so, in the provider's words: its reason, or what the model said instead of an answer.
     pub(crate) fn reason(&self) -> Option<&str> {
-        self.reason.as_deref().or(Some(self.refusal.as_str())).filter(|reason| !reason.is_empty())
+        self.reason
+            .as_deref()
+            .or(Some(self.refusal.as_str()))
+            .filter(|reason| !reason.is_empty())
     }
 
     /// The provider has said that the answer ended, and no more of it is to be expected.
@@ -503,7 +540,13 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_blocked_or_failed_is_not_complete() {
-        for (word, complete) in [("stop", true), ("length", true), ("odd", true), ("safety", false), ("error", false)] {
+        for (word, complete) in [
+            ("stop", true),
+            ("length", true),
+            ("odd", true),
+            ("safety", false),
+            ("error", false),
+        ] {
             let mut reply = Reply::default();
             reply.finish(word);
             assert_eq!(reply.is_complete(), complete, "{word}");
@@ -525,7 +568,11 @@ mod tests {
             }
             reply.finish(word);
             reply.end();
-            assert_eq!((reply.finished(), reply.calls().is_empty()), (Some(&finish), !has_calls), "{word}");
+            assert_eq!(
+                (reply.finished(), reply.calls().is_empty()),
+                (Some(&finish), !has_calls),
+                "{word}"
+            );
         }
     }
 }

@@ -72,13 +72,24 @@ impl Field {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Field, String> {
-        let (key, value) = text.split_once('=').ok_or_else(|| format!("“{text}” is not KEY=VALUE"))?;
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("“{text}” is not KEY=VALUE"))?;
         let path: Vec<String> = key.split('.').map(str::to_owned).collect();
         if path.iter().any(String::is_empty) {
-            return Err(format!("“{key}” is not the name of a field, such as temperature or reasoning.summary"));
+            return Err(format!(
+                "“{key}” is not the name of a field, such as temperature or reasoning.summary"
+            ));
         }
-        let field = Field { path, value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)) };
-        if field.names_model() { Err("-m chooses the model, not -o".to_owned()) } else { Ok(field) }
+        let field = Field {
+            path,
+            value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
+        };
+        if field.names_model() {
+            Err("-m chooses the model, not -o".to_owned())
+        } else {
+            Ok(field)
+        }
     }
 
     /// Whether it asks another model than the one that is reported and saved.
@@ -88,7 +99,9 @@ impl Field {
 
     /// Sets the field in a body, over whatever is there.
     fn set(&self, body: &mut Value) {
-        let Some((name, objects)) = self.path.split_last() else { return };
+        let Some((name, objects)) = self.path.split_last() else {
+            return;
+        };
         let mut place = body;
         for object in objects {
             if !place.get(object).is_some_and(Value::is_object) {
@@ -116,7 +129,9 @@ pub(crate) fn with_fields(mut body: Value, fields: &[Field]) -> Value {
 /// The fields of a JSON object without those that are null or an empty list: servers refuse some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
-        fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+        fields.retain(|_, value| {
+            !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+        });
     }
     object
 }
@@ -162,7 +177,11 @@ pub(crate) struct Request {
 impl Request {
     /// The request with these headers too; they replace those with the same name.
     pub(crate) fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
-        self.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
+        self.headers.retain(|(name, _)| {
+            !headers
+                .iter()
+                .any(|(other, _)| other.eq_ignore_ascii_case(name))
+        });
         self.headers.extend_from_slice(headers);
         self
     }
@@ -191,21 +210,39 @@ mod tests {
                 &["a.b.c=[1,\"x\"]", "reasoning=null"],
                 json!({"model": "m", "stream": true, "a": {"b": {"c": [1, "x"]}}}),
             ),
-            (&["stream.x=1"], json!({"model": "m", "stream": {"x": 1}, "reasoning": {"effort": "low"}})),
+            (
+                &["stream.x=1"],
+                json!({"model": "m", "stream": {"x": 1}, "reasoning": {"effort": "low"}}),
+            ),
             (
                 &["a=1", "a=2", "b.c=null", "stop={\"x\":\"=\"}"],
                 json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": 2, "stop": {"x": "="}}),
             ),
-            (&["a="], json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": ""})),
+            (
+                &["a="],
+                json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": ""}),
+            ),
         ] {
-            let parsed: Vec<Field> = fields.iter().map(|field| Field::parse(field).expect(field)).collect();
+            let parsed: Vec<Field> = fields
+                .iter()
+                .map(|field| Field::parse(field).expect(field))
+                .collect();
             assert_eq!(with_fields(body.clone(), &parsed), expected, "{fields:?}");
         }
     }
 
     #[test]
     fn what_names_no_field_is_refused() {
-        for text in ["", "temperature", "=1", ".a=1", "a.=1", "a..b=1", "model=m", "model.x=1"] {
+        for text in [
+            "",
+            "temperature",
+            "=1",
+            ".a=1",
+            "a.=1",
+            "a..b=1",
+            "model=m",
+            "model.x=1",
+        ] {
             assert!(Field::parse(text).is_err(), "{text}");
         }
     }

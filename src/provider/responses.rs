@@ -35,8 +35,14 @@ const CUSTOM_CALL: &str = "custom_tool_call";
 const WEB_SEARCH_CALL: &str = "web_search_call";
 
 /// The types of items that call something of the client's. Every other call is run by the provider.
-const CLIENT_CALLS: &[&str] =
-    &[FUNCTION_CALL, CUSTOM_CALL, "computer_call", "local_shell_call", "shell_call", "apply_patch_call"];
+const CLIENT_CALLS: &[&str] = &[
+    FUNCTION_CALL,
+    CUSTOM_CALL,
+    "computer_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+];
 
 /// The type of what the model said.
 const MESSAGE: &str = "message";
@@ -64,7 +70,9 @@ fn turn(message: &Message) -> Value {
     match message.role {
         Role::User => json!({"role": "user", "content": content_of(message, "input_text")}),
         // llama.cpp takes no message of the model without its type.
-        Role::Assistant => json!({"type": MESSAGE, "role": "assistant", "content": content_of(message, "output_text")}),
+        Role::Assistant => {
+            json!({"type": MESSAGE, "role": "assistant", "content": content_of(message, "output_text")})
+        }
     }
 }
 
@@ -81,7 +89,9 @@ fn part_of(attachment: &Attachment) -> Value {
     let url = attachment::url(attachment);
     match attachment.kind() {
         Kind::Image => json!({"type": "input_image", "detail": "auto", "image_url": url}),
-        Kind::Pdf => json!({"type": "input_file", "filename": attachment::file_name(attachment), "file_data": url}),
+        Kind::Pdf => {
+            json!({"type": "input_file", "filename": attachment::file_name(attachment), "file_data": url})
+        }
     }
 }
 
@@ -103,14 +113,20 @@ fn offer(tool: &Tool) -> Value {
 
 /// The model's turn as it came, and the result of each call.
 fn items_of(step: &Step) -> Vec<Value> {
-    step.echo.iter().cloned().chain(step.calls.iter().map(result_of)).collect()
+    step.echo
+        .iter()
+        .cloned()
+        .chain(step.calls.iter().map(result_of))
+        .collect()
 }
 
 fn result_of(ran: &ToolRun) -> Value {
     let text = json!({"type": "input_text", "text": ran.result});
     let output: Value = match ran.images.is_empty() {
         true => ran.result.as_str().into(),
-        false => std::iter::once(text).chain(ran.images.iter().map(part_of)).collect(),
+        false => std::iter::once(text)
+            .chain(ran.images.iter().map(part_of))
+            .collect(),
     };
     json!({"type": "function_call_output", "call_id": ran.id, "output": output})
 }
@@ -145,7 +161,9 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
+    let Some(event) = lenient::event::<Event>(data)? else {
+        return Ok(());
+    };
     failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
     match event.kind.0.as_deref().unwrap_or_default() {
         "response.output_text.delta" => {
@@ -161,7 +179,10 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             reply.add_late(&event.text.text()?);
         }
         "response.output_item.done" => {
-            if let Some(item) = event.item.and_then(|item| surrogates::lossy::<Value>(item.get()).ok()) {
+            if let Some(item) = event
+                .item
+                .and_then(|item| surrogates::lossy::<Value>(item.get()).ok())
+            {
                 if item["type"] == MESSAGE {
                     reply.end_message(is_commentary(&item));
                 }
@@ -170,7 +191,10 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             }
         }
         // xAI uses another closing word for it.
-        kind @ ("response.completed" | "response.incomplete" | "response.failed" | "response.done") => {
+        kind @ ("response.completed"
+        | "response.incomplete"
+        | "response.failed"
+        | "response.done") => {
             if let Some(response) = event.response {
                 read_response(response.get(), reply)?;
             }
@@ -183,7 +207,11 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             read_calls(reply);
             reply.end();
         }
-        "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
+        "error" => {
+            return Err(failure::read(data)
+                .unwrap_or_else(|| ServerError::new(data))
+                .into());
+        }
         "response.output_text.annotation.added" => {
             reply.add_sources(&json!([lenient::value(event.annotation)]), "/url", "/title");
         }
@@ -214,7 +242,10 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let mut response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
     failure::check(json, true)?;
-    let items = response.get_mut("output").map(Value::take).unwrap_or_default();
+    let items = response
+        .get_mut("output")
+        .map(Value::take)
+        .unwrap_or_default();
     let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
     add_messages(items, reply)?;
     let keeps = reply.echo_mut().is_empty();
@@ -224,7 +255,9 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             take_item(item.clone(), reply);
         }
     }
-    let reason = response["incomplete_details"]["reason"].as_str().filter(|reason| !reason.is_empty());
+    let reason = response["incomplete_details"]["reason"]
+        .as_str()
+        .filter(|reason| !reason.is_empty());
     reply.finish(reason.or(response["status"].as_str()).unwrap_or_default());
     Ok(())
 }
@@ -234,7 +267,11 @@ fn add_messages(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
     let (has_answer, has_commentary) = (reply.has_begun(), reply.has_commentary());
     for item in items.iter().filter(|item| item["type"] == MESSAGE) {
         let is_commentary = is_commentary(item);
-        let has_come = if is_commentary { has_commentary } else { has_answer };
+        let has_come = if is_commentary {
+            has_commentary
+        } else {
+            has_answer
+        };
         if has_come {
             continue;
         }
@@ -277,9 +314,20 @@ fn take_item(item: Value, reply: &mut Reply) {
 /// so was a custom one before a message, which xAI sends without its output.
 fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(reply.echo_mut());
-    let last_message = items.values().rposition(|item| item["type"] == MESSAGE).unwrap_or_default();
-    let is_output = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"));
-    let ran: Vec<Value> = items.values().filter(is_output).filter_map(|item| item.get("call_id").cloned()).collect();
+    let last_message = items
+        .values()
+        .rposition(|item| item["type"] == MESSAGE)
+        .unwrap_or_default();
+    let is_output = |item: &&Value| {
+        item["type"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("_output"))
+    };
+    let ran: Vec<Value> = items
+        .values()
+        .filter(is_output)
+        .filter_map(|item| item.get("call_id").cloned())
+        .collect();
     for (at, item) in items.values_mut().enumerate() {
         let text = |name: &str| item[name].as_str().filter(|text| !text.is_empty());
         let kind = text("type").unwrap_or_default();
@@ -302,7 +350,9 @@ fn read_calls(reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{calls_of, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::dialect::tests::{
+        calls_of, replied, replied_with_tools, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
     use super::*;
 
@@ -343,8 +393,13 @@ mod tests {
 
     #[test]
     fn calls_and_results_follow_the_messages() {
-        let reasoning = json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
-        let echo = vec![reasoning.clone(), call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")];
+        let reasoning =
+            json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
+        let echo = vec![
+            reasoning.clone(),
+            call("x1", "{\"n\":1}"),
+            call("x2", "{\"n\":2}"),
+        ];
         let (tools, steps) = ([tool()], steps([echo, vec![call("x3", "{\"n\":3}")]]));
         let mut prompt = with_steps(&tools, &steps);
         prompt.refuses_storage = true;
@@ -371,12 +426,15 @@ mod tests {
 
     /// Items that a model sends, and those that q sends back.
     fn items() -> (Value, Value) {
-        let reasoning = json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
+        let reasoning =
+            json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
         let bare = json!({"type": "reasoning", "id": "r2", "summary": []});
-        let message =
-            json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi"}], "phase": "p"});
+        let message = json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi"}], "phase": "p"});
         let (one, two) = (call("x", "{\"n\":1}"), call("y", ""));
-        (json!([reasoning, bare, message, one, two]), json!([reasoning, message, one, two]))
+        (
+            json!([reasoning, bare, message, one, two]),
+            json!([reasoning, message, one, two]),
+        )
     }
 
     #[test]
@@ -384,10 +442,12 @@ mod tests {
         let (items, kept) = items();
         let of_type = |kind: &str, item: &Value| json!({"type": kind, "item": item}).to_string();
         let list = items.as_array().expect("a list");
-        let mut streamed = vec![json!({"type": "response.output_text.delta", "delta": "Hi"}).to_string()];
+        let mut streamed =
+            vec![json!({"type": "response.output_text.delta", "delta": "Hi"}).to_string()];
         for item in list {
             streamed.push(of_type("response.output_item.added", item));
-            streamed.push(r#"{"type":"response.function_call_arguments.delta","delta":"{"}"#.into());
+            streamed
+                .push(r#"{"type":"response.function_call_arguments.delta","delta":"{"}"#.into());
             streamed.push(of_type("response.output_item.done", item));
         }
         let mut again = items.clone();
@@ -395,7 +455,13 @@ mod tests {
         let end = |output: &Value| {
             json!({"type": "response.completed", "response": {"status": "completed", "output": output}}).to_string()
         };
-        let with_end = |output: &Value| streamed.iter().cloned().chain([end(output)]).collect::<Vec<String>>();
+        let with_end = |output: &Value| {
+            streamed
+                .iter()
+                .cloned()
+                .chain([end(output)])
+                .collect::<Vec<String>>()
+        };
         for (case, events) in [
             ("items by themselves", with_end(&json!([]))),
             ("items twice", with_end(&again)),
@@ -404,8 +470,16 @@ mod tests {
             let events: Vec<&str> = events.iter().map(String::as_str).collect();
             let mut reply = replied_with_tools(&DIALECT, &events);
             assert_eq!(reply.take_text(), "Hi", "{case}");
-            assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")], "{case}");
-            assert_eq!(reply.finished(), Some(&Finish::Complete("completed".into())), "{case}");
+            assert_eq!(
+                calls_of(&reply),
+                [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")],
+                "{case}"
+            );
+            assert_eq!(
+                reply.finished(),
+                Some(&Finish::Complete("completed".into())),
+                "{case}"
+            );
             assert_eq!(Value::from(reply.echo()), kept, "{case}");
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
@@ -416,9 +490,19 @@ mod tests {
     fn calls_in_a_whole_answer_are_read() {
         let (items, kept) = items();
         let mut reply = Reply::new(true);
-        read_whole(&json!({"status": "completed", "output": items}).to_string(), &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("completed".into()))));
-        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
+        read_whole(
+            &json!({"status": "completed", "output": items}).to_string(),
+            &mut reply,
+        )
+        .expect("a whole answer");
+        assert_eq!(
+            (reply.take_text().as_str(), reply.finished()),
+            ("Hi", Some(&Finish::Complete("completed".into())))
+        );
+        assert_eq!(
+            calls_of(&reply),
+            [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]
+        );
         assert_eq!(Value::from(reply.echo()), kept);
     }
 
@@ -434,7 +518,11 @@ mod tests {
         ] {
             let output = json!([message("I look."), between, message("Found"), own]);
             let mut reply = Reply::new(true);
-            read_whole(&json!({"status": "completed", "output": output}).to_string(), &mut reply).expect("an answer");
+            read_whole(
+                &json!({"status": "completed", "output": output}).to_string(),
+                &mut reply,
+            )
+            .expect("an answer");
             assert_eq!(reply.take_text(), "I look.\n\nFound", "{between}");
             assert_eq!(calls_of(&reply), [("fc", "a", "{}")]);
         }
@@ -443,8 +531,14 @@ mod tests {
     #[test]
     fn a_missing_id_is_made_up_or_the_items_own() {
         for (item, id) in [
-            (json!({"type": "function_call", "name": "a", "arguments": {"n": 1}}), ""),
-            (json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"}), "fc"),
+            (
+                json!({"type": "function_call", "name": "a", "arguments": {"n": 1}}),
+                "",
+            ),
+            (
+                json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"}),
+                "fc",
+            ),
         ] {
             let done = json!({"type": "response.output_item.done", "item": item}).to_string();
             let reply = replied_with_tools(&DIALECT, &[&done, r#"{"type":"response.completed"}"#]);
@@ -467,9 +561,16 @@ mod tests {
             ] {
                 let mut reply = Reply::default();
                 read_whole(&end(items.clone()), &mut reply).expect("a whole answer");
-                let finish =
-                    if is_odd { Finish::Other((*kind).to_owned()) } else { Finish::Complete("completed".into()) };
-                assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&finish)), "{items}");
+                let finish = if is_odd {
+                    Finish::Other((*kind).to_owned())
+                } else {
+                    Finish::Complete("completed".into())
+                };
+                assert_eq!(
+                    (reply.calls(), reply.finished()),
+                    (&[][..], Some(&finish)),
+                    "{items}"
+                );
             }
         }
     }
@@ -479,23 +580,43 @@ mod tests {
         let (one, two, output) = (call("x", "{}"), call("y", "{}"), result("x", "found"));
         let custom = json!({"type": "custom_tool_call", "call_id": "z", "name": "a", "input": ""});
         for (items, calls, finish) in [
-            (json!([one, output, two]), &[("y", "db__get", "{}")][..], Finish::Complete("completed".into())),
-            (json!([one, output]), &[], Finish::Complete("completed".into())),
-            (json!([one, output, custom]), &[], Finish::Other("custom_tool_call".into())),
+            (
+                json!([one, output, two]),
+                &[("y", "db__get", "{}")][..],
+                Finish::Complete("completed".into()),
+            ),
+            (
+                json!([one, output]),
+                &[],
+                Finish::Complete("completed".into()),
+            ),
+            (
+                json!([one, output, custom]),
+                &[],
+                Finish::Other("custom_tool_call".into()),
+            ),
         ] {
             let mut reply = Reply::new(true);
             let body = json!({"status": "completed", "output": items}).to_string();
             read_whole(&body, &mut reply).expect("a whole answer");
-            assert_eq!((calls_of(&reply).as_slice(), reply.finished()), (calls, Some(&finish)), "{items}");
+            assert_eq!(
+                (calls_of(&reply).as_slice(), reply.finished()),
+                (calls, Some(&finish)),
+                "{items}"
+            );
             assert_eq!(Value::from(reply.echo()), items);
         }
     }
 
     #[test]
     fn a_call_at_the_limit_is_known_for_that() {
-        let done = json!({"type": "response.output_item.done", "item": call("x", "{\"n\"")}).to_string();
+        let done =
+            json!({"type": "response.output_item.done", "item": call("x", "{\"n\"")}).to_string();
         let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}"#;
         let reply = replied_with_tools(&DIALECT, &[&done, end]);
-        assert_eq!((reply.calls().len(), reply.finished()), (1, Some(&Finish::Limit("max_output_tokens".into()))));
+        assert_eq!(
+            (reply.calls().len(), reply.finished()),
+            (1, Some(&Finish::Limit("max_output_tokens".into())))
+        );
     }
 }

@@ -18,11 +18,29 @@ const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 const DATA: &[&str] = &["enum", "const", "default", "examples"];
 
 /// The keywords that Anthropic accepts in the schema of an answer, whatever their values.
-const ACCEPTED: &[&str] = &["type", "enum", "const", "required", "title", "description", "$ref"];
+const ACCEPTED: &[&str] = &[
+    "type",
+    "enum",
+    "const",
+    "required",
+    "title",
+    "description",
+    "$ref",
+];
 
 /// The text formats that it accepts.
-const ACCEPTED_FORMATS: &[&str] =
-    &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+const ACCEPTED_FORMATS: &[&str] = &[
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "uri",
+    "ipv4",
+    "ipv6",
+    "uuid",
+];
 
 /// How deeply replaced references may be nested.
 const MAX_DEPTH: usize = 32;
@@ -51,13 +69,20 @@ pub(super) fn without_combinations(tool: &Tool) -> Value {
 
 /// A schema for Gemini: each reference is replaced by what it refers to, and `$schema` is removed.
 pub(super) fn without_references(schema: &Value) -> Value {
-    Inlining { root: schema, open: Vec::new(), left: MAX_VALUES }.schema(schema)
+    Inlining {
+        root: schema,
+        open: Vec::new(),
+        left: MAX_VALUES,
+    }
+    .schema(schema)
 }
 
 /// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it: rules in other
 /// keywords move into the description, where the model at least reads them.
 pub(super) fn with_rules_in_words(schema: &Value) -> Value {
-    let Value::Object(fields) = schema else { return schema.clone() };
+    let Value::Object(fields) = schema else {
+        return schema.clone();
+    };
     let is_reference = fields.contains_key("$ref");
     let mut kept = Map::new();
     let mut rules: Vec<String> = Vec::new();
@@ -69,7 +94,9 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
         let (name, value) = match name.as_str() {
             // An object must forbid other properties; the rest says nothing about the answer.
             "additionalProperties" | "$schema" | "$id" | "$comment" => continue,
-            "properties" | "$defs" | "definitions" => (name.as_str(), named_with_rules_in_words(value)),
+            "properties" | "$defs" | "definitions" => {
+                (name.as_str(), named_with_rules_in_words(value))
+            }
             "items" if value.is_object() => ("items", with_rules_in_words(value)),
             "anyOf" | "allOf" => (name.as_str(), each_with_rules_in_words(value)),
             "oneOf" if !fields.contains_key("anyOf") => ("anyOf", each_with_rules_in_words(value)),
@@ -85,8 +112,15 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
         kept.insert("additionalProperties".to_owned(), false.into());
     }
     if !rules.is_empty() {
-        let description = kept.get("description").and_then(Value::as_str).map(|text| format!("{text}\n\n"));
-        let description = format!("{}Rules: {}", description.unwrap_or_default(), rules.join("; "));
+        let description = kept
+            .get("description")
+            .and_then(Value::as_str)
+            .map(|text| format!("{text}\n\n"));
+        let description = format!(
+            "{}Rules: {}",
+            description.unwrap_or_default(),
+            rules.join("; ")
+        );
         kept.insert("description".to_owned(), description.into());
     }
     Value::Object(kept)
@@ -94,17 +128,26 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
 
 fn named_with_rules_in_words(schemas: &Value) -> Value {
     let schemas = schemas.as_object().into_iter().flatten();
-    schemas.map(|(name, schema)| (name.clone(), with_rules_in_words(schema))).collect()
+    schemas
+        .map(|(name, schema)| (name.clone(), with_rules_in_words(schema)))
+        .collect()
 }
 
 fn each_with_rules_in_words(schemas: &Value) -> Value {
-    schemas.as_array().into_iter().flatten().map(with_rules_in_words).collect()
+    schemas
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(with_rules_in_words)
+        .collect()
 }
 
 /// Whether Anthropic accepts a keyword with this value.
 fn is_accepted(name: &str, value: &Value) -> bool {
     match name {
-        "format" => value.as_str().is_some_and(|format| ACCEPTED_FORMATS.contains(&format)),
+        "format" => value
+            .as_str()
+            .is_some_and(|format| ACCEPTED_FORMATS.contains(&format)),
         "minItems" => matches!(value.as_u64(), Some(0 | 1)),
         name => ACCEPTED.contains(&name),
     }
@@ -151,13 +194,20 @@ impl<'a> Inlining<'a> {
     }
 
     fn named(&mut self, properties: &'a Value) -> Value {
-        let Value::Object(properties) = properties else { return json!({}) };
-        properties.iter().map(|(name, schema)| (name.clone(), self.schema(schema))).collect()
+        let Value::Object(properties) = properties else {
+            return json!({});
+        };
+        properties
+            .iter()
+            .map(|(name, schema)| (name.clone(), self.schema(schema)))
+            .collect()
     }
 
     fn referred(&mut self, reference: &'a str) -> Map<String, Value> {
         let found = shape::referred(self.root, reference).and_then(Value::as_object);
-        let Some(fields) = found.filter(|_| self.open.len() < MAX_DEPTH && !self.open.contains(&reference)) else {
+        let Some(fields) =
+            found.filter(|_| self.open.len() < MAX_DEPTH && !self.open.contains(&reference))
+        else {
             return Map::new();
         };
         self.open.push(reference);
@@ -172,16 +222,24 @@ mod tests {
     use super::*;
 
     fn tool(schema: Value) -> Tool {
-        Tool { name: "t".into(), description: String::new(), schema }
+        Tool {
+            name: "t".into(),
+            description: String::new(),
+            schema,
+        }
     }
 
     #[test]
     fn every_schema_is_of_an_object_with_properties() {
-        let whole = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+        let whole =
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
         let empty = json!({"type": "object", "properties": {}});
         for (schema, cleaned) in [
             (whole.clone(), whole.clone()),
-            (json!({"properties": {"a": {}}}), json!({"type": "object", "properties": {"a": {}}})),
+            (
+                json!({"properties": {"a": {}}}),
+                json!({"type": "object", "properties": {"a": {}}}),
+            ),
             (json!({"type": ["object", "null"]}), empty.clone()),
             (json!({"type": "object", "properties": null}), empty.clone()),
             (json!({}), empty.clone()),
@@ -213,7 +271,9 @@ mod tests {
                 json!({"properties": {"a": {"$ref": "#/$defs/A", "title": "own"},
                                       "b": {"items": [{"$ref": "#/definitions/B"}]}},
                        "$defs": {"A": {"type": "string", "title": "A"}}, "definitions": {"B": {"type": "number"}}}),
-                properties(json!({"a": {"type": "string", "title": "own"}, "b": {"items": [{"type": "number"}]}})),
+                properties(
+                    json!({"a": {"type": "string", "title": "own"}, "b": {"items": [{"type": "number"}]}}),
+                ),
             ),
             (
                 "a reference to a reference, with a name in percents",
@@ -242,11 +302,17 @@ mod tests {
                 "names and data that look like words of JSON Schema",
                 json!({"properties": {"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]},
                                       "definitions": {"default": {"$defs": 1}}}}),
-                properties(json!({"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]},
-                                  "definitions": {"default": {"$defs": 1}}})),
+                properties(
+                    json!({"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]},
+                                  "definitions": {"default": {"$defs": 1}}}),
+                ),
             ),
         ] {
-            assert_eq!(without_references(&of_object(&tool(schema))), cleaned, "{case}");
+            assert_eq!(
+                without_references(&of_object(&tool(schema))),
+                cleaned,
+                "{case}"
+            );
         }
     }
 
@@ -331,7 +397,9 @@ mod tests {
             let next = json!({"$ref": format!("#/$defs/{next}")});
             json!({"properties": {"a": next, "b": next}})
         };
-        let definitions: Map<String, Value> = (0..100).map(|at: usize| (at.to_string(), twice(at + 1))).collect();
+        let definitions: Map<String, Value> = (0..100)
+            .map(|at: usize| (at.to_string(), twice(at + 1)))
+            .collect();
         let schema = json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
         let cleaned = without_references(&schema);
         assert!(cleaned.to_string().len() < 100 * MAX_VALUES);

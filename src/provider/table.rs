@@ -5,8 +5,12 @@ use super::request::Quirks;
 use super::{anthropic, gemini, openai, responses};
 
 /// The dialects, in the order in which the documents name them.
-pub(crate) const DIALECTS: &[&Dialect] =
-    &[&openai::DIALECT, &responses::DIALECT, &anthropic::DIALECT, &gemini::DIALECT];
+pub(crate) const DIALECTS: &[&Dialect] = &[
+    &openai::DIALECT,
+    &responses::DIALECT,
+    &anthropic::DIALECT,
+    &gemini::DIALECT,
+];
 
 /// One built-in provider.
 #[derive(Debug)]
@@ -43,7 +47,12 @@ pub(crate) const OPENAI_LIKE: Row = Row {
     model: None,
     family: None,
     effort: None,
-    quirks: Quirks { stream_usage: true, max_completion_tokens: false, returns_reasoning: false, document_url: false },
+    quirks: Quirks {
+        stream_usage: true,
+        max_completion_tokens: false,
+        returns_reasoning: false,
+        document_url: false,
+    },
     start: None,
 };
 
@@ -54,12 +63,23 @@ const fn hosted(
     key_variables: &'static [&'static str],
     model: &'static str,
 ) -> Row {
-    Row { name, base_url, key_variables, model: Some(model), ..OPENAI_LIKE }
+    Row {
+        name,
+        base_url,
+        key_variables,
+        model: Some(model),
+        ..OPENAI_LIKE
+    }
 }
 
 /// A server on the user's own machine.
 const fn local(name: &'static str, base_url: &'static str, start: &'static str) -> Row {
-    Row { name, base_url, start: Some(start), ..OPENAI_LIKE }
+    Row {
+        name,
+        base_url,
+        start: Some(start),
+        ..OPENAI_LIKE
+    }
 }
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
@@ -69,14 +89,27 @@ pub(crate) const PROVIDERS: &[Row] = &[
     Row {
         api: &anthropic::DIALECT,
         family: Some("claude-haiku-*"),
-        ..hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], "claude-haiku-5-5")
+        ..hosted(
+            "anthropic",
+            "https://api.anthropic.com",
+            &["ANTHROPIC_API_KEY"],
+            "claude-haiku-5-5",
+        )
     },
     Row {
         api: &responses::DIALECT,
         api_elsewhere: Some(&openai::DIALECT),
         family: Some("gpt-*-luna"),
-        quirks: Quirks { max_completion_tokens: true, ..OPENAI_LIKE.quirks },
-        ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "gpt-6-luna")
+        quirks: Quirks {
+            max_completion_tokens: true,
+            ..OPENAI_LIKE.quirks
+        },
+        ..hosted(
+            "openai",
+            "https://api.openai.com/v1",
+            &["OPENAI_API_KEY"],
+            "gpt-6-luna",
+        )
     },
     Row {
         api: &gemini::DIALECT,
@@ -87,51 +120,110 @@ pub(crate) const PROVIDERS: &[Row] = &[
             "gemini-flash-latest",
         )
     },
-    hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "openai/gpt-oss-120b"),
+    hosted(
+        "groq",
+        "https://api.groq.com/openai/v1",
+        &["GROQ_API_KEY"],
+        "openai/gpt-oss-120b",
+    ),
     Row {
-        quirks: Quirks { stream_usage: false, document_url: true, ..OPENAI_LIKE.quirks },
-        ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "mistral-small-latest")
+        quirks: Quirks {
+            stream_usage: false,
+            document_url: true,
+            ..OPENAI_LIKE.quirks
+        },
+        ..hosted(
+            "mistral",
+            "https://api.mistral.ai/v1",
+            &["MISTRAL_API_KEY"],
+            "mistral-small-latest",
+        )
     },
     Row {
         // Its search is a tool that no other server has.
         api_for_web: Some(&openai::DIALECT),
-        ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto")
+        ..hosted(
+            "openrouter",
+            "https://openrouter.ai/api/v1",
+            &["OPENROUTER_API_KEY"],
+            "openrouter/auto",
+        )
     },
     Row {
         // Its own default is high.
         effort: Some("low"),
-        quirks: Quirks { returns_reasoning: true, ..OPENAI_LIKE.quirks },
-        ..hosted("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "deepseek-flash")
+        quirks: Quirks {
+            returns_reasoning: true,
+            ..OPENAI_LIKE.quirks
+        },
+        ..hosted(
+            "deepseek",
+            "https://api.deepseek.com/v1",
+            &["DEEPSEEK_API_KEY"],
+            "deepseek-flash",
+        )
     },
     Row {
         api_for_web: Some(&responses::DIALECT),
-        ..hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "grok-latest")
+        ..hosted(
+            "xai",
+            "https://api.x.ai/v1",
+            &["XAI_API_KEY"],
+            "grok-latest",
+        )
     },
-    hosted("cerebras", "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], "gpt-oss-120b"),
+    hosted(
+        "cerebras",
+        "https://api.cerebras.ai/v1",
+        &["CEREBRAS_API_KEY"],
+        "gpt-oss-120b",
+    ),
     Row {
         family: Some("glm-*-flash"),
-        ..hosted("zai", "https://api.z.ai/api/paas/v4", &["ZAI_API_KEY"], "glm-5.3-flash")
+        ..hosted(
+            "zai",
+            "https://api.z.ai/api/paas/v4",
+            &["ZAI_API_KEY"],
+            "glm-5.3-flash",
+        )
     },
-    hosted("moonshot", "https://api.moonshot.ai/v1", &["MOONSHOT_API_KEY"], "kimi-k2.6"),
+    hosted(
+        "moonshot",
+        "https://api.moonshot.ai/v1",
+        &["MOONSHOT_API_KEY"],
+        "kimi-k2.6",
+    ),
     local("ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
-    local("llamacpp", "http://127.0.0.1:8080/v1", "llama-server -m MODEL.gguf"),
+    local(
+        "llamacpp",
+        "http://127.0.0.1:8080/v1",
+        "llama-server -m MODEL.gguf",
+    ),
     local("lmstudio", "http://127.0.0.1:1234/v1", "lms server start"),
     local("vllm", "http://127.0.0.1:8000/v1", "vllm serve MODEL"),
 ];
 
 /// The variable that moves a provider to another address.
 pub(crate) fn base_url_variable(provider: &str) -> String {
-    format!("{}_BASE_URL", provider.to_ascii_uppercase().replace('-', "_"))
+    format!(
+        "{}_BASE_URL",
+        provider.to_ascii_uppercase().replace('-', "_")
+    )
 }
 
 /// The dialect with this name.
 pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
-    DIALECTS.iter().copied().find(|dialect| dialect.name == name)
+    DIALECTS
+        .iter()
+        .copied()
+        .find(|dialect| dialect.name == name)
 }
 
 /// The names of the built-in providers that can search the web.
 pub(crate) fn searching() -> String {
-    let rows = PROVIDERS.iter().filter(|row| row.api.searches || row.api_for_web.is_some());
+    let rows = PROVIDERS
+        .iter()
+        .filter(|row| row.api.searches || row.api_for_web.is_some());
     rows.map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
 
@@ -142,7 +234,9 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
 
 /// Whether a model belongs to a family: `*` stands for anything.
 pub(crate) fn is_of_family(model: &str, family: &str) -> bool {
-    let Some((begin, end)) = family.split_once('*') else { return model == family };
+    let Some((begin, end)) = family.split_once('*') else {
+        return model == family;
+    };
     model.len() >= begin.len() + end.len() && model.starts_with(begin) && model.ends_with(end)
 }
 

@@ -58,9 +58,11 @@ impl From<CallError> for CallEnd {
 impl CallError {
     /// Whether another try may succeed. What a busy server says about the model or the key may not be true.
     fn may_pass(&self) -> bool {
-        let is_busy =
-            matches!(self.error.kind, Kind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
-        let may_be_busy = matches!(self.meaning, Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools);
+        let is_busy = matches!(self.error.kind, Kind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
+        let may_be_busy = matches!(
+            self.meaning,
+            Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools
+        );
         self.meaning == Meaning::Passing || (is_busy && may_be_busy)
     }
 
@@ -98,12 +100,20 @@ impl Call<'_> {
                 take(piece)
             });
             if ended.is_ok() && !sources.is_empty() {
-                take(Piece { sources, ..Piece::default() }).map_err(CallEnd::Output)?;
+                take(Piece {
+                    sources,
+                    ..Piece::default()
+                })
+                .map_err(CallEnd::Output)?;
             }
             // The finish reason is the server's own text, and is shown.
             reply.redact(&self.secrets);
             match ended {
-                Err(CallEnd::Failed(failed)) if !text_has_come && self.wait_to_try_again(tried, &failed) => tried += 1,
+                Err(CallEnd::Failed(failed))
+                    if !text_has_come && self.wait_to_try_again(tried, &failed) =>
+                {
+                    tried += 1
+                }
                 ended => return ended,
             }
         }
@@ -122,18 +132,24 @@ impl Call<'_> {
             self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
             take(piece)
         };
-        reading::read_reply(self.api, &content_type, response.body, reply, &mut take).map_err(|error| match error {
-            ReadError::Output(error) => CallEnd::Output(error),
-            error => CallEnd::Failed(self.explain_reading(error, request)),
-        })?;
+        reading::read_reply(self.api, &content_type, response.body, reply, &mut take).map_err(
+            |error| match error {
+                ReadError::Output(error) => CallEnd::Output(error),
+                error => CallEnd::Failed(self.explain_reading(error, request)),
+            },
+        )?;
         Ok(self.check(reply)?)
     }
 
     /// Whether the reply ended well.
     fn check(&self, reply: &Reply) -> Result<(), CallError> {
-        let reason = reply.reason().map_or_else(String::new, |reason| format!(": {reason}"));
+        let reason = reply
+            .reason()
+            .map_or_else(String::new, |reason| format!(": {reason}"));
         Err(match reply.finished() {
-            Some(Finish::Blocked(word)) => self.failed(format!("the provider blocked the answer ({word}){reason}")),
+            Some(Finish::Blocked(word)) => {
+                self.failed(format!("the provider blocked the answer ({word}){reason}"))
+            }
             Some(Finish::Failed(word)) => CallError {
                 // The model or the server may do better at the next try.
                 meaning: Meaning::Passing,
@@ -151,7 +167,10 @@ impl Call<'_> {
             }
             Some(Finish::Limit(_)) => self
                 .failed("the token limit was reached before the first word")
-                .advise(Some("the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned())),
+                .advise(Some(
+                    "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too"
+                        .to_owned(),
+                )),
             Some(finish) => self.failed(format!("the answer is empty ({})", finish.word())),
             None => self.failed("the answer is empty"),
         }
@@ -171,7 +190,9 @@ impl Call<'_> {
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
         self.notes.spinner().wait_for(&self.waiting());
-        self.client.send(request, &self.secrets).map_err(|failure| self.explain(failure, request))
+        self.client
+            .send(request, &self.secrets)
+            .map_err(|failure| self.explain(failure, request))
     }
 
     /// What q waits for.
@@ -184,8 +205,11 @@ impl Call<'_> {
         if tried == self.client.retries() || !failed.may_pass() {
             return false;
         }
-        let Some(wait) = retry::wait(tried, failed.retry_after) else { return false };
-        self.notes.detail(|| format!("{}; retrying in {:.1} s", failed.error, wait.as_secs_f64()));
+        let Some(wait) = retry::wait(tried, failed.retry_after) else {
+            return false;
+        };
+        self.notes
+            .detail(|| format!("{}; retrying in {:.1} s", failed.error, wait.as_secs_f64()));
         self.notes.spinner().count_down("retrying", wait);
         std::thread::sleep(wait);
         true
@@ -195,9 +219,10 @@ impl Call<'_> {
     fn explain_reading(&self, error: ReadError, request: &Request) -> CallError {
         match error {
             // The headers have come, so the server may have done the work already.
-            ReadError::Connection(error) => {
-                CallError { meaning: Meaning::Other, ..self.explain(self.client.read_failure(error), request) }
-            }
+            ReadError::Connection(error) => CallError {
+                meaning: Meaning::Other,
+                ..self.explain(self.client.read_failure(error), request)
+            },
             ReadError::Reply(error) => self.explain_reply(error, request.asks),
             ReadError::Broken(why) => self.failed(why),
             ReadError::NotFromApi(why) => self.failed(why).advise(Some(self.check_base_url())),
@@ -209,7 +234,9 @@ impl Call<'_> {
     pub(crate) fn explain_reply(&self, error: ReplyError, asks: Asks) -> CallError {
         match error {
             ReplyError::Server(error) => self.refused(error, None, asks),
-            ReplyError::Malformed(reason) => self.failed(format!("the response cannot be read ({reason})")),
+            ReplyError::Malformed(reason) => {
+                self.failed(format!("the response cannot be read ({reason})"))
+            }
         }
     }
 
@@ -219,15 +246,29 @@ impl Call<'_> {
     }
 
     fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> CallError {
-        let message = format!("{}: {} ({})", self.provider, client::with_status(status, &error.words()), self.address);
+        let message = format!(
+            "{}: {} ({})",
+            self.provider,
+            client::with_status(status, &error.words()),
+            self.address
+        );
         let message = secret::redact(&message, &self.secrets);
-        CallError { meaning, retry_after: error.retry_after, error: Error::new(Kind::Provider { status }, message) }
+        CallError {
+            meaning,
+            retry_after: error.retry_after,
+            error: Error::new(Kind::Provider { status }, message),
+        }
     }
 
     /// An error that the server reported, as a status or inside a reply, with advice.
     fn refused(&self, error: ServerError, status: Option<u16>, asks: Asks) -> CallError {
         let meaning = failure::judge(&error, status, asks);
-        self.reported(&error, status, meaning).advise(self.advice(&error, status, meaning, asks.attachments))
+        self.reported(&error, status, meaning).advise(self.advice(
+            &error,
+            status,
+            meaning,
+            asks.attachments,
+        ))
     }
 
     fn advice(
@@ -245,14 +286,18 @@ impl Call<'_> {
             _ if error.message.contains("must be verified to stream") => {
                 Some("--no-stream asks for the answer in one piece".to_owned())
             }
-            (Meaning::TooLarge, _) | (Meaning::TooLong, Some(413)) if has_attachments => {
-                Some("attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
-            }
+            (Meaning::TooLarge, _) | (Meaning::TooLong, Some(413)) if has_attachments => Some(
+                "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs"
+                    .to_owned(),
+            ),
             (Meaning::RefusesAttachments, _) => Some(format!(
                 "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
                      in a follow-up, --messages 0 leaves out earlier images and PDFs"
             )),
-            (_, Some(404)) => Some(format!("{}\ncheck the model: {list} lists the models", self.check_base_url())),
+            (_, Some(404)) => Some(format!(
+                "{}\ncheck the model: {list} lists the models",
+                self.check_base_url()
+            )),
             (_, Some(429 | 500..=599) | None) => retry::advice(error.retry_after),
             _ => None,
         }
@@ -260,21 +305,48 @@ impl Call<'_> {
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, failed: TransportError, request: &Request) -> CallError {
-        let TransportError { status, error, body, location, advice, may_pass } = failed;
+        let TransportError {
+            status,
+            error,
+            body,
+            location,
+            advice,
+            may_pass,
+        } = failed;
         if status.is_none() {
-            let meaning = if may_pass { Meaning::Passing } else { Meaning::Other };
-            return CallError { meaning, ..self.failed(error.message) }.advise(advice);
+            let meaning = if may_pass {
+                Meaning::Passing
+            } else {
+                Meaning::Other
+            };
+            return CallError {
+                meaning,
+                ..self.failed(error.message)
+            }
+            .advise(advice);
         }
-        let to = |to| format!("q does not follow the redirect to {to}\n{}", self.check_base_url());
+        let to = |to| {
+            format!(
+                "q does not follow the redirect to {to}\n{}",
+                self.check_base_url()
+            )
+        };
         // The error page of a server that is down says nothing about the address.
-        let is_elsewhere = status == Some(405) || (status == Some(500) && failure::title(&body).is_some());
-        let about_address = location.map(to).or_else(|| is_elsewhere.then(|| self.check_base_url()));
-        self.refused(error, status, request.asks).advise(about_address)
+        let is_elsewhere =
+            status == Some(405) || (status == Some(500) && failure::title(&body).is_some());
+        let about_address = location
+            .map(to)
+            .or_else(|| is_elsewhere.then(|| self.check_base_url()));
+        self.refused(error, status, request.asks)
+            .advise(about_address)
     }
 
     /// What to do about an answer that comes from no API.
     fn check_base_url(&self) -> String {
-        format!("check the base URL: {} or base_url in config.toml sets it", table::base_url_variable(self.provider))
+        format!(
+            "check the base URL: {} or base_url in config.toml sets it",
+            table::base_url_variable(self.provider)
+        )
     }
 }
 
@@ -291,9 +363,24 @@ mod tests {
         let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
         let notes = Notes::new(true, false, Spinner::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
-        let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
-        assert_eq!(call.failed("the page “Models” does not exist").meaning, Meaning::Other);
-        let refused = call.refused(ServerError::new("the model does not exist"), None, Asks::default());
+        let call = Call {
+            client: &client,
+            provider,
+            api,
+            address: &address,
+            secrets,
+            key_advice: None,
+            notes: &notes,
+        };
+        assert_eq!(
+            call.failed("the page “Models” does not exist").meaning,
+            Meaning::Other
+        );
+        let refused = call.refused(
+            ServerError::new("the model does not exist"),
+            None,
+            Asks::default(),
+        );
         assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
 
@@ -304,37 +391,102 @@ mod tests {
         let notes = Notes::new(true, false, Spinner::new(true, None));
         let key_advice = Some("check the key".to_owned());
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
-        let call = Call { client: &client, provider, api, address: &address, secrets, key_advice, notes: &notes };
+        let call = Call {
+            client: &client,
+            provider,
+            api,
+            address: &address,
+            secrets,
+            key_advice,
+            notes: &notes,
+        };
         let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
                     in a follow-up, --messages 0 leaves out earlier images and PDFs";
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";
-        let attach_less = "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
+        let attach_less =
+            "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
         let mmproj = "image input is not supported - hint: you may need to provide the mmproj";
         for (status, message, with_attachments, without) in [
             (Some(400), "no", (Some(hint), false), (None, false)),
-            (Some(400), "prompt is too long", (None, false), (None, false)),
+            (
+                Some(400),
+                "prompt is too long",
+                (None, false),
+                (None, false),
+            ),
             (Some(413), "no", (Some(attach_less), false), (None, false)),
-            (Some(413), "prompt is too long", (Some(attach_less), false), (None, false)),
-            (Some(400), "invalid model", (Some(no_model), false), (Some(no_model), false)),
-            (Some(401), "no images", (Some("check the key"), false), (Some("check the key"), false)),
-            (Some(400), "m does not support tools", (Some(NO_TOOLS), false), (Some(NO_TOOLS), false)),
-            (Some(404), "no", (Some(wrong_address), false), (Some(wrong_address), false)),
-            (Some(404), "no image input", (Some(hint), false), (Some(wrong_address), false)),
+            (
+                Some(413),
+                "prompt is too long",
+                (Some(attach_less), false),
+                (None, false),
+            ),
+            (
+                Some(400),
+                "invalid model",
+                (Some(no_model), false),
+                (Some(no_model), false),
+            ),
+            (
+                Some(401),
+                "no images",
+                (Some("check the key"), false),
+                (Some("check the key"), false),
+            ),
+            (
+                Some(400),
+                "m does not support tools",
+                (Some(NO_TOOLS), false),
+                (Some(NO_TOOLS), false),
+            ),
+            (
+                Some(404),
+                "no",
+                (Some(wrong_address), false),
+                (Some(wrong_address), false),
+            ),
+            (
+                Some(404),
+                "no image input",
+                (Some(hint), false),
+                (Some(wrong_address), false),
+            ),
             (Some(429), "too many images", (None, true), (None, true)),
             (Some(500), mmproj, (Some(hint), false), (None, true)),
             (Some(500), "no", (None, true), (None, true)),
             (None, mmproj, (Some(hint), false), (None, false)),
-            (None, "invalid model", (Some(no_model), false), (Some(no_model), false)),
-            (None, "invalid API key", (Some("check the key"), false), (Some("check the key"), false)),
-            (None, "m does not support tools", (Some(NO_TOOLS), false), (Some(NO_TOOLS), false)),
+            (
+                None,
+                "invalid model",
+                (Some(no_model), false),
+                (Some(no_model), false),
+            ),
+            (
+                None,
+                "invalid API key",
+                (Some("check the key"), false),
+                (Some("check the key"), false),
+            ),
+            (
+                None,
+                "m does not support tools",
+                (Some(NO_TOOLS), false),
+                (Some(NO_TOOLS), false),
+            ),
             (None, "no", (None, false), (None, false)),
         ] {
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
-                let asks = Asks { attachments: has_attachments, ..Asks::default() };
+                let asks = Asks {
+                    attachments: has_attachments,
+                    ..Asks::default()
+                };
                 let failed = call.refused(failure::read_redacted(message, &[]), status, asks);
-                let found = (failed.error.advice.as_deref(), failed.meaning == Meaning::Passing);
+                let found = (
+                    failed.error.advice.as_deref(),
+                    failed.meaning == Meaning::Passing,
+                );
                 assert_eq!(found, expected, "{status:?} {message} {has_attachments}");
             }
         }
@@ -342,20 +494,33 @@ mod tests {
 
     #[test]
     fn calls_are_an_answer_without_text_where_tools_were_offered() {
-        const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
+        const CALL: &str =
+            r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
         let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
         let notes = Notes::new(true, false, Spinner::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
-        let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
+        let call = Call {
+            client: &client,
+            provider,
+            api,
+            address: &address,
+            secrets,
+            key_advice: None,
+            notes: &notes,
+        };
         for (word, words) in [
             ("tool_calls", None),
             ("stop", None),
             ("length", None),
-            ("content_filter", Some("the provider blocked the answer (content_filter)")),
+            (
+                "content_filter",
+                Some("the provider blocked the answer (content_filter)"),
+            ),
             ("error", Some("the answer ended in an error (error)")),
         ] {
-            let body = format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
+            let body =
+                format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
             let mut reply = Reply::new(true);
             (api.whole)(&body, &mut reply).expect(&body);
             let error = call.check(&reply).err().map(|failed| failed.error.message);

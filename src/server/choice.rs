@@ -48,18 +48,32 @@ pub(crate) struct HeldWith {
 ///
 /// # Errors
 /// `Session`: the conversation's provider is no longer configured.
-pub(crate) fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Choice>, Error> {
-    let by_option =
-        |given: &Option<Sourced>| given.as_ref().is_some_and(|given| matches!(given.origin, Origin::Option(_)));
-    let Some(held) = keeps else {
-        return Ok(settings.chosen_provider().map(|provider| of_settings(settings, provider)));
+pub(crate) fn choose(
+    settings: &Settings,
+    keeps: Option<&HeldWith>,
+) -> Result<Option<Choice>, Error> {
+    let by_option = |given: &Option<Sourced>| {
+        given
+            .as_ref()
+            .is_some_and(|given| matches!(given.origin, Origin::Option(_)))
     };
-    let provider = match settings.chosen_provider().filter(|_| by_option(&settings.provider)) {
+    let Some(held) = keeps else {
+        return Ok(settings
+            .chosen_provider()
+            .map(|provider| of_settings(settings, provider)));
+    };
+    let provider = match settings
+        .chosen_provider()
+        .filter(|_| by_option(&settings.provider))
+    {
         Some(provider) => provider,
         None => settings.provider_named(&held.provider).ok_or_else(|| {
             let name = &held.provider;
-            Error::new(Kind::Session, format!("the conversation's provider “{name}” is not configured"))
-                .advise(format!("-p chooses one of {}", settings.provider_names()))
+            Error::new(
+                Kind::Session,
+                format!("the conversation's provider “{name}” is not configured"),
+            )
+            .advise(format!("-p chooses one of {}", settings.provider_names()))
         })?,
     };
     let model = match (&settings.model, provider.name == held.provider) {
@@ -67,7 +81,10 @@ pub(crate) fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Op
         (_, true) => Model::OfConversation(held.model.clone()),
         (_, false) => return Ok(Some(of_settings(settings, provider))),
     };
-    Ok(Some(Choice { provider: Arc::clone(provider), model }))
+    Ok(Some(Choice {
+        provider: Arc::clone(provider),
+        model,
+    }))
 }
 
 /// A provider with the model that is named for it, else its default.
@@ -78,7 +95,10 @@ fn of_settings(settings: &Settings, provider: &Arc<Provider>) -> Choice {
         (None, Some(own)) => Model::Named(own.text.clone()),
         (None, None) => Model::First,
     };
-    Choice { provider: Arc::clone(provider), model }
+    Choice {
+        provider: Arc::clone(provider),
+        model,
+    }
 }
 
 impl Choice {
@@ -113,27 +133,104 @@ mod tests {
         let own = |model: &str| Model::OfConversation(model.to_owned());
         let groq = ("groq", "theirs");
         /// Variables, `-p`, `-m`, the conversation that keeps its own, and what is chosen.
-        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, Option<(&'a str, &'a str)>, &'a str, Model);
+        type Case<'a> = (
+            &'a [(&'a str, &'a str)],
+            &'a str,
+            &'a str,
+            Option<(&'a str, &'a str)>,
+            &'a str,
+            Model,
+        );
         let table: &[Case] = &[
-            (&[("XAI_API_KEY", "k")], "", "", None, "xai", default("grok-latest")),
-            (&[("XAI_API_KEY", "k"), ("Q_MODEL", "a")], "", "", None, "xai", named("a")),
-            (&[("XAI_API_KEY", "k"), ("Q_PROVIDER", "groq")], "", "", None, "groq", default("openai/gpt-oss-120b")),
-            (&[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")], "xai", "", None, "xai", default("grok-latest")),
-            (&[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")], "xai", "b", None, "xai", named("b")),
-            (&[("Q_PROVIDER", "ollama")], "", "", None, "ollama", Model::First),
-            (&[("Q_PROVIDER", "xai"), ("Q_MODEL", "a")], "", "", Some(groq), "groq", own("theirs")),
-            (&[("Q_PROVIDER", "xai")], "", "b", Some(groq), "groq", named("b")),
+            (
+                &[("XAI_API_KEY", "k")],
+                "",
+                "",
+                None,
+                "xai",
+                default("grok-latest"),
+            ),
+            (
+                &[("XAI_API_KEY", "k"), ("Q_MODEL", "a")],
+                "",
+                "",
+                None,
+                "xai",
+                named("a"),
+            ),
+            (
+                &[("XAI_API_KEY", "k"), ("Q_PROVIDER", "groq")],
+                "",
+                "",
+                None,
+                "groq",
+                default("openai/gpt-oss-120b"),
+            ),
+            (
+                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")],
+                "xai",
+                "",
+                None,
+                "xai",
+                default("grok-latest"),
+            ),
+            (
+                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")],
+                "xai",
+                "b",
+                None,
+                "xai",
+                named("b"),
+            ),
+            (
+                &[("Q_PROVIDER", "ollama")],
+                "",
+                "",
+                None,
+                "ollama",
+                Model::First,
+            ),
+            (
+                &[("Q_PROVIDER", "xai"), ("Q_MODEL", "a")],
+                "",
+                "",
+                Some(groq),
+                "groq",
+                own("theirs"),
+            ),
+            (
+                &[("Q_PROVIDER", "xai")],
+                "",
+                "b",
+                Some(groq),
+                "groq",
+                named("b"),
+            ),
             (&[], "groq", "", Some(groq), "groq", own("theirs")),
             (&[], "xai", "", Some(groq), "xai", default("grok-latest")),
-            (&[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")], "xai", "", Some(groq), "xai", default("grok-latest")),
+            (
+                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")],
+                "xai",
+                "",
+                Some(groq),
+                "xai",
+                default("grok-latest"),
+            ),
             (&[], "xai", "b", Some(groq), "xai", named("b")),
         ];
         for (variables, provider, model, keeps, expected, expected_model) in table {
             let option = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-            let arguments = Arguments { provider: option(provider), model: option(model), ..Arguments::default() };
-            let settings =
-                Settings::load(&arguments, &Environment::new(variables), Path::new("")).expect("valid settings");
-            let held = |(provider, model): (&str, &str)| HeldWith { provider: provider.into(), model: model.into() };
+            let arguments = Arguments {
+                provider: option(provider),
+                model: option(model),
+                ..Arguments::default()
+            };
+            let settings = Settings::load(&arguments, &Environment::new(variables), Path::new(""))
+                .expect("valid settings");
+            let held = |(provider, model): (&str, &str)| HeldWith {
+                provider: provider.into(),
+                model: model.into(),
+            };
             let choice = choose(&settings, keeps.map(held).as_ref())
                 .expect("a provider that is configured")
                 .expect("a provider");
@@ -147,15 +244,25 @@ mod tests {
 
     #[test]
     fn a_continued_conversation_keeps_its_model_unless_another_is_named() {
-        let settings = Settings::load(&Arguments::default(), &Environment::new(&[("XAI_API_KEY", "k")]), Path::new(""));
+        let settings = Settings::load(
+            &Arguments::default(),
+            &Environment::new(&[("XAI_API_KEY", "k")]),
+            Path::new(""),
+        );
         let settings = settings.expect("valid settings");
         let choice = choose(&settings, None).expect("no error").expect("xai");
         for (model, continued) in [
-            (Model::Default("a".into()), Model::OfConversation("own".into())),
+            (
+                Model::Default("a".into()),
+                Model::OfConversation("own".into()),
+            ),
             (Model::First, Model::OfConversation("own".into())),
             (Model::Named("a".into()), Model::Named("a".into())),
         ] {
-            let mut choice = Choice { model, ..choice.clone() };
+            let mut choice = Choice {
+                model,
+                ..choice.clone()
+            };
             choice.continue_with("own");
             assert_eq!(choice.model, continued);
         }

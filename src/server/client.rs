@@ -131,9 +131,15 @@ impl Client {
     ) -> Result<Client, Error> {
         let proxy = proxy_for(address, environment)?;
         let tls = TlsConfig::builder();
-        let proxy_speaks_tls = proxy.as_ref().is_some_and(|(_, proxy)| proxy.protocol() == ProxyProtocol::Https);
+        let proxy_speaks_tls = proxy
+            .as_ref()
+            .is_some_and(|(_, proxy)| proxy.protocol() == ProxyProtocol::Https);
         let needs_tls = address.is_https() || proxy_speaks_tls;
-        let tls = if needs_tls { tls.root_certs(root_certificates(environment)?) } else { tls };
+        let tls = if needs_tls {
+            tls.root_certs(root_certificates(environment)?)
+        } else {
+            tls
+        };
         let named = address.ip().is_none() && !address.is_loopback();
         let config = Config::builder()
             .http_status_as_error(false)
@@ -153,7 +159,13 @@ impl Client {
             port: proxy.port(),
             looks_up_here: proxy.resolve_target(),
         });
-        Ok(Client { agent: config.into(), address: address.clone(), proxy, silence: timeout, retries })
+        Ok(Client {
+            agent: config.into(),
+            address: address.clone(),
+            proxy,
+            silence: timeout,
+            retries,
+        })
     }
 
     /// How often a failed request is tried again.
@@ -165,10 +177,20 @@ impl Client {
     ///
     /// # Errors
     /// The connection failed, or the status is not a success.
-    pub(super) fn send(&self, request: &Request, secrets: &[Secret]) -> Result<Response, TransportError> {
-        let body = request.body.as_ref().map(|body| body.to_string().into_bytes());
+    pub(super) fn send(
+        &self,
+        request: &Request,
+        secrets: &[Secret],
+    ) -> Result<Response, TransportError> {
+        let body = request
+            .body
+            .as_ref()
+            .map(|body| body.to_string().into_bytes());
         let method = body.as_deref().map_or(Method::Get, Method::Post);
-        let limits = Limits { silence: self.silence, total: None };
+        let limits = Limits {
+            silence: self.silence,
+            total: None,
+        };
         self.exchange(method, &request.path, &request.headers, limits, secrets)
     }
 
@@ -187,9 +209,12 @@ impl Client {
     ) -> Result<Response, TransportError> {
         let url = self.address.join(path);
         let sent = match method {
-            Method::Post(body) => {
-                completed(self.agent.post(url).content_type("application/json"), headers, limits).send(body)
-            }
+            Method::Post(body) => completed(
+                self.agent.post(url).content_type("application/json"),
+                headers,
+                limits,
+            )
+            .send(body),
             Method::Get => completed(self.agent.get(url), headers, limits).call(),
             Method::Delete => completed(self.agent.delete(url), headers, limits).call(),
         };
@@ -197,15 +222,24 @@ impl Client {
         let status = response.status();
         if !status.is_success() {
             let header = |name| text_of(response.headers(), name);
-            let retry_after =
-                header("retry-after").and_then(|text| retry::retry_after(text, OffsetDateTime::now_utc()));
+            let retry_after = header("retry-after")
+                .and_then(|text| retry::retry_after(text, OffsetDateTime::now_utc()));
             let location = header("location").filter(|_| status.is_redirection());
-            let location = location.map(|location| secret::redact(&self.redirected_to(location), secrets));
+            let location =
+                location.map(|location| secret::redact(&self.redirected_to(location), secrets));
             // An incomplete body still says more than none.
             let mut body = Vec::new();
-            let _ = response.body_mut().as_reader().take(MAX_ERROR_BODY).read_to_end(&mut body);
+            let _ = response
+                .body_mut()
+                .as_reader()
+                .take(MAX_ERROR_BODY)
+                .read_to_end(&mut body);
             let is_compressed = body.starts_with(GZIP);
-            let body = if is_compressed { COMPRESSED.into() } else { String::from_utf8_lossy(&body).into_owned() };
+            let body = if is_compressed {
+                COMPRESSED.into()
+            } else {
+                String::from_utf8_lossy(&body).into_owned()
+            };
             let mut error = failure::read_redacted(&body, secrets);
             error.retry_after = retry_after.or(error.retry_after);
             return Err(TransportError {
@@ -218,7 +252,10 @@ impl Client {
             });
         }
         let (parts, body) = response.into_parts();
-        Ok(Response { headers: parts.headers, body: Box::new(body.into_reader()) })
+        Ok(Response {
+            headers: parts.headers,
+            body: Box::new(body.into_reader()),
+        })
     }
 
     /// Where a redirect leads, without a login and the query, which may be secret. A path alone is one of the same server.
@@ -239,7 +276,13 @@ impl Client {
 
     fn connection_failure(&self, error: ureq::Error) -> TransportError {
         let (mut cause, advice) = self.describe(&error);
-        if let Some(ProxyUsed { variable, host, port, .. }) = &self.proxy {
+        if let Some(ProxyUsed {
+            variable,
+            host,
+            port,
+            ..
+        }) = &self.proxy
+        {
             cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
         }
         TransportError {
@@ -264,15 +307,29 @@ impl Client {
             ureq::Error::Rustls(error) => return tls_cause(&error.to_string()),
             ureq::Error::Tls(reason) => return tls_cause(reason),
             ureq::Error::Timeout(Timeout::Connect) => format!("no connection within {limit} s"),
-            ureq::Error::Timeout(Timeout::Resolve) => format!("the name {looked_up} was not resolved within {limit} s"),
-            ureq::Error::Timeout(_) => {
-                let limit = self.silence.map(|limit| format!("{} s", limit.as_secs_f64()));
-                let cause = format!("no data from the server for {}", limit.as_deref().unwrap_or("too long"));
-                return (cause, Some("the setting timeout (Q_TIMEOUT) says how long a silence may last"));
+            ureq::Error::Timeout(Timeout::Resolve) => {
+                format!("the name {looked_up} was not resolved within {limit} s")
             }
-            ureq::Error::ConnectProxyFailed(reason) => format!("the proxy made no connection: {reason}"),
+            ureq::Error::Timeout(_) => {
+                let limit = self
+                    .silence
+                    .map(|limit| format!("{} s", limit.as_secs_f64()));
+                let cause = format!(
+                    "no data from the server for {}",
+                    limit.as_deref().unwrap_or("too long")
+                );
+                return (
+                    cause,
+                    Some("the setting timeout (Q_TIMEOUT) says how long a silence may last"),
+                );
+            }
+            ureq::Error::ConnectProxyFailed(reason) => {
+                format!("the proxy made no connection: {reason}")
+            }
             ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
-            ureq::Error::Protocol(error) => format!("the server sent an invalid HTTP response ({error})"),
+            ureq::Error::Protocol(error) => {
+                format!("the server sent an invalid HTTP response ({error})")
+            }
             other => other.to_string(),
         };
         (cause, None)
@@ -283,12 +340,16 @@ impl Client {
 fn io_cause(error: &io::Error, looked_up: &str) -> (String, Option<&'static str>) {
     if let Some(reason) = lookup_failure(error) {
         let cause = format!("the name {looked_up} cannot be resolved ({reason})");
-        return (cause, Some("check the network\ncheck the name in the address"));
+        return (
+            cause,
+            Some("check the network\ncheck the name in the address"),
+        );
     }
     match error.kind() {
-        ErrorKind::ConnectionRefused => {
-            ("the connection was refused".to_owned(), Some("is the server running, and is this its address?"))
-        }
+        ErrorKind::ConnectionRefused => (
+            "the connection was refused".to_owned(),
+            Some("is the server running, and is this its address?"),
+        ),
         ErrorKind::TimedOut => ("the connection timed out".to_owned(), None),
         ErrorKind::InvalidData => tls_cause(&error.to_string()),
         kind if CLOSED.contains(&kind) => ("the server closed the connection".to_owned(), None),
@@ -301,7 +362,9 @@ fn is_temporary(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Io(error) => match lookup_failure(error) {
             // EAI_AGAIN in the words of glibc, musl and the BSDs.
-            Some(reason) => ["Temporary failure", "Try again", "try again"].iter().any(|known| reason.contains(known)),
+            Some(reason) => ["Temporary failure", "Try again", "try again"]
+                .iter()
+                .any(|known| reason.contains(known)),
             None => error.kind() == ErrorKind::TimedOut || CLOSED.contains(&error.kind()),
         },
         ureq::Error::Timeout(phase) => matches!(phase, Timeout::Connect | Timeout::Resolve),
@@ -319,7 +382,12 @@ fn completed<Any>(
         request = request.header(name, value.expose());
     }
     let Limits { silence, total } = limits;
-    request.config().timeout_per_read(silence).timeout_per_write(silence).timeout_global(total).build()
+    request
+        .config()
+        .timeout_per_read(silence)
+        .timeout_per_write(silence)
+        .timeout_global(total)
+        .build()
 }
 
 /// A header whose value is text.
@@ -329,29 +397,59 @@ fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
 
 /// What a server says, after its status if there is one: `404 Not Found: no such page`.
 pub(crate) fn with_status(status: Option<u16>, says: &str) -> String {
-    let Some(status) = status else { return says.to_owned() };
-    let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    format!("{}: {says}", format!("{status} {}", reason.unwrap_or_default()).trim_end())
+    let Some(status) = status else {
+        return says.to_owned();
+    };
+    let reason = http::StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason());
+    format!(
+        "{}: {says}",
+        format!("{status} {}", reason.unwrap_or_default()).trim_end()
+    )
 }
 
 /// What the system says if the server closed the connection.
-const CLOSED: [ErrorKind; 4] =
-    [ErrorKind::ConnectionReset, ErrorKind::ConnectionAborted, ErrorKind::BrokenPipe, ErrorKind::UnexpectedEof];
+const CLOSED: [ErrorKind; 4] = [
+    ErrorKind::ConnectionReset,
+    ErrorKind::ConnectionAborted,
+    ErrorKind::BrokenPipe,
+    ErrorKind::UnexpectedEof,
+];
 
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
 /// Why a name was not resolved, if that is the failure.
 fn lookup_failure(error: &io::Error) -> Option<String> {
-    error.to_string().strip_prefix(LOOKUP_FAILURE).map(str::to_owned)
+    error
+        .to_string()
+        .strip_prefix(LOOKUP_FAILURE)
+        .map(str::to_owned)
 }
 
 /// Errors of the TLS library, plain words where its own are only names, and what to do about them.
 const TLS_FAILURES: [(&str, Option<&str>, &str); 6] = [
-    ("UnknownIssuer", None, "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"),
-    ("BadSignature", None, "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"),
-    ("expired", None, "the server's certificate, or this machine's clock, is out of date"),
-    ("not valid yet", None, "the server's certificate, or this machine's clock, is out of date"),
+    (
+        "UnknownIssuer",
+        None,
+        "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
+    ),
+    (
+        "BadSignature",
+        None,
+        "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
+    ),
+    (
+        "expired",
+        None,
+        "the server's certificate, or this machine's clock, is out of date",
+    ),
+    (
+        "not valid yet",
+        None,
+        "the server's certificate, or this machine's clock, is out of date",
+    ),
     (
         "CaUsedAsEndEntity",
         Some("the server's certificate is one for an authority, not for a server"),
@@ -371,7 +469,10 @@ fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
 }
 
 /// The proxy for an address, by its scheme, and the variable that names it.
-fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<(&'static str, Proxy)>, Error> {
+fn proxy_for(
+    address: &Address,
+    environment: &Environment,
+) -> Result<Option<(&'static str, Proxy)>, Error> {
     const FOR_HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
     const FOR_HTTP: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
     if address.is_loopback()
@@ -382,8 +483,15 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<(&'s
     {
         return Ok(None);
     }
-    let names = if address.is_https() { FOR_HTTPS } else { FOR_HTTP };
-    let Some((name, value)) = names.into_iter().find_map(|name| Some((name, environment.get(name)?))) else {
+    let names = if address.is_https() {
+        FOR_HTTPS
+    } else {
+        FOR_HTTP
+    };
+    let Some((name, value)) = names
+        .into_iter()
+        .find_map(|name| Some((name, environment.get(name)?)))
+    else {
         return Ok(None);
     };
     // The library also accepts values that cannot be a proxy.
@@ -399,32 +507,56 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<(&'s
 /// Whether `NO_PROXY` names the host or one of its domains.
 fn is_exempt(address: &Address, list: &str) -> bool {
     let host = address.host().to_ascii_lowercase();
-    list.split([',', ' ', '\t']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
-        let entry = entry.to_ascii_lowercase();
-        let (entry, port) = match entry.rsplit_once(':') {
-            Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse::<u16>().ok()),
-            _ => (entry.as_str(), None),
-        };
-        let entry = entry.trim_start_matches("*.").trim_start_matches('.').trim_matches(['[', ']']);
-        let named = entry == "*" || host == entry || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'));
-        named && port.is_none_or(|port| port == address.port())
-    })
+    list.split([',', ' ', '\t'])
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+        .any(|entry| {
+            let entry = entry.to_ascii_lowercase();
+            let (entry, port) = match entry.rsplit_once(':') {
+                Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
+                    (name, port.parse::<u16>().ok())
+                }
+                _ => (entry.as_str(), None),
+            };
+            let entry = entry
+                .trim_start_matches("*.")
+                .trim_start_matches('.')
+                .trim_matches(['[', ']']);
+            let named = entry == "*"
+                || host == entry
+                || host
+                    .strip_suffix(entry)
+                    .is_some_and(|rest| rest.ends_with('.'));
+            named && port.is_none_or(|port| port == address.port())
+        })
 }
 
 /// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 fn root_certificates(environment: &Environment) -> Result<RootCerts, Error> {
-    let named: Vec<&str> =
-        ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter(|name| environment.get(name).is_some()).collect();
+    let named: Vec<&str> = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
+        .into_iter()
+        .filter(|name| environment.get(name).is_some())
+        .collect();
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         if named.is_empty() {
             return Ok(RootCerts::WebPki);
         }
-        let reason = found.errors.first().map_or_else(|| "it has none".to_owned(), ToString::to_string);
-        return Err(Error::settings(format!("{} yields no certificate: {reason}", named.join(" or ")))
-            .advise("unset it to use the system's certificates"));
+        let reason = found
+            .errors
+            .first()
+            .map_or_else(|| "it has none".to_owned(), ToString::to_string);
+        return Err(Error::settings(format!(
+            "{} yields no certificate: {reason}",
+            named.join(" or ")
+        ))
+        .advise("unset it to use the system's certificates"));
     }
-    let certificates: Vec<_> = found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    let certificates: Vec<_> = found
+        .certs
+        .iter()
+        .map(|der| Certificate::from_der(der).to_owned())
+        .collect();
     Ok(RootCerts::new_with_certs(&certificates))
 }
 
@@ -446,12 +578,25 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
-        let client = Client::new(&address("http://h.example"), None, 1, &Environment::new(&[])).expect("a client");
-        for (code, may_pass) in [(libc::EAI_AGAIN, true), (libc::EAI_NONAME, false), (libc::EAI_FAIL, false)] {
+        let client = Client::new(
+            &address("http://h.example"),
+            None,
+            1,
+            &Environment::new(&[]),
+        )
+        .expect("a client");
+        for (code, may_pass) in [
+            (libc::EAI_AGAIN, true),
+            (libc::EAI_NONAME, false),
+            (libc::EAI_FAIL, false),
+        ] {
             let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
             assert_eq!(failed.may_pass, may_pass, "{failed:?}");
             let cause = failed.error.message;
-            assert!(cause.starts_with("the name h.example cannot be resolved ("), "{cause}");
+            assert!(
+                cause.starts_with("the name h.example cannot be resolved ("),
+                "{cause}"
+            );
         }
     }
 

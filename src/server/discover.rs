@@ -21,17 +21,28 @@ const SHOWN_VARIABLES: usize = 3;
 ///
 /// # Errors
 /// `Settings`: there is no server, or the chosen one cannot be used. `Session`: the conversation's provider is gone.
-pub(crate) fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes) -> Result<Target, Error> {
+pub(crate) fn find(
+    settings: &Settings,
+    keeps: Option<&HeldWith>,
+    notes: &Notes,
+) -> Result<Target, Error> {
     if let Some(target) = chosen(settings, keeps)? {
         return Ok(target);
     }
-    let Some(Running { provider, model }) = running(settings) else { return Err(no_provider(settings)) };
+    let Some(Running { provider, model }) = running(settings) else {
+        return Err(no_provider(settings));
+    };
     let name = &provider.name;
     notes.note(&format!(
         "no provider is set: asking {name} at {}; Q_PROVIDER={name} silences this note",
         provider.address()?
     ));
-    let model = settings.model.as_ref().map_or(Model::Default(model), |named| Model::Named(named.text.clone()));
+    let model = settings
+        .model
+        .as_ref()
+        .map_or(Model::Default(model), |named| {
+            Model::Named(named.text.clone())
+        });
     Target::new(Choice { provider, model }, settings)
 }
 
@@ -39,8 +50,13 @@ pub(crate) fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes)
 ///
 /// # Errors
 /// As for [`find`].
-pub(crate) fn chosen(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Target>, Error> {
-    choice::choose(settings, keeps)?.map(|choice| Target::new(choice, settings)).transpose()
+pub(crate) fn chosen(
+    settings: &Settings,
+    keeps: Option<&HeldWith>,
+) -> Result<Option<Target>, Error> {
+    choice::choose(settings, keeps)?
+        .map(|choice| Target::new(choice, settings))
+        .transpose()
 }
 
 /// A running server, and the first model that it lists.
@@ -52,10 +68,16 @@ pub(crate) struct Running {
 /// The first provider that needs no key and answers in time with at least one model.
 pub(crate) fn running(settings: &Settings) -> Option<Running> {
     let (send, answers) = mpsc::channel();
-    let candidates: Vec<_> = settings.providers.iter().filter(|provider| provider.key == Key::None).cloned().collect();
+    let candidates: Vec<_> = settings
+        .providers
+        .iter()
+        .filter(|provider| provider.key == Key::None)
+        .cloned()
+        .collect();
     for (index, provider) in candidates.iter().enumerate() {
-        let client =
-            provider.address().and_then(|address| Client::new(address, Some(TIMEOUT), 0, &settings.environment));
+        let client = provider
+            .address()
+            .and_then(|address| Client::new(address, Some(TIMEOUT), 0, &settings.environment));
         let Ok(client) = client else {
             let _ = send.send((index, None));
             continue;
@@ -63,21 +85,36 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
         let (send, provider) = (send.clone(), Arc::clone(provider));
         // Not joined, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
-            let target = Target::without_key(Choice { provider, model: Model::First }, client);
+            let target = Target::without_key(
+                Choice {
+                    provider,
+                    model: Model::First,
+                },
+                client,
+            );
             let _ = send.send((index, target.model(&Notes::default()).ok()));
         });
     }
     let deadline = Instant::now() + TIMEOUT;
     let mut models: Vec<Option<Option<String>>> = vec![None; candidates.len()];
     // An answer counts only once all servers before it are known to have nothing.
-    while models.iter().find(|answer| !matches!(answer, Some(None))).is_some_and(Option::is_none) {
+    while models
+        .iter()
+        .find(|answer| !matches!(answer, Some(None)))
+        .is_some_and(Option::is_none)
+    {
         match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok((index, model)) => models[index] = Some(model),
             Err(_) => break,
         }
     }
     let mut answered = candidates.into_iter().zip(models);
-    answered.find_map(|(provider, model)| Some(Running { provider, model: model.flatten()? }))
+    answered.find_map(|(provider, model)| {
+        Some(Running {
+            provider,
+            model: model.flatten()?,
+        })
+    })
 }
 
 /// The error if there is no provider to ask: it shows the quickest ways to get one, and where to find the rest.
@@ -89,7 +126,11 @@ fn no_provider(settings: &Settings) -> Error {
             Key::Variables { names, .. } => variables.extend(names.first().map(String::as_str)),
             Key::None => servers.extend(provider.address().map(|address| {
                 let start = provider.row.start.filter(|_| !provider.is_set_up());
-                format!("{} ({})", provider.name, start.map_or_else(|| format!("at {address}"), str::to_owned))
+                format!(
+                    "{} ({})",
+                    provider.name,
+                    start.map_or_else(|| format!("at {address}"), str::to_owned)
+                )
             })),
             Key::Command(_) => {}
         }
@@ -114,20 +155,38 @@ mod tests {
     use crate::settings::Environment;
 
     #[test]
-    fn the_local_servers_are_named_with_the_command_that_starts_them_or_where_q_has_looked_for_them() {
-        let (usual, vllm) = ("llamacpp (llama-server -m MODEL.gguf)", "vllm (vllm serve MODEL)");
+    fn the_local_servers_are_named_with_the_command_that_starts_them_or_where_q_has_looked_for_them()
+     {
+        let (usual, vllm) = (
+            "llamacpp (llama-server -m MODEL.gguf)",
+            "vllm (vllm serve MODEL)",
+        );
         for (variable, address, ollama) in [
             ("OLLAMA_HOST", "", "ollama (ollama serve), "),
             ("OLLAMA_HOST", "127.0.0.1", "ollama (ollama serve), "),
-            ("OLLAMA_HOST", "elsewhere", "ollama (at http://elsewhere:11434/v1), "),
-            ("OLLAMA_BASE_URL", "https://me:pw@elsewhere/api", "ollama (at https://elsewhere/api), "),
+            (
+                "OLLAMA_HOST",
+                "elsewhere",
+                "ollama (at http://elsewhere:11434/v1), ",
+            ),
+            (
+                "OLLAMA_BASE_URL",
+                "https://me:pw@elsewhere/api",
+                "ollama (at https://elsewhere/api), ",
+            ),
             ("OLLAMA_HOST", "ftp://elsewhere", ""),
         ] {
             let environment = Environment::new(&[(variable, address)]);
-            let settings = Settings::load(&Arguments::default(), &environment, Path::new("")).expect("settings");
+            let settings = Settings::load(&Arguments::default(), &environment, Path::new(""))
+                .expect("settings");
             let advice = no_provider(&settings).advice.expect("advice");
-            let (_, servers) = advice.split_once("\nor start a local server: ").expect(&advice);
-            assert!(servers.starts_with(&format!("{ollama}{usual}, ")) && servers.contains(vllm), "{servers}");
+            let (_, servers) = advice
+                .split_once("\nor start a local server: ")
+                .expect(&advice);
+            assert!(
+                servers.starts_with(&format!("{ollama}{usual}, ")) && servers.contains(vllm),
+                "{servers}"
+            );
         }
     }
 }

@@ -51,7 +51,10 @@ impl<E: Into<ReplyError>> From<E> for ReadError {
 
 impl From<TooLong> for ReadError {
     fn from(_: TooLong) -> ReadError {
-        ReadError::Broken(format!("a line of the stream has more than {} bytes", stream::MAX_EVENT))
+        ReadError::Broken(format!(
+            "a line of the stream has more than {} bytes",
+            stream::MAX_EVENT
+        ))
     }
 }
 
@@ -84,7 +87,10 @@ pub(super) fn read_reply(
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
         let read = (api.whole)(text, reply);
-        failure::check(text, read.is_err() || (reply.is_blank() && reply.calls().is_empty()))?;
+        failure::check(
+            text,
+            read.is_err() || (reply.is_blank() && reply.calls().is_empty()),
+        )?;
         take(reply.take_piece(read.is_ok()))?;
         return Ok(read?);
     }
@@ -104,7 +110,9 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     while body.fill(None).map_err(ReadError::Connection)? > 0 {
         bytes.extend_from_slice(body.bytes());
         if bytes.len() > MAX_WHOLE {
-            return Err(ReadError::Broken(format!("the response has more than {MAX_WHOLE} bytes")));
+            return Err(ReadError::Broken(format!(
+                "the response has more than {MAX_WHOLE} bytes"
+            )));
         }
     }
     if bytes.starts_with(GZIP) {
@@ -133,7 +141,11 @@ fn read_stream(
         let mut event = |data: &str| {
             events += 1;
             // What follows the end does not belong to the answer.
-            if reply.ended() { Ok(()) } else { api.read_event(data, reply).map_err(ReadError::Reply) }
+            if reply.ended() {
+                Ok(())
+            } else {
+                api.read_event(data, reply).map_err(ReadError::Reply)
+            }
         };
         let read = match end {
             None => parser.feed(body.bytes(), &mut event),
@@ -166,18 +178,29 @@ fn read_stream(
 }
 
 /// Why a stream that has ended like this, after this many events, is not a complete answer.
-fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_type: &str) -> ReadError {
+fn why_incomplete(
+    end: io::Result<()>,
+    events: usize,
+    beginning: &[u8],
+    content_type: &str,
+) -> ReadError {
     let broken = |why: &str| ReadError::Broken(why.to_owned());
     match end {
         Err(error) => ReadError::Connection(error),
         // Its first bytes may have come one by one.
         Ok(()) if beginning.starts_with(GZIP) => broken(COMPRESSED),
-        Ok(()) if beginning.trim_ascii().is_empty() => broken("the server accepted the question and sent nothing"),
+        Ok(()) if beginning.trim_ascii().is_empty() => {
+            broken("the server accepted the question and sent nothing")
+        }
         Ok(()) if events > 0 => broken("the stream ended before the answer did"),
-        Ok(()) => ReadError::NotFromApi(match failure::title(&String::from_utf8_lossy(beginning)) {
-            Some(title) => format!("the server sent an HTML page: “{title}”"),
-            None => format!("the response is not an event stream (content type “{content_type}”)"),
-        }),
+        Ok(()) => {
+            ReadError::NotFromApi(match failure::title(&String::from_utf8_lossy(beginning)) {
+                Some(title) => format!("the server sent an HTML page: “{title}”"),
+                None => {
+                    format!("the response is not an event stream (content type “{content_type}”)")
+                }
+            })
+        }
     }
 }
 
@@ -196,7 +219,11 @@ enum Source {
 
 impl Body {
     fn new(reader: Box<dyn Read + Send>) -> Body {
-        Body { source: Source::Direct(reader), buffer: vec![0; READ_SIZE], filled: 0 }
+        Body {
+            source: Source::Direct(reader),
+            buffer: vec![0; READ_SIZE],
+            filled: 0,
+        }
     }
 
     /// Waits for more. Returns how much has come: nothing at the end, or if nothing comes before the limit.
@@ -232,18 +259,27 @@ impl Body {
     /// The same without a byte order mark and white space at its beginning.
     fn beginning(&self) -> &[u8] {
         let bytes = self.bytes();
-        bytes.strip_prefix(stream::BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii_start()
+        bytes
+            .strip_prefix(stream::BYTE_ORDER_MARK)
+            .unwrap_or(bytes)
+            .trim_ascii_start()
     }
 
     /// The client's time-outs cannot be changed during a request, but a thread need not be waited for.
     fn hand_over(&mut self) {
         let (send, arriving) = mpsc::channel();
-        let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
+        let Source::Direct(mut reader) =
+            std::mem::replace(&mut self.source, Source::Thread(arriving))
+        else {
+            return;
+        };
         // Without a thread, this counts as the end.
         let _ = threads::start(move || {
             let mut buffer = vec![0; READ_SIZE];
             loop {
-                let read = reader.read(&mut buffer).map(|count| buffer[..count].to_vec());
+                let read = reader
+                    .read(&mut buffer)
+                    .map(|count| buffer[..count].to_vec());
                 let last = !matches!(&read, Ok(bytes) if !bytes.is_empty());
                 if send.send(read).is_err() || last {
                     return;
@@ -278,11 +314,16 @@ mod tests {
     /// The pieces, each with whether it was the last, and how reading ended.
     fn reads(parts: Vec<io::Result<&'static str>>) -> (Vec<(String, bool)>, Result<(), ReadError>) {
         let mut pieces = Vec::new();
-        let ended =
-            read_reply(OPENAI_LIKE.api, "text/plain", Box::new(Parts(parts)), &mut Reply::default(), &mut |piece| {
+        let ended = read_reply(
+            OPENAI_LIKE.api,
+            "text/plain",
+            Box::new(Parts(parts)),
+            &mut Reply::default(),
+            &mut |piece| {
                 pieces.push((piece.text, piece.is_last));
                 Ok(())
-            });
+            },
+        );
         pieces.retain(|(piece, last)| !piece.is_empty() || *last);
         (pieces, ended)
     }
@@ -298,12 +339,18 @@ mod tests {
             vec![HELLO, "\n\n", STOP, "\n\n"],
             vec!["\n\n", ": waiting\n\n", HELLO, "\n\ndata: [DONE]"],
             vec![r#" {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}"#],
-            vec!["\u{feff}{\"choices\":", "[{\"message\":{\"content\":\"Hello\"}}]}"],
+            vec![
+                "\u{feff}{\"choices\":",
+                "[{\"message\":{\"content\":\"Hello\"}}]}",
+            ],
         ] {
             let (pieces, ended) = reads(parts.iter().map(|part| Ok(*part)).collect());
             assert!(ended.is_ok(), "{parts:?}: {ended:?}");
             assert_eq!(text(&pieces), "Hello", "{parts:?}");
-            assert!(pieces.last().is_some_and(|(_, last)| *last), "{parts:?}: {pieces:?}");
+            assert!(
+                pieces.last().is_some_and(|(_, last)| *last),
+                "{parts:?}: {pieces:?}"
+            );
         }
     }
 
@@ -311,24 +358,62 @@ mod tests {
     fn what_ends_an_answer_early_is_distinguished() {
         let reset = || Err(io::ErrorKind::ConnectionReset.into());
         for (parts, expected, kind) in [
-            (vec![Ok(HELLO), Ok("\n\n")], "Hello", "Broken(\"the stream ended before the answer did"),
+            (
+                vec![Ok(HELLO), Ok("\n\n")],
+                "Hello",
+                "Broken(\"the stream ended before the answer did",
+            ),
             (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
-            (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
+            (
+                vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()],
+                "Hello",
+                "Connection",
+            ),
             (vec![reset()], "", "Connection"),
-            (vec![Ok("<html>")], "", "NotFromApi(\"the response is not an event stream (content type “text/plain”)"),
-            (vec![], "", "Broken(\"the server accepted the question and sent nothing"),
-            (vec![Ok("\n\n")], "", "Broken(\"the server accepted the question and sent nothing"),
-            (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Reply(Malformed"),
-            (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Reply(Server"),
+            (
+                vec![Ok("<html>")],
+                "",
+                "NotFromApi(\"the response is not an event stream (content type “text/plain”)",
+            ),
+            (
+                vec![],
+                "",
+                "Broken(\"the server accepted the question and sent nothing",
+            ),
+            (
+                vec![Ok("\n\n")],
+                "",
+                "Broken(\"the server accepted the question and sent nothing",
+            ),
+            (
+                vec![Ok(HELLO), Ok("\n\ndata: {\n\n")],
+                "Hello",
+                "Reply(Malformed",
+            ),
+            (
+                vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")],
+                "Hello",
+                "Reply(Server",
+            ),
             (vec![Ok("{\"error\":\"down\"}")], "", "Reply(Server"),
             (vec![Ok("{\"detail\":\"down\"}")], "", "Reply(Server"),
-            (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Reply(Server"),
-            (vec![Ok("<html><title>Sign in</title>")], "", "NotFromApi(\"the server sent an HTML page: “Sign in”"),
+            (
+                vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")],
+                "Hello",
+                "Reply(Server",
+            ),
+            (
+                vec![Ok("<html><title>Sign in</title>")],
+                "",
+                "NotFromApi(\"the server sent an HTML page: “Sign in”",
+            ),
         ] {
             let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);
             assert_eq!(text(&pieces), expected, "{case}");
-            let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
+            let error = ended
+                .map(|()| String::new())
+                .unwrap_or_else(|error| format!("{error:?}"));
             assert!(error.starts_with(kind), "{case}: {error}");
         }
     }
@@ -350,17 +435,33 @@ mod tests {
     fn with_pauses(parts: &[&'static str]) -> String {
         let mut answer = String::new();
         let body = Box::new(Pausing(Parts(parts.iter().map(|part| Ok(*part)).collect())));
-        let ended = read_reply(OPENAI_LIKE.api, "text/plain", body, &mut Reply::default(), &mut |piece| {
-            answer.push_str(&piece.text);
-            Ok(())
-        });
+        let ended = read_reply(
+            OPENAI_LIKE.api,
+            "text/plain",
+            body,
+            &mut Reply::default(),
+            &mut |piece| {
+                answer.push_str(&piece.text);
+                Ok(())
+            },
+        );
         assert!(ended.is_ok(), "{ended:?}");
         answer
     }
 
     #[test]
     fn a_pause_ends_nothing_once_text_has_followed_the_finish_reason() {
-        let parts = [HELLO, "\n\n", STOP, "\n\n", HELLO, "\n\n", "", HELLO, "\n\ndata: [DONE]\n\n"];
+        let parts = [
+            HELLO,
+            "\n\n",
+            STOP,
+            "\n\n",
+            HELLO,
+            "\n\n",
+            "",
+            HELLO,
+            "\n\ndata: [DONE]\n\n",
+        ];
         assert_eq!(with_pauses(&parts), "HelloHelloHello");
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
 
 /// Half to all of the exponential wait, so that many clients do not come back at the same moment.
 fn back_off(tried: u32) -> Duration {
-    let longest = FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(tried)).min(MAX_WAIT);
+    let longest = FIRST_BACK_OFF
+        .saturating_mul(2_u32.saturating_pow(tried))
+        .min(MAX_WAIT);
     // A hasher's keys are random in each process and for each hasher.
     let random = RandomState::new().build_hasher().finish() % 1000;
     longest.mul_f64(0.5 + random as f64 / 2000.0)
@@ -32,7 +34,10 @@ fn back_off(tried: u32) -> Duration {
 /// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
 pub(crate) fn advice(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;
-    Some(format!("the server asks to try again in {:.0} s", asked.as_secs_f64().ceil()))
+    Some(format!(
+        "the server asks to try again in {:.0} s",
+        asked.as_secs_f64().ceil()
+    ))
 }
 
 /// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
@@ -61,17 +66,34 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            assert_eq!(retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
+            assert_eq!(
+                retry_after(text, now),
+                seconds.map(Duration::from_secs),
+                "{text}"
+            );
         }
         assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1500)));
-        assert_eq!(retry_after("999999999999999999999999", now), Some(Duration::MAX));
+        assert_eq!(
+            retry_after("999999999999999999999999", now),
+            Some(Duration::MAX)
+        );
     }
 
     #[test]
     fn advice_never_names_a_shorter_wait_than_the_server_asks_for() {
-        for (asked, seconds) in [(None, None), (Some(0), None), (Some(500), Some(1)), (Some(2_000), Some(2))] {
-            let expected = seconds.map(|seconds: u64| format!("the server asks to try again in {seconds} s"));
-            assert_eq!(advice(asked.map(Duration::from_millis)), expected, "{asked:?}");
+        for (asked, seconds) in [
+            (None, None),
+            (Some(0), None),
+            (Some(500), Some(1)),
+            (Some(2_000), Some(2)),
+        ] {
+            let expected =
+                seconds.map(|seconds: u64| format!("the server asks to try again in {seconds} s"));
+            assert_eq!(
+                advice(asked.map(Duration::from_millis)),
+                expected,
+                "{asked:?}"
+            );
         }
     }
 

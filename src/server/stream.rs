@@ -80,7 +80,10 @@ impl Parser {
     ///
     /// # Errors
     /// As for [`Parser::feed`].
-    pub(crate) fn finish<E: From<TooLong>>(&mut self, event: &mut impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn finish<E: From<TooLong>>(
+        &mut self,
+        event: &mut impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
             self.end_line(&line, event)?;
@@ -142,12 +145,18 @@ impl Parser {
             Some(value @ []) => value,
             Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
             // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` add nothing to the data.
-            _ if [b":" as &[u8], b"event", b"id", b"retry"].iter().any(|field| line.starts_with(field)) => {
+            _ if [b":" as &[u8], b"event", b"id", b"retry"]
+                .iter()
+                .any(|field| line.starts_with(field)) =>
+            {
                 return Ok(());
             }
             _ => {
                 // llama.cpp before October 2025 has errors in a field of their own.
-                if let Some(error) = line.strip_prefix(b"error:").filter(|error| error.trim_ascii().starts_with(b"{")) {
+                if let Some(error) = line
+                    .strip_prefix(b"error:")
+                    .filter(|error| error.trim_ascii().starts_with(b"{"))
+                {
                     return event(&as_error(&String::from_utf8_lossy(error)));
                 }
                 self.keep_stray(line);
@@ -209,17 +218,29 @@ mod tests {
             ("data: whole but not finished", &["whole but not finished"]),
             ("data: a\n", &["a"]),
             ("\n\n\n", &[]),
-            ("data: a\n\nerror: {\"code\":500}\n\ndata: b\n\n", &["a", "{\"error\": {\"code\":500}}", "b"]),
+            (
+                "data: a\n\nerror: {\"code\":500}\n\ndata: b\n\n",
+                &["a", "{\"error\": {\"code\":500}}", "b"],
+            ),
             ("error: something\nerrors: {}\n\n", &[]),
-            ("event: error\ndata: {\"code\":500}\n\ndata: b\n\n", &["{\"error\":{\"code\":500}}", "b"]),
-            ("data: too\ndata: \"busy\"\nevent:error\n\n", &["{\"error\":\"too\\n\\\"busy\\\"\"}"]),
+            (
+                "event: error\ndata: {\"code\":500}\n\ndata: b\n\n",
+                &["{\"error\":{\"code\":500}}", "b"],
+            ),
+            (
+                "data: too\ndata: \"busy\"\nevent:error\n\n",
+                &["{\"error\":\"too\\n\\\"busy\\\"\"}"],
+            ),
             ("event: error\n\ndata: a\n\n", &["a"]),
             ("event: error\nevent: x\ndata: a\n\n", &["a"]),
             ("event: errors\ndata: a\n\n", &["a"]),
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }
-        assert_eq!(events(&[b"data: a\r", b"", b"\ndata: b\r", b"\n\r\n"]), ["a\nb"]);
+        assert_eq!(
+            events(&[b"data: a\r", b"", b"\ndata: b\r", b"\n\r\n"]),
+            ["a\nb"]
+        );
     }
 
     #[test]
@@ -227,10 +248,14 @@ mod tests {
         let mut parser = Parser::default();
         let stream = ": comment\nevent: x\ndata: a\n\n{\n  \"error\": {\n\"b\": 1}\n}\nevent: y\n";
         let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
-        parser.feed(stream.as_bytes(), &mut ignore).expect("short lines");
+        parser
+            .feed(stream.as_bytes(), &mut ignore)
+            .expect("short lines");
         assert_eq!(parser.stray(), "{\n  \"error\": {\n\"b\": 1}\n}\n");
         let mut parser = Parser::default();
-        parser.feed(b"event: x\nid: 1\n:c\ntext\n", &mut ignore).expect("short lines");
+        parser
+            .feed(b"event: x\nid: 1\n:c\ntext\n", &mut ignore)
+            .expect("short lines");
         assert_eq!(parser.stray(), "");
     }
 
@@ -239,9 +264,15 @@ mod tests {
         let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
         let long = format!("{{{}\n", " ".repeat(MAX_STRAY));
         let half = format!("{{{}\n", " ".repeat(MAX_STRAY / 2));
-        for (stream, kept) in [(long, 0), (half.clone(), half.len()), (half.repeat(2), half.len())] {
+        for (stream, kept) in [
+            (long, 0),
+            (half.clone(), half.len()),
+            (half.repeat(2), half.len()),
+        ] {
             let mut parser = Parser::default();
-            parser.feed(stream.as_bytes(), &mut ignore).expect("short lines");
+            parser
+                .feed(stream.as_bytes(), &mut ignore)
+                .expect("short lines");
             assert_eq!(parser.stray().len(), kept);
         }
     }

@@ -20,9 +20,14 @@ const NAMED_MODELS: usize = 10;
 
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
-    let family = models.iter().filter(|model| table::is_of_family(&model.id, family));
+    let family = models
+        .iter()
+        .filter(|model| table::is_of_family(&model.id, family));
     // The last of equals counts: from the end, that is the first in the list.
-    family.rev().max_by_key(|model| &model.created).map(|model| model.id.clone())
+    family
+        .rev()
+        .max_by_key(|model| &model.created)
+        .map(|model| model.id.clone())
 }
 
 /// Everything that a request needs besides its question.
@@ -41,13 +46,26 @@ impl Target {
         let values = &settings.values;
         let address = choice.provider.address()?;
         let key = choice.provider.key()?;
-        let client = Client::new(address, values.timeout, values.retries, &settings.environment)?;
-        Ok(Target { choice, key, client })
+        let client = Client::new(
+            address,
+            values.timeout,
+            values.retries,
+            &settings.environment,
+        )?;
+        Ok(Target {
+            choice,
+            key,
+            client,
+        })
     }
 
     /// A server that needs no key, with a client of its own.
     pub(super) fn without_key(choice: Choice, client: Client) -> Target {
-        Target { choice, key: None, client }
+        Target {
+            choice,
+            key: None,
+            client,
+        }
     }
 
     pub(crate) fn provider(&self) -> &Provider {
@@ -60,7 +78,9 @@ impl Target {
     /// `Usage`: it has none.
     pub(crate) fn offer_web(&mut self) -> Result<(), Error> {
         let provider = Arc::make_mut(&mut self.choice.provider);
-        let searching = Some(provider.api).filter(|api| api.searches).or(provider.row.api_for_web);
+        let searching = Some(provider.api)
+            .filter(|api| api.searches)
+            .or(provider.row.api_for_web);
         provider.api = searching.ok_or_else(|| {
             let Provider { name, api, .. } = provider;
             Error::usage(format!("--web: {name} cannot search the web over the API “{}”", api.name)).advise(format!(
@@ -82,14 +102,21 @@ impl Target {
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.spinner().stop();
-            let named = |error: Error| Error { message: format!("{}: {}", provider.name, error.message), ..error };
+            let named = |error: Error| Error {
+                message: format!("{}: {}", provider.name, error.message),
+                ..error
+            };
             self.key = Some(key_command::run(command).map_err(named)?);
         }
         let address = provider.address()?;
-        let sends_key =
-            self.key.is_some() || client::has_authorization(&provider.headers) || address.authorization().is_some();
+        let sends_key = self.key.is_some()
+            || client::has_authorization(&provider.headers)
+            || address.authorization().is_some();
         if sends_key && address.is_exposed() {
-            notes.note(&format!("the key of {} goes to {address} unencrypted", provider.name));
+            notes.note(&format!(
+                "the key of {} goes to {address} unencrypted",
+                provider.name
+            ));
         }
         Ok(())
     }
@@ -100,11 +127,19 @@ impl Target {
     /// The list cannot be fetched, or is empty.
     pub(crate) fn model(&self, notes: &Notes) -> Result<String, Error> {
         match &self.choice.model {
-            Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => Ok(model.clone()),
-            Model::First => self.models(notes)?.into_iter().next().map(|model| model.id).ok_or_else(|| {
-                let message = format!("{} has no model loaded", self.provider().name);
-                Error::new(Kind::Provider { status: None }, message).advise("load one\nor name one with -m")
-            }),
+            Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => {
+                Ok(model.clone())
+            }
+            Model::First => self
+                .models(notes)?
+                .into_iter()
+                .next()
+                .map(|model| model.id)
+                .ok_or_else(|| {
+                    let message = format!("{} has no model loaded", self.provider().name);
+                    Error::new(Kind::Provider { status: None }, message)
+                        .advise("load one\nor name one with -m")
+                }),
         }
     }
 
@@ -115,11 +150,15 @@ impl Target {
     pub(crate) fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         match self.choice.model.name() {
             Some(model) => Ok(model.to_owned()),
-            None if self.provider().key == Key::None && self.provider().address()?.is_loopback() => self.model(notes),
-            None => {
-                Err(Error::settings("the model would be the first on the server's list, which only a request shows")
-                    .advise("name one with -m"))
+            None if self.provider().key == Key::None
+                && self.provider().address()?.is_loopback() =>
+            {
+                self.model(notes)
             }
+            None => Err(Error::settings(
+                "the model would be the first on the server's list, which only a request shows",
+            )
+            .advise("name one with -m")),
         }
     }
 
@@ -139,17 +178,29 @@ impl Target {
         };
         let models = self.models(notes).unwrap_or_default();
         if let Model::Named(_) = self.choice.model {
-            let others = models.iter().map(|listed| &*listed.id).filter(|listed| *listed != model);
+            let others = models
+                .iter()
+                .map(|listed| &*listed.id)
+                .filter(|listed| *listed != model);
             let advice = did_you_mean(model, others) + error.advice.as_deref().unwrap_or_default();
             return Err(error.advise(advice));
         }
         if models.is_empty() {
             return Err(error);
         }
-        let newest = family.and_then(|family| newest_of(&models, family)).filter(|newest| newest != model);
+        let newest = family
+            .and_then(|family| newest_of(&models, family))
+            .filter(|newest| newest != model);
         newest.ok_or_else(|| {
-            let names: Vec<&str> = models.iter().take(NAMED_MODELS).map(|model| model.id.as_str()).collect();
-            error.advise(format!("-m or Q_MODEL chooses a model: {}", names.join(", ")))
+            let names: Vec<&str> = models
+                .iter()
+                .take(NAMED_MODELS)
+                .map(|model| model.id.as_str())
+                .collect();
+            error.advise(format!(
+                "-m or Q_MODEL chooses a model: {}",
+                names.join(", ")
+            ))
         })
     }
 
@@ -162,7 +213,11 @@ impl Target {
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
-        (api.models)(&body).map_err(|error| call.explain_reply(error, request.asks).error.advise("-m names a model"))
+        (api.models)(&body).map_err(|error| {
+            call.explain_reply(error, request.asks)
+                .error
+                .advise("-m names a model")
+        })
     }
 
     /// A request with the headers that the file and the address add.
@@ -170,10 +225,18 @@ impl Target {
     /// # Errors
     /// `Settings`: the provider's address is not a URL.
     fn complete(&self, request: Request) -> Result<Request, Error> {
-        let login = self.provider().address()?.authorization().map(|login| ("authorization".to_owned(), login));
+        let login = self
+            .provider()
+            .address()?
+            .authorization()
+            .map(|login| ("authorization".to_owned(), login));
         // The API's own key wins over a login in the same header.
-        let login = login.filter(|(name, _)| !request.headers.iter().any(|(other, _)| other == name));
-        let headers: Vec<_> = login.into_iter().chain(self.provider().headers.iter().cloned()).collect();
+        let login =
+            login.filter(|(name, _)| !request.headers.iter().any(|(other, _)| other == name));
+        let headers: Vec<_> = login
+            .into_iter()
+            .chain(self.provider().headers.iter().cloned())
+            .collect();
         Ok(request.with_headers(&headers))
     }
 
@@ -183,7 +246,9 @@ impl Target {
     /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
-        let mut request = provider.api.request(prompt, provider.row.quirks, self.key.as_ref());
+        let mut request = provider
+            .api
+            .request(prompt, provider.row.quirks, self.key.as_ref());
         let fields = [&provider.options[..], options].concat();
         request.body = request.body.map(|body| request::with_fields(body, &fields));
         self.complete(request)
@@ -201,21 +266,33 @@ impl Target {
     pub(crate) fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
-        let headers = provider.headers.iter().flat_map(|(_, value)| value.with_last_word());
+        let headers = provider
+            .headers
+            .iter()
+            .flat_map(|(_, value)| value.with_last_word());
         Ok(Call {
             client: &self.client,
             notes,
             provider: &provider.name,
             api: provider.api,
             address,
-            secrets: self.key.iter().cloned().chain(headers).chain(address.secrets()).collect(),
+            secrets: self
+                .key
+                .iter()
+                .cloned()
+                .chain(headers)
+                .chain(address.secrets())
+                .collect(),
             key_advice: match &provider.key {
                 Key::None => None,
-                Key::Variables { names, .. } => Some(format!("check the key in {}", names.join(" or "))),
-                // Its arguments may be secret.
-                Key::Command(command) => {
-                    Some(format!("check the key that {} prints", command.first().map_or("key_cmd", String::as_str)))
+                Key::Variables { names, .. } => {
+                    Some(format!("check the key in {}", names.join(" or ")))
                 }
+                // Its arguments may be secret.
+                Key::Command(command) => Some(format!(
+                    "check the key that {} prints",
+                    command.first().map_or("key_cmd", String::as_str)
+                )),
             },
         })
     }
@@ -232,14 +309,31 @@ mod tests {
             created: created.map(str::to_owned),
         };
         for (models, newest) in [
-            (&[("gpt-6-luna", Some("1")), ("gpt-7-luna", Some("3")), ("gpt-8-sol", Some("9"))][..], Some("gpt-7-luna")),
-            (&[("gpt-6-luna", None), ("gpt-7-luna", None)], Some("gpt-6-luna")),
-            (&[("gpt-6-luna", None), ("gpt-7-luna", Some("3"))], Some("gpt-7-luna")),
+            (
+                &[
+                    ("gpt-6-luna", Some("1")),
+                    ("gpt-7-luna", Some("3")),
+                    ("gpt-8-sol", Some("9")),
+                ][..],
+                Some("gpt-7-luna"),
+            ),
+            (
+                &[("gpt-6-luna", None), ("gpt-7-luna", None)],
+                Some("gpt-6-luna"),
+            ),
+            (
+                &[("gpt-6-luna", None), ("gpt-7-luna", Some("3"))],
+                Some("gpt-7-luna"),
+            ),
             (&[("gpt-8-sol", Some("9"))], None),
             (&[], None),
         ] {
             let models: Vec<ListedModel> = models.iter().map(model).collect();
-            assert_eq!(newest_of(&models, "gpt-*-luna").as_deref(), newest, "{models:?}");
+            assert_eq!(
+                newest_of(&models, "gpt-*-luna").as_deref(),
+                newest,
+                "{models:?}"
+            );
         }
     }
 }

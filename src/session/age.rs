@@ -53,7 +53,11 @@ mod tests {
             (30 * 86_400, "30d", "30 days"),
         ] {
             let age = Duration::from_secs(seconds);
-            assert_eq!((short(age).as_str(), in_words(age).as_str()), (column, sentence), "{seconds}");
+            assert_eq!(
+                (short(age).as_str(), in_words(age).as_str()),
+                (column, sentence),
+                "{seconds}"
+            );
         }
     }
 }

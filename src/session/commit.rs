@@ -53,13 +53,20 @@ pub(crate) struct Committed {
 
 impl Committed {
     fn unsaved(reason: &dyn Display) -> Committed {
-        Committed { note: Some(format!("this exchange was not saved: {reason}")), ..Committed::default() }
+        Committed {
+            note: Some(format!("this exchange was not saved: {reason}")),
+            ..Committed::default()
+        }
     }
 }
 
 impl Committer {
     /// Saves an exchange. While another process has the lock, `give_up` is asked from time to time, with the time waited.
-    pub(crate) fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
+    pub(crate) fn commit(
+        &self,
+        exchange: &Exchange,
+        give_up: &dyn Fn(Duration) -> bool,
+    ) -> Committed {
         let is_elsewhere = !self.folder.has(&self.location.path);
         let prepared = self.folder.prepare();
         let may_sweep = prepared.is_ok();
@@ -67,7 +74,9 @@ impl Committer {
             (Err(error), _) if !is_elsewhere => Err(error),
             // Nothing is moved or removed, so no lock is needed.
             (_, Some(link))
-                if self.intent == Intent::New && self.rules.keeps() && (link.is_symlink() || !link.exists()) =>
+                if self.intent == Intent::New
+                    && self.rules.keeps()
+                    && (link.is_symlink() || !link.exists()) =>
             {
                 self.begin_current(exchange, link, None)
             }
@@ -79,13 +88,20 @@ impl Committer {
         saved.unwrap_or_else(|error| Committed::unsaved(&error))
     }
 
-    fn commit_locked(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> io::Result<Committed> {
+    fn commit_locked(
+        &self,
+        exchange: &Exchange,
+        give_up: &dyn Fn(Duration) -> bool,
+    ) -> io::Result<Committed> {
         // A new conversation changes the link.
         let changed = match self.intent {
             Intent::New | Intent::FollowOrNew => self.location.link.as_ref(),
             _ => None,
         };
-        let lock = match self.folder.lock(changed.unwrap_or(&self.location.path), give_up) {
+        let lock = match self
+            .folder
+            .lock(changed.unwrap_or(&self.location.path), give_up)
+        {
             Ok(lock) => lock,
             Err(no_lock) => return self.save_separately(exchange, None, &no_lock.to_string()),
         };
@@ -93,8 +109,11 @@ impl Committer {
             let saved = self.save_separately(exchange, Some(&lock), &failed.error.to_string());
             let mut saved = saved.unwrap_or_else(|error| Committed::unsaved(&error));
             if failed.may_be_replaced {
-                let state = failed.state.map_or_else(String::new, |state| format!("; {state}"));
-                let doubt = format!("\nit is not certain whether the conversation has changed{state}");
+                let state = failed
+                    .state
+                    .map_or_else(String::new, |state| format!("; {state}"));
+                let doubt =
+                    format!("\nit is not certain whether the conversation has changed{state}");
                 saved.note.get_or_insert_default().push_str(&doubt);
             }
             Ok(saved)
@@ -105,15 +124,26 @@ impl Committer {
         let (path, intent) = self.path_now(lock)?;
         // Where there was no link, another q may make one now. It is not followed, or the file would take its place.
         let had_no_link = self.location.link.as_ref() == Some(&path)
-            && path.symlink_metadata().map_or(true, |metadata| metadata.is_symlink());
-        let found = if had_no_link { Found::Nothing } else { files::read_again(&path, self.known.as_deref())? };
-        let asked = Asked { provider: self.provider.clone(), model: Some(self.model.clone()), at: self.asked };
+            && path
+                .symlink_metadata()
+                .map_or(true, |metadata| metadata.is_symlink());
+        let found = if had_no_link {
+            Found::Nothing
+        } else {
+            files::read_again(&path, self.known.as_deref())?
+        };
+        let asked = Asked {
+            provider: self.provider.clone(),
+            model: Some(self.model.clone()),
+            at: self.asked,
+        };
         match rules::decide(&intent, found, exchange, &asked, &self.rules) {
             Action::Begin => match &self.location.link {
                 Some(link) => Ok(self.begin_current(exchange, link, Some(lock))?),
                 None => {
                     let conversation = self.new_conversation(exchange);
-                    self.folder.write_new(&path, &format::to_bytes(&conversation)?, Some(lock))?;
+                    self.folder
+                        .write_new(&path, &format::to_bytes(&conversation)?, Some(lock))?;
                     Ok(self.saved(path, &conversation))
                 }
             },
@@ -123,7 +153,9 @@ impl Committer {
                 self.extend(&path, conversation, exchange, true, lock)
             }
             Action::Separate(reason) => Ok(self.save_separately(exchange, Some(lock), reason)?),
-            Action::Refuse(reason) => Ok(Committed::unsaved(&format!("{}: {reason}", path.display()))),
+            Action::Refuse(reason) => {
+                Ok(Committed::unsaved(&format!("{}: {reason}", path.display())))
+            }
         }
     }
 
@@ -136,11 +168,12 @@ impl Committer {
             intent = Intent::New;
         }
         match (&mut intent, link) {
-            (Intent::New | Intent::FollowOrNew, Some(link)) => Ok((self.folder.settle(link, lock)?, intent)),
+            (Intent::New | Intent::FollowOrNew, Some(link)) => {
+                Ok((self.folder.settle(link, lock)?, intent))
+            }
             // The conversation was a file in place of the link.
             (Intent::Follow(seen) | Intent::Again(seen, _), Some(link)) if path == link => {
-                let is_there =
-                    matches!(files::read(link)?, Found::Conversation(now) if seen.is(&now, self.rules.pairs));
+                let is_there = matches!(files::read(link)?, Found::Conversation(now) if seen.is(&now, self.rules.pairs));
                 let settled = self.folder.settle(link, lock)?;
                 match files::read(&settled)? {
                     // If its id was taken, it has another one now.
@@ -155,7 +188,12 @@ impl Committer {
     }
 
     /// A new conversation, which becomes the current one.
-    fn begin_current(&self, exchange: &Exchange, link: &Path, lock: Option<&Lock>) -> io::Result<Committed> {
+    fn begin_current(
+        &self,
+        exchange: &Exchange,
+        link: &Path,
+        lock: Option<&Lock>,
+    ) -> io::Result<Committed> {
         let left = self.folder.leave(link, lock)?;
         let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
@@ -164,8 +202,15 @@ impl Committer {
 
     /// Points the link, if there is one, at a conversation that was saved, in place of the one that was `left`. A failure
     /// becomes a note, because the exchange is saved.
-    fn make_current(&self, link: Option<&Path>, left: Option<PathBuf>, mut saved: Committed) -> Committed {
-        let (Some(link), Some(path)) = (link, &saved.path) else { return saved };
+    fn make_current(
+        &self,
+        link: Option<&Path>,
+        left: Option<PathBuf>,
+        mut saved: Committed,
+    ) -> Committed {
+        let (Some(link), Some(path)) = (link, &saved.path) else {
+            return saved;
+        };
         match self.folder.point(link, path) {
             Ok(path) => saved.path = Some(path),
             Err(error) => {
@@ -174,10 +219,13 @@ impl Committer {
                 return saved;
             }
         }
-        if let Some(left) = left.filter(|left| saved.path.as_ref() != Some(left) && !self.rules.keeps())
+        if let Some(left) =
+            left.filter(|left| saved.path.as_ref() != Some(left) && !self.rules.keeps())
             && let Err(error) = self.folder.remove_left(&left)
         {
-            saved.note = Some(format!("the conversation before this one is still there: {error}"));
+            saved.note = Some(format!(
+                "the conversation before this one is still there: {error}"
+            ));
         }
         saved
     }
@@ -194,33 +242,55 @@ impl Committer {
         self.add(&mut conversation, exchange);
         conversation.keep_last(self.rules.pairs);
         let mut bytes = format::to_bytes(&conversation);
-        let is_too_large = matches!(&bytes, Err(error) if error.kind() == io::ErrorKind::FileTooLarge);
+        let is_too_large =
+            matches!(&bytes, Err(error) if error.kind() == io::ErrorKind::FileTooLarge);
         if is_too_large {
             format::shrink(&mut conversation)?;
             bytes = format::to_bytes(&conversation);
         }
         let bytes = bytes?;
         let becomes_current = self.becomes_current.as_deref();
-        let left = becomes_current.map(|link| self.folder.leave(link, Some(lock))).transpose()?;
+        let left = becomes_current
+            .map(|link| self.folder.leave(link, Some(lock)))
+            .transpose()?;
         let keeps_state = (drops || is_too_large) && self.rules.keeps();
         let state = rewrite(&self.folder, path, &bytes, keeps_state)?;
         let note = is_too_large.then(|| note_too_large(&conversation, state.as_deref()));
-        let saved = Committed { note, ..self.saved(path.to_owned(), &conversation) };
+        let saved = Committed {
+            note,
+            ..self.saved(path.to_owned(), &conversation)
+        };
         Ok(self.make_current(becomes_current, left.flatten(), saved))
     }
 
     /// Saves in a conversation of its own, if necessary without the lock.
-    fn save_separately(&self, exchange: &Exchange, lock: Option<&Lock>, reason: &str) -> io::Result<Committed> {
+    fn save_separately(
+        &self,
+        exchange: &Exchange,
+        lock: Option<&Lock>,
+        reason: &str,
+    ) -> io::Result<Committed> {
         self.folder.prepare()?;
         let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
-        let note = format!("{reason}: this exchange is saved on its own, in {}", path.display());
-        Ok(Committed { note: Some(note), saved_separately: true, ..self.saved(path, &conversation) })
+        let note = format!(
+            "{reason}: this exchange is saved on its own, in {}",
+            path.display()
+        );
+        Ok(Committed {
+            note: Some(note),
+            saved_separately: true,
+            ..self.saved(path, &conversation)
+        })
     }
 
     fn saved(&self, path: PathBuf, conversation: &Conversation) -> Committed {
         let id = self.folder.id(&path, conversation.created);
-        Committed { path: Some(path), id: Some(id), ..Committed::default() }
+        Committed {
+            path: Some(path),
+            id: Some(id),
+            ..Committed::default()
+        }
     }
 
     /// A conversation of this exchange alone.
@@ -244,13 +314,25 @@ impl Committer {
 }
 
 /// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned.
-fn rewrite(folder: &Folder, path: &Path, bytes: &[u8], keeps_state: bool) -> Result<Option<PathBuf>, NotReplaced> {
-    let state = if keeps_state { Some(folder.keep_state(path)?) } else { None };
-    let Err(failed) = folder.replace(path, bytes) else { return Ok(state) };
+fn rewrite(
+    folder: &Folder,
+    path: &Path,
+    bytes: &[u8],
+    keeps_state: bool,
+) -> Result<Option<PathBuf>, NotReplaced> {
+    let state = if keeps_state {
+        Some(folder.keep_state(path)?)
+    } else {
+        None
+    };
+    let Err(failed) = folder.replace(path, bytes) else {
+        return Ok(state);
+    };
     let state = match state {
-        Some(state) if failed.may_be_replaced => {
-            Some(format!("q{} has the state before", folder.which(&state).option()))
-        }
+        Some(state) if failed.may_be_replaced => Some(format!(
+            "q{} has the state before",
+            folder.which(&state).option()
+        )),
         Some(state) => {
             let _ = fs::remove_file(state);
             None
@@ -263,7 +345,9 @@ fn rewrite(folder: &Folder, path: &Path, bytes: &[u8], keeps_state: bool) -> Res
 /// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
 fn note_too_large(rest: &Conversation, state: Option<&Path>) -> String {
     let count = rest.message_count();
-    let kept = state.map_or_else(String::new, |state| format!("; the full conversation is in {}", state.display()));
+    let kept = state.map_or_else(String::new, |state| {
+        format!("; the full conversation is in {}", state.display())
+    });
     format!(
         "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages{kept}"
     )
@@ -281,9 +365,18 @@ pub(crate) fn undo(
     lock: Option<&Lock>,
 ) -> Result<Option<(String, Exchange)>, NotReplaced> {
     let path = lock.map_or_else(|| Ok(path.to_owned()), |lock| folder.settle(path, lock))?;
-    let Found::Conversation(mut conversation) = files::read(&path)? else { return Ok(None) };
-    let Some(undone) = conversation.undo() else { return Ok(None) };
-    rewrite(folder, &path, &format::to_bytes(&conversation)?, rules.keeps())?;
+    let Found::Conversation(mut conversation) = files::read(&path)? else {
+        return Ok(None);
+    };
+    let Some(undone) = conversation.undo() else {
+        return Ok(None);
+    };
+    rewrite(
+        folder,
+        &path,
+        &format::to_bytes(&conversation)?,
+        rules.keeps(),
+    )?;
     Ok(Some((folder.id(&path, conversation.created), undone)))
 }
 
@@ -291,6 +384,11 @@ pub(crate) fn undo(
 ///
 /// # Errors
 /// `AlreadyExists`, or the file could not be written.
-pub(crate) fn copy(folder: &Folder, path: &Path, conversation: &Conversation, lock: Option<&Lock>) -> io::Result<()> {
+pub(crate) fn copy(
+    folder: &Folder,
+    path: &Path,
+    conversation: &Conversation,
+    lock: Option<&Lock>,
+) -> io::Result<()> {
     folder.write_new(path, &format::to_bytes(conversation)?, lock)
 }

@@ -29,10 +29,18 @@ pub(crate) struct Conversation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
     /// The tools that its questions may use, as `-t` names them.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub(crate) tools: Vec<String>,
     /// A user chose its provider or its model for it, so a follow-up keeps them.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub(crate) pinned: bool,
     /// Oldest first. The file has a list of messages, which [`super::format`] writes.
     #[serde(rename = "messages", deserialize_with = "grouped", skip_serializing)]
@@ -63,13 +71,25 @@ pub(crate) struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
     /// They go before the text.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub(crate) attachments: Vec<Attachment>,
     /// See [`Message::input_alone`]. Questions of q 0.3.0 lack it.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     input_alone: bool,
     /// The answer broke off.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub(crate) interrupted: bool,
     /// The provider's finish reason, if the answer is incomplete or was blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +106,11 @@ pub(crate) struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sources: Option<Value>,
     /// The tool calls that led to the answer.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub(crate) steps: Vec<Step>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
@@ -118,36 +142,55 @@ impl Entry {
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
         // Attachments of an answer come from another program, and no provider takes them.
-        let attachments = self.attachments.iter().filter(|_| self.role == Role::User).cloned();
-        let (kept, lost): (Vec<_>, Vec<_>) = attachments.partition(|attachment| !attachment.data.is_empty());
+        let attachments = self
+            .attachments
+            .iter()
+            .filter(|_| self.role == Role::User)
+            .cloned();
+        let (kept, lost): (Vec<_>, Vec<_>) =
+            attachments.partition(|attachment| !attachment.data.is_empty());
         if text.is_empty() && kept.is_empty() {
             // APIs refuse an empty text.
-            text = lost.iter().map(|lost| format!("[{}, no longer kept]", lost.name)).collect::<String>().into();
+            text = lost
+                .iter()
+                .map(|lost| format!("[{}, no longer kept]", lost.name))
+                .collect::<String>()
+                .into();
         }
         let calls = self.steps.iter().map(|step| step.calls.len()).sum();
-        Message { calls, input_alone: self.input_alone, ..Message::with_attachments(self.role, kept, text) }
+        Message {
+            calls,
+            input_alone: self.input_alone,
+            ..Message::with_attachments(self.role, kept, text)
+        }
     }
 }
 
 impl Exchange {
     /// The question, if there is one.
     pub(crate) fn question(&self) -> Option<&Entry> {
-        self.entries.first().filter(|entry| entry.role == Role::User)
+        self.entries
+            .first()
+            .filter(|entry| entry.role == Role::User)
     }
 
     /// The last answer, if there is one.
     pub(crate) fn answer(&self) -> Option<&Entry> {
-        self.entries.last().filter(|entry| entry.role == Role::Assistant)
+        self.entries
+            .last()
+            .filter(|entry| entry.role == Role::Assistant)
     }
 
     /// Whether its last answer is complete.
     pub(crate) fn is_complete(&self) -> bool {
-        self.answer().is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
+        self.answer()
+            .is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
     }
 
     /// Whether the provider blocked the answer: it broke off, with a finish reason.
     fn is_blocked(&self) -> bool {
-        self.answer().is_some_and(|answer| answer.interrupted && answer.finish.is_some())
+        self.answer()
+            .is_some_and(|answer| answer.interrupted && answer.finish.is_some())
     }
 }
 
@@ -180,9 +223,16 @@ impl Conversation {
 
     /// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
     pub(crate) fn window(&self, most: usize) -> Vec<Message> {
-        let sent = self.exchanges.iter().filter(|exchange| !exchange.is_blocked());
-        let mut window: Vec<Message> =
-            sent.flat_map(|exchange| &exchange.entries).rev().take(most).map(Entry::to_message).collect();
+        let sent = self
+            .exchanges
+            .iter()
+            .filter(|exchange| !exchange.is_blocked());
+        let mut window: Vec<Message> = sent
+            .flat_map(|exchange| &exchange.entries)
+            .rev()
+            .take(most)
+            .map(Entry::to_message)
+            .collect();
         window.reverse();
         window
     }
@@ -195,24 +245,33 @@ impl Conversation {
         }
         let earlier_provider = std::mem::replace(&mut self.provider, provider.to_owned());
         let earlier_model = std::mem::replace(&mut self.model, model.to_owned());
-        let answers = self.exchanges.iter_mut().flat_map(|exchange| &mut exchange.entries);
+        let answers = self
+            .exchanges
+            .iter_mut()
+            .flat_map(|exchange| &mut exchange.entries);
         for answer in answers.filter(|entry| entry.role == Role::Assistant) {
             if answer.provider.is_none() && answer.model.is_none() {
-                (answer.provider, answer.model) = (Some(earlier_provider.clone()), Some(earlier_model.clone()));
+                (answer.provider, answer.model) =
+                    (Some(earlier_provider.clone()), Some(earlier_model.clone()));
             }
         }
     }
 
     /// Adds an exchange to the end.
     pub(crate) fn add(&mut self, exchange: Exchange) {
-        self.updated = exchange.entries.last().and_then(Entry::timestamp).unwrap_or(self.updated);
+        self.updated = exchange
+            .entries
+            .last()
+            .and_then(Entry::timestamp)
+            .unwrap_or(self.updated);
         self.exchanges.push(exchange);
     }
 
     /// Removes the last exchange. `None` if it has no question.
     pub(crate) fn undo(&mut self) -> Option<Exchange> {
         self.source = None;
-        self.exchanges.pop_if(|exchange| exchange.question().is_some())
+        self.exchanges
+            .pop_if(|exchange| exchange.question().is_some())
     }
 
     /// Removes the oldest exchanges until at most this many remain.
@@ -226,9 +285,14 @@ impl Conversation {
 fn grouped<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<Exchange>, D::Error> {
     let mut exchanges: Vec<Exchange> = Vec::new();
     for entry in Vec::<Entry>::deserialize(field)? {
-        match exchanges.last_mut().filter(|_| entry.role == Role::Assistant) {
+        match exchanges
+            .last_mut()
+            .filter(|_| entry.role == Role::Assistant)
+        {
             Some(exchange) => exchange.entries.push(entry),
-            None => exchanges.push(Exchange { entries: vec![entry] }),
+            None => exchanges.push(Exchange {
+                entries: vec![entry],
+            }),
         }
     }
     Ok(exchanges)
@@ -248,7 +312,9 @@ pub(super) mod tests {
     pub(in crate::session) fn exchange(question: &str, answer: &str, second: i64) -> Exchange {
         let question = Entry::new(Message::text(Role::User, question), moment(second));
         let answer = Entry::new(Message::text(Role::Assistant, answer), moment(second + 1));
-        Exchange { entries: vec![question, answer] }
+        Exchange {
+            entries: vec![question, answer],
+        }
     }
 
     /// A conversation with these exchanges, begun at moment 0.
@@ -261,8 +327,14 @@ pub(super) mod tests {
     }
 
     fn with_call(conversation: &mut Conversation) {
-        let call = Call { name: "t".to_owned(), ..Call::default() };
-        let step = Step { calls: vec![ToolRun::new(&call, "r", false)], ..Step::default() };
+        let call = Call {
+            name: "t".to_owned(),
+            ..Call::default()
+        };
+        let step = Step {
+            calls: vec![ToolRun::new(&call, "r", false)],
+            ..Step::default()
+        };
         conversation.exchanges[0].entries[1].steps = vec![step];
     }
 
@@ -284,7 +356,10 @@ pub(super) mod tests {
 
     #[test]
     fn the_window_has_attachments_that_have_data() {
-        let attachment = |data: &str| Attachment { data: data.into(), ..Attachment::default() };
+        let attachment = |data: &str| Attachment {
+            data: data.into(),
+            ..Attachment::default()
+        };
         let mut conversation = conversation(&[("one", "1")]);
         conversation.exchanges[0].entries[0].attachments = vec![attachment("AAAA"), attachment("")];
         assert_eq!(conversation.window(2)[0].attachments, [attachment("AAAA")]);
@@ -298,10 +373,19 @@ pub(super) mod tests {
         assert_eq!(conversation.exchanges[0].entries[1].model, None);
         conversation.hand_over("groq", "big");
         let answers = conversation.exchanges.iter().filter_map(Exchange::answer);
-        let models: Vec<_> = answers.map(|answer| (answer.provider.as_deref(), answer.model.as_deref())).collect();
+        let models: Vec<_> = answers
+            .map(|answer| (answer.provider.as_deref(), answer.model.as_deref()))
+            .collect();
         assert_eq!(models, [(Some("openai"), Some("m")), (None, Some("own"))]);
-        assert_eq!((conversation.provider.as_str(), conversation.model.as_str()), ("groq", "big"));
-        assert!(conversation.entries().all(|entry| entry.role == Role::Assistant || entry.model.is_none()));
+        assert_eq!(
+            (conversation.provider.as_str(), conversation.model.as_str()),
+            ("groq", "big")
+        );
+        assert!(
+            conversation
+                .entries()
+                .all(|entry| entry.role == Role::Assistant || entry.model.is_none())
+        );
     }
 
     #[test]
@@ -311,19 +395,29 @@ pub(super) mod tests {
             with_call(&mut conversation);
             let window = conversation.window(1);
             let sent = &window[0].text;
-            assert!(sent.starts_with("Tool t") && sent.ends_with(expected), "{sent}");
+            assert!(
+                sent.starts_with("Tool t") && sent.ends_with(expected),
+                "{sent}"
+            );
         }
     }
 
     #[test]
     fn a_blocked_exchange_is_not_sent_again() {
-        for (interrupted, finish, sent) in
-            [(true, Some("SAFETY"), 2), (true, None, 4), (false, Some("length"), 4), (false, None, 4)]
-        {
+        for (interrupted, finish, sent) in [
+            (true, Some("SAFETY"), 2),
+            (true, None, 4),
+            (false, Some("length"), 4),
+            (false, None, 4),
+        ] {
             let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
             let answer = &mut conversation.exchanges[0].entries[1];
             (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
-            assert_eq!(conversation.window(10).len(), sent, "{interrupted} {finish:?}");
+            assert_eq!(
+                conversation.window(10).len(),
+                sent,
+                "{interrupted} {finish:?}"
+            );
         }
     }
 }

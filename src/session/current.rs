@@ -42,8 +42,14 @@ impl Folder {
     pub(super) fn settle(&self, path: &Path, lock: &Lock) -> io::Result<PathBuf> {
         // A q that was killed may have given this name to the file in place of a link.
         let has_two_names = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() > 1);
-        let all = if has_two_names { self.paths().unwrap_or_default() } else { Vec::new() };
-        let link = all.iter().find(|other| is_current(other) && are_same(path, other));
+        let all = if has_two_names {
+            self.paths().unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let link = all
+            .iter()
+            .find(|other| is_current(other) && are_same(path, other));
         let path = link.map_or(path, PathBuf::as_path);
         if !self.has(path) || !is_current(path) || !is_file(path) {
             return self.resolve(path);
@@ -60,18 +66,28 @@ impl Folder {
     /// Gives a file in place of a link the name of its id; one that cannot be read, that of the time when it was changed.
     fn adopt(&self, link: &Path, lock: &Lock) -> io::Result<PathBuf> {
         let adopted = match read(link)? {
-            Found::Conversation(conversation) => self.adopt_conversation(link, conversation, lock)?,
+            Found::Conversation(conversation) => {
+                self.adopt_conversation(link, conversation, lock)?
+            }
             Found::Unusable(_) | Found::Nothing => {
                 let changed = Timestamp::from_mtime(fs::metadata(link)?.modified()?);
                 let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
-                self.link_first_free(link, moments.map(|moment| format!("{}{UNREADABLE}", moment.id())))?
+                self.link_first_free(
+                    link,
+                    moments.map(|moment| format!("{}{UNREADABLE}", moment.id())),
+                )?
             }
         };
         let _ = fs::set_permissions(&adopted, Permissions::from_mode(files::PRIVATE_FILE));
         Ok(adopted)
     }
 
-    fn adopt_conversation(&self, link: &Path, mut conversation: Conversation, lock: &Lock) -> io::Result<PathBuf> {
+    fn adopt_conversation(
+        &self,
+        link: &Path,
+        mut conversation: Conversation,
+        lock: &Lock,
+    ) -> io::Result<PathBuf> {
         let path = self.file(&conversation.created.id());
         match second_name(link, &path, &self.temporary(&path)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -79,8 +95,10 @@ impl Folder {
             _ => return Ok(path),
         }
         // An older q has continued it in place of the link.
-        if matches!(read(&path)?, Found::Conversation(old) if conversation.exchanges.starts_with(&old.exchanges)) {
-            self.replace(&path, &format::to_bytes(&conversation)?).map_err(|unreplaced| unreplaced.error)?;
+        if matches!(read(&path)?, Found::Conversation(old) if conversation.exchanges.starts_with(&old.exchanges))
+        {
+            self.replace(&path, &format::to_bytes(&conversation)?)
+                .map_err(|unreplaced| unreplaced.error)?;
             return Ok(path);
         }
         self.create(&mut conversation, Some(lock))
@@ -94,11 +112,17 @@ impl Folder {
             return Ok(path.to_owned());
         }
         let lock = self.lock_links();
-        let temporary = if lock.is_some() { self.temporary_link() } else { own_temporary(link) };
+        let temporary = if lock.is_some() {
+            self.temporary_link()
+        } else {
+            own_temporary(link)
+        };
         // A killed run may have left it.
         let _ = fs::remove_file(&temporary);
         match symlink(name, &temporary) {
-            Err(_) if !link.is_symlink() => return fs::rename(path, link).map(|()| link.to_owned()),
+            Err(_) if !link.is_symlink() => {
+                return fs::rename(path, link).map(|()| link.to_owned());
+            }
             linked => linked?,
         }
         let renamed = fs::rename(&temporary, link).inspect_err(|_| _ = fs::remove_file(&temporary));
@@ -108,7 +132,11 @@ impl Folder {
     /// Removes a link, unless another q has made it lead to another conversation by now.
     pub(super) fn remove_link(&self, link: &Path, path: &Path) -> io::Result<()> {
         let _lock = self.lock_links();
-        if self.leads_to(link, path)? { remove(link).map(drop) } else { Ok(()) }
+        if self.leads_to(link, path)? {
+            remove(link).map(drop)
+        } else {
+            Ok(())
+        }
     }
 
     /// Removes the link that a killed run was about to put in the place of another.

@@ -40,12 +40,20 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
     };
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
-        return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
+        return Err(io::Error::new(
+            NOT_REGULAR,
+            format!("{} is not a regular file", path.display()),
+        ));
     }
     if let Err(too_large) = format::check_size(metadata.len()) {
         return Ok(Found::Unusable(too_large));
     }
-    let has_same = |known: &&Conversation| known.source.as_ref().is_some_and(|source| has_bytes(path, source));
+    let has_same = |known: &&Conversation| {
+        known
+            .source
+            .as_ref()
+            .is_some_and(|source| has_bytes(path, source))
+    };
     if let Some(known) = known.filter(has_same) {
         return Ok(Found::Conversation(known.clone()));
     }
@@ -54,13 +62,18 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
         // Another q may have deleted it just now.
         Err(error) => return nothing(error),
     };
-    let read = format::read(&bytes).map(|read| Conversation { source: Some(Arc::new(bytes)), ..read });
+    let read = format::read(&bytes).map(|read| Conversation {
+        source: Some(Arc::new(bytes)),
+        ..read
+    });
     Ok(read.map_or_else(Found::Unusable, Found::Conversation))
 }
 
 /// Whether a file can be read, and has these bytes and no others. Reading it in parts saves the memory for all of it.
 fn has_bytes(path: &Path, mut left: &[u8]) -> bool {
-    let Ok(mut file) = File::open(path).map(|file| BufReader::with_capacity(COMPARED_AT_ONCE, file)) else {
+    let Ok(mut file) =
+        File::open(path).map(|file| BufReader::with_capacity(COMPARED_AT_ONCE, file))
+    else {
         return false;
     };
     while let Ok(part) = file.fill_buf()
@@ -100,7 +113,10 @@ fn check_missing(error: io::Error, action: &str, path: &Path) -> io::Result<()> 
 pub(super) fn check_dangling_link(folder: Option<&Path>) -> io::Result<()> {
     let mut parts = folder.into_iter().flat_map(Path::ancestors);
     match parts.find(|part| part.is_symlink() && matches!(part.try_exists(), Ok(false))) {
-        Some(link) => Err(io::Error::other(format!("{} is a link to something that does not exist", link.display()))),
+        Some(link) => Err(io::Error::other(format!(
+            "{} is a link to something that does not exist",
+            link.display()
+        ))),
         None => Ok(()),
     }
 }
@@ -132,10 +148,13 @@ pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>
 
 /// The same by way of a temporary file.
 pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<()> {
-    let created = write(temporary, bytes, None).and_then(|()| match fs_err::hard_link(temporary, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => fs_err::rename(temporary, path),
-        linked => linked,
-    });
+    let created =
+        write(temporary, bytes, None).and_then(|()| match fs_err::hard_link(temporary, path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => {
+                fs_err::rename(temporary, path)
+            }
+            linked => linked,
+        });
     let _ = fs_err::remove_file(temporary);
     created
 }
@@ -152,33 +171,53 @@ pub(crate) struct NotReplaced {
 
 impl From<io::Error> for NotReplaced {
     fn from(error: io::Error) -> NotReplaced {
-        NotReplaced { error, may_be_replaced: false, state: None }
+        NotReplaced {
+            error,
+            may_be_replaced: false,
+            state: None,
+        }
     }
 }
 
 /// Replaces a file by way of a temporary one; `like` has the mode and the group that it keeps.
-pub(super) fn replace(path: &Path, bytes: &[u8], temporary: &Path, like: Option<&Metadata>) -> Result<(), NotReplaced> {
+pub(super) fn replace(
+    path: &Path,
+    bytes: &[u8],
+    temporary: &Path,
+    like: Option<&Metadata>,
+) -> Result<(), NotReplaced> {
     if let Err(error) = write(temporary, bytes, like) {
         let _ = fs_err::remove_file(temporary);
         return Err(error.into());
     }
-    let Err(error) = fs::rename(temporary, path) else { return Ok(()) };
+    let Err(error) = fs::rename(temporary, path) else {
+        return Ok(());
+    };
     // Only a temporary file that is still there to be removed was certainly not renamed.
     let may_be_replaced = fs::remove_file(temporary).is_err();
-    Err(NotReplaced { may_be_replaced, ..named(error, "replace", path).into() })
+    Err(NotReplaced {
+        may_be_replaced,
+        ..named(error, "replace", path).into()
+    })
 }
 
 /// Gives a file a second name, if that is free. Where there are no hard links, makes a copy.
 pub(super) fn second_name(path: &Path, name: &Path, temporary: &Path) -> io::Result<()> {
     match fs_err::hard_link(path, name) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => create(name, &fs_err::read(path)?, temporary),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            create(name, &fs_err::read(path)?, temporary)
+        }
         linked => linked,
     }
 }
 
 /// Whether two names are of one file.
 pub(super) fn are_same(a: &Path, b: &Path) -> bool {
-    let identity = |path| fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    let identity = |path| {
+        fs::symlink_metadata(path)
+            .map(|metadata| (metadata.dev(), metadata.ino()))
+            .ok()
+    };
     identity(a).is_some_and(|a| Some(a) == identity(b))
 }
 
@@ -188,7 +227,11 @@ fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     let written = || {
         // A killed run may have left it.
         let _ = fs::remove_file(path);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(path)?;
         if let Some(like) = like {
             keep_owner(&file, like)?;
         }
@@ -206,12 +249,19 @@ fn keep_owner(file: &File, like: &Metadata) -> io::Result<()> {
     if own.uid() != like.uid() && fchown(file, Some(like.uid()), Some(like.gid())).is_ok() {
         return Ok(());
     }
-    if own.gid() == like.gid() { Ok(()) } else { fchown(file, None, Some(like.gid())) }
+    if own.gid() == like.gid() {
+        Ok(())
+    } else {
+        fchown(file, None, Some(like.gid()))
+    }
 }
 
 /// An error that says what failed on which file.
 pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot {action} {}: {error}", path.display()))
+    io::Error::new(
+        error.kind(),
+        format!("cannot {action} {}: {error}", path.display()),
+    )
 }
 
 #[cfg(test)]
@@ -232,7 +282,10 @@ mod tests {
                 }
             });
             while !writer.is_finished() {
-                assert!(!matches!(read(&path).expect("a look at the file"), Found::Conversation(_)));
+                assert!(!matches!(
+                    read(&path).expect("a look at the file"),
+                    Found::Conversation(_)
+                ));
             }
         });
     }
@@ -244,9 +297,12 @@ mod tests {
         let bytes = vec![b'a'; COMPARED_AT_ONCE * 3 / 2];
         assert!(!has_bytes(&path, &bytes), "there is no file");
         let (shorter, other) = (&bytes[1..], [&bytes[1..], b"b"].concat());
-        for (written, same) in
-            [(&bytes[..], true), (shorter, false), (&other, false), (&[&bytes, shorter].concat(), false)]
-        {
+        for (written, same) in [
+            (&bytes[..], true),
+            (shorter, false),
+            (&other, false),
+            (&[&bytes, shorter].concat(), false),
+        ] {
             fs::write(&path, written).expect("a file");
             assert_eq!(has_bytes(&path, &bytes), same, "{}", written.len());
         }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::conversation::Conversation;
-use super::files::{self, NotReplaced, check_dangling_link, exists, named, read, remove, second_name};
+use super::files::{
+    self, NotReplaced, check_dangling_link, exists, named, read, remove, second_name,
+};
 use super::format;
 use super::lock::{LOCK_PATIENCE, Lock, NoLock};
 use super::name::{self, STATE, Which};
@@ -63,12 +65,20 @@ impl Folder {
     pub(crate) fn find(state_home: Option<PathBuf>) -> Option<Folder> {
         let home = state_home.or_else(|| {
             let folders = directories::BaseDirs::new()?;
-            Some(folders.state_dir().unwrap_or_else(|| folders.data_local_dir()).to_owned())
+            Some(
+                folders
+                    .state_dir()
+                    .unwrap_or_else(|| folders.data_local_dir())
+                    .to_owned(),
+            )
         });
         // A relative path would mean another folder wherever q is started.
         let home = home.filter(|home| home.is_absolute())?;
         let root = home.join("q");
-        Some(Folder { sessions: root.join("sessions"), root })
+        Some(Folder {
+            sessions: root.join("sessions"),
+            root,
+        })
     }
 
     /// Where the conversations are.
@@ -89,12 +99,20 @@ impl Folder {
             }
             Which::Named(name) => (self.resolve(&self.file(name))?, None),
             Which::Id(id) if exists(&self.file(id))? => (self.file(id), None),
-            Which::Id(id) => (self.find_created(id)?.map_or_else(|| self.file_of_id(id), Ok)?, None),
+            Which::Id(id) => (
+                self.find_created(id)?
+                    .map_or_else(|| self.file_of_id(id), Ok)?,
+                None,
+            ),
             Which::Number(number) => (self.resolve(&self.find_number(*number)?)?, None),
             Which::File(path) => (self.as_written(path), None),
         };
         let is_unnamed = link.as_ref() == Some(&path) || self.is_unnamed(&path);
-        Ok(Location { path, link, is_unnamed })
+        Ok(Location {
+            path,
+            link,
+            is_unnamed,
+        })
     }
 
     /// How users name the conversation in a file.
@@ -138,7 +156,9 @@ impl Folder {
     pub(super) fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_symlink() => {}
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error, "look at", path)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(named(error, "look at", path));
+            }
             _ => return Ok(path.to_owned()),
         }
         // q's own links name a file beside them, so the folders above need not be resolved.
@@ -149,13 +169,16 @@ impl Folder {
         {
             return Ok(self.sessions.join(target));
         }
-        name::resolve(path).map_err(io::Error::other).map(|real| self.as_written(&real))
+        name::resolve(path)
+            .map_err(io::Error::other)
+            .map(|real| self.as_written(&real))
     }
 
     /// A path without links, as q writes it if it is in the folder.
     fn as_written(&self, real: &Path) -> PathBuf {
         let sessions = fs::canonicalize(&self.sessions).unwrap_or_else(|_| self.sessions.clone());
-        real.strip_prefix(&sessions).map_or_else(|_| real.to_owned(), |below| self.sessions.join(below))
+        real.strip_prefix(&sessions)
+            .map_or_else(|_| real.to_owned(), |below| self.sessions.join(below))
     }
 
     /// The file of an id. If NAME in NAME~1 is a link, the state belongs to the conversation that it leads to.
@@ -168,10 +191,14 @@ impl Folder {
 
     /// The file of q 0.2 with this id: its name has only the second, or is that of a current conversation.
     fn find_created(&self, id: &str) -> io::Result<Option<PathBuf>> {
-        let Some(to_the_second) = id.get(.."session_20261121100000".len()) else { return Ok(None) };
+        let Some(to_the_second) = id.get(.."session_20261121100000".len()) else {
+            return Ok(None);
+        };
         for Listed { path, .. } in self.list(false)? {
             let may_be = is_current(&path) || name_of(&path).starts_with(to_the_second);
-            if may_be && matches!(read(&path)?, Found::Conversation(conversation) if conversation.created.id() == id) {
+            if may_be
+                && matches!(read(&path)?, Found::Conversation(conversation) if conversation.created.id() == id)
+            {
                 return Ok(Some(path));
             }
         }
@@ -191,7 +218,10 @@ impl Folder {
                 return Ok(path);
             }
         }
-        Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no conversation %{number}")))
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("there is no conversation %{number}"),
+        ))
     }
 
     /// Refuses folders of another user, who could read what is in them, or put a conversation there.
@@ -207,7 +237,9 @@ impl Folder {
                         "{folder} belongs to another user; sudo chown -R \"$(id -un)\" {folder} makes it yours"
                     )));
                 }
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error, "look at", folder)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(named(error, "look at", folder));
+                }
                 _ => {}
             }
         }
@@ -229,13 +261,20 @@ impl Folder {
         }
         check_dangling_link(Some(&self.sessions))?;
         let mut builder = fs::DirBuilder::new();
-        let made = builder.recursive(true).mode(PRIVATE_FOLDER).create(&self.sessions);
+        let made = builder
+            .recursive(true)
+            .mode(PRIVATE_FOLDER)
+            .create(&self.sessions);
         made.map_err(|error| named(error, "make the folder", &self.sessions))
     }
 
     /// Takes the lock for writing a file. While another process has the lock, `give_up` is asked from time to time, with
     /// the time waited.
-    pub(crate) fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
+    pub(crate) fn lock(
+        &self,
+        path: &Path,
+        give_up: &dyn Fn(Duration) -> bool,
+    ) -> Result<Lock, NoLock> {
         let lock = Lock::acquire(path.parent().unwrap_or(&self.sessions), give_up)?;
         // A killed run may have left them.
         let _ = fs_err::remove_file(self.temporary(path));
@@ -247,17 +286,28 @@ impl Folder {
 
     /// The file that is written before it replaces another. Only the holder of the lock writes it, so one name is enough.
     pub(super) fn temporary(&self, path: &Path) -> PathBuf {
-        let name = if self.has(path) { TEMPORARY.to_owned() } else { format!("{TEMPORARY}-q") };
+        let name = if self.has(path) {
+            TEMPORARY.to_owned()
+        } else {
+            format!("{TEMPORARY}-q")
+        };
         path.with_file_name(name)
     }
 
     /// Writes a new conversation under its id. If the id is taken, `created` is counted up. Needs no lock.
-    pub(super) fn create(&self, conversation: &mut Conversation, lock: Option<&Lock>) -> io::Result<PathBuf> {
+    pub(super) fn create(
+        &self,
+        conversation: &mut Conversation,
+        lock: Option<&Lock>,
+    ) -> io::Result<PathBuf> {
         loop {
             let path = self.file(&conversation.created.id());
             let next = conversation.created.next();
             match self.write_new(&path, &format::to_bytes(conversation)?, lock) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && next != conversation.created => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists
+                        && next != conversation.created =>
+                {
                     conversation.created = next;
                 }
                 done => return done.map(|()| path),
@@ -269,7 +319,12 @@ impl Folder {
     ///
     /// # Errors
     /// `AlreadyExists`, or it cannot be written.
-    pub(super) fn write_new(&self, path: &Path, bytes: &[u8], lock: Option<&Lock>) -> io::Result<()> {
+    pub(super) fn write_new(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        lock: Option<&Lock>,
+    ) -> io::Result<()> {
         let temporary = self.temporary(path);
         let has_lock = lock.is_some_and(|lock| Some(lock.folder.as_path()) == path.parent());
         if !has_lock && fs::symlink_metadata(&temporary).is_ok() {
@@ -279,8 +334,16 @@ impl Folder {
         if let Some(created) = files::create_unnamed(path, bytes) {
             return created;
         }
-        let lock = if has_lock { None } else { self.lock(path, &|waited| waited >= LOCK_PATIENCE).ok() };
-        let temporary = if has_lock || lock.is_some() { temporary } else { own_temporary(path) };
+        let lock = if has_lock {
+            None
+        } else {
+            self.lock(path, &|waited| waited >= LOCK_PATIENCE).ok()
+        };
+        let temporary = if has_lock || lock.is_some() {
+            temporary
+        } else {
+            own_temporary(path)
+        };
         files::create(path, bytes, &temporary)
     }
 
@@ -291,14 +354,20 @@ impl Folder {
             return Err(io::Error::other(format!("{} has become a link", path.display())).into());
         }
         // Only a file that the user chose may have a mode and a group that the user chose.
-        let like = if self.has(path) { None } else { fs::metadata(path).ok() };
+        let like = if self.has(path) {
+            None
+        } else {
+            fs::metadata(path).ok()
+        };
         files::replace(path, bytes, &self.temporary(path), like.as_ref())
     }
 
     /// Keeps a copy of a conversation before anything but its end changes: as `ID~1.json`, or with the next free number; of
     /// a file elsewhere, as a conversation of its own. The caller has the lock.
     pub(super) fn keep_state(&self, path: &Path) -> io::Result<PathBuf> {
-        let Found::Conversation(mut conversation) = read(path)? else { return Err(io::ErrorKind::NotFound.into()) };
+        let Found::Conversation(mut conversation) = read(path)? else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
         if !self.has(path) {
             self.prepare()?;
             return self.create(&mut conversation, None);
@@ -311,7 +380,11 @@ impl Folder {
     }
 
     /// Gives a file the first of these names that is free. The time to keep it starts now.
-    pub(super) fn link_first_free(&self, path: &Path, names: impl Iterator<Item = String>) -> io::Result<PathBuf> {
+    pub(super) fn link_first_free(
+        &self,
+        path: &Path,
+        names: impl Iterator<Item = String>,
+    ) -> io::Result<PathBuf> {
         for name in names {
             let name = self.sessions.join(name);
             match second_name(path, &name, &self.temporary(&name)) {
@@ -328,12 +401,16 @@ impl Folder {
 
     /// Whether a new file in place of this one would have another group, or lock its owner out.
     pub(crate) fn cannot_keep_owner(&self, path: &Path) -> bool {
-        let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+        let Ok(metadata) = fs::symlink_metadata(path) else {
+            return false;
+        };
         let user = unix::effective_user();
         if self.has(path) || !metadata.is_file() || user == 0 {
             return false;
         }
-        let is_shared = [0o060, 0o006].iter().any(|both| metadata.mode() & both == *both);
+        let is_shared = [0o060, 0o006]
+            .iter()
+            .any(|both| metadata.mode() & both == *both);
         !unix::is_in_group(metadata.gid()) || (metadata.uid() != user && !is_shared)
     }
 
@@ -358,14 +435,23 @@ impl Folder {
             match fs::metadata(&path).or_else(own) {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(metadata) => {
-                    listed.push(Listed { bytes: metadata.len(), is_state, modified: metadata.modified()?, path });
+                    listed.push(Listed {
+                        bytes: metadata.len(),
+                        is_state,
+                        modified: metadata.modified()?,
+                        path,
+                    });
                 }
                 // It was removed in the meantime, or is a link that leads nowhere.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(named(error, "look at", &path)),
             }
         }
-        listed.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path)));
+        listed.sort_by(|a, b| {
+            b.modified
+                .cmp(&a.modified)
+                .then_with(|| b.path.cmp(&a.path))
+        });
         Ok(listed)
     }
 
@@ -385,7 +471,8 @@ impl Folder {
     pub(crate) fn clear(&self, location: &Location, link: Option<&Path>) -> io::Result<bool> {
         let is_own_link = location.link.is_some() && !location.is_unnamed;
         let existed = !is_own_link && self.remove(&location.path)?;
-        let link = link.filter(|link| is_own_link || (location.link.is_none() && link.is_symlink()));
+        let link =
+            link.filter(|link| is_own_link || (location.link.is_none() && link.is_symlink()));
         Ok(link.map_or(Ok(false), remove)? || existed)
     }
 
@@ -399,7 +486,9 @@ impl Folder {
             let name = name_of(&path);
             // Hidden files that are not q's are no conversations.
             let stem = stem_of(&name).filter(|_| !name.starts_with('.'));
-            if (stem.is_none() && !name.starts_with(TEMPORARY)) || (path.is_dir() && !path.is_symlink()) {
+            if (stem.is_none() && !name.starts_with(TEMPORARY))
+                || (path.is_dir() && !path.is_symlink())
+            {
                 continue;
             }
             let is_link = path.is_symlink() && (is_current(&path) || !path.exists());
@@ -423,7 +512,8 @@ impl Folder {
             };
             for other in self.paths()? {
                 let name = name_of(&other);
-                let is_state = stem_of(&name).is_some_and(|other| other != id && name::base(other) == id);
+                let is_state =
+                    stem_of(&name).is_some_and(|other| other != id && name::base(other) == id);
                 let is_link = self.leads_to(&other, path)?;
                 if is_state || is_link {
                     others.push((other, is_link));
@@ -432,7 +522,11 @@ impl Folder {
         }
         let existed = remove(path)?;
         for (other, is_link) in others {
-            if is_link { self.remove_link(&other, path)? } else { self.remove(&other).map(drop)? }
+            if is_link {
+                self.remove_link(&other, path)?
+            } else {
+                self.remove(&other).map(drop)?
+            }
         }
         Ok(existed)
     }
@@ -465,12 +559,14 @@ pub(super) fn is_current(path: &Path) -> bool {
 }
 
 pub(super) fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    path.file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// The name of a conversation's file without its ending, even if the file cannot be read.
 pub(super) fn stem_of(name: &str) -> Option<&str> {
-    name.strip_suffix(ENDING).or_else(|| name.strip_suffix(UNREADABLE))
+    name.strip_suffix(ENDING)
+        .or_else(|| name.strip_suffix(UNREADABLE))
 }
 
 /// A temporary file beside this one that no other process uses.
@@ -493,9 +589,16 @@ mod tests {
         folder.prepare().expect("folders");
         let link = folder.link(None);
         symlink("session_2.json", &link).expect("a link");
-        folder.remove_link(&link, &folder.file("session_1")).expect("a look at the link");
-        assert_eq!(fs::read_link(&link).expect("a link"), Path::new("session_2.json"));
-        folder.remove_link(&link, &folder.file("session_2")).expect("no link");
+        folder
+            .remove_link(&link, &folder.file("session_1"))
+            .expect("a look at the link");
+        assert_eq!(
+            fs::read_link(&link).expect("a link"),
+            Path::new("session_2.json")
+        );
+        folder
+            .remove_link(&link, &folder.file("session_2"))
+            .expect("no link");
         assert!(!link.is_symlink() && folder.paths().expect("no files").is_empty());
     }
 

@@ -27,15 +27,21 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, String> {
     check_size(bytes.len() as u64)?;
     let malformed = |reason: &dyn Display| format!("it cannot be parsed ({reason})");
-    let text = str::from_utf8(bytes.strip_prefix(MARK).unwrap_or(bytes)).map_err(|_| malformed(&"it is not UTF-8"))?;
+    let text = str::from_utf8(bytes.strip_prefix(MARK).unwrap_or(bytes))
+        .map_err(|_| malformed(&"it is not UTF-8"))?;
     let conversation: Result<Conversation, _> = serde_json::from_str(text);
     let version = match &conversation {
         Ok(conversation) => conversation.version,
         // Another version may have another form.
-        Err(_) => serde_json::from_str(text).ok().and_then(|file: Value| file["version"].as_u64()).unwrap_or(VERSION),
+        Err(_) => serde_json::from_str(text)
+            .ok()
+            .and_then(|file: Value| file["version"].as_u64())
+            .unwrap_or(VERSION),
     };
     if version != VERSION {
-        return Err(format!("it has version {version}, but q reads version {VERSION}"));
+        return Err(format!(
+            "it has version {version}, but q reads version {VERSION}"
+        ));
     }
     conversation.map_err(|error| malformed(&error))
 }
@@ -45,7 +51,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, String> {
 /// # Errors
 /// Why it cannot be used as a conversation.
 pub(super) fn check_size(bytes: u64) -> Result<(), String> {
-    if bytes > MAX_SIZE as u64 { Err(format!("it is {bytes} bytes, more than {MAX_SIZE}")) } else { Ok(()) }
+    if bytes > MAX_SIZE as u64 {
+        Err(format!("it is {bytes} bytes, more than {MAX_SIZE}"))
+    } else {
+        Ok(())
+    }
 }
 
 /// The file of a conversation: JSON, one message a line.
@@ -63,7 +73,10 @@ pub(crate) fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     }
     bytes.extend_from_slice(b"\n]}\n");
     if bytes.len() > MAX_SIZE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is more than {MAX_SIZE} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is more than {MAX_SIZE} bytes"),
+        ));
     }
     Ok(bytes)
 }
@@ -73,7 +86,10 @@ pub(super) fn shrink(conversation: &mut Conversation) -> io::Result<()> {
     let mut room = MAX_SHRUNK_SIZE.saturating_sub(serde_json::to_vec(conversation)?.len());
     let mut kept = 0;
     for exchange in conversation.exchanges.iter().rev() {
-        let sizes = exchange.entries.iter().map(|entry| Ok(serde_json::to_vec(entry)?.len() + SEPARATOR));
+        let sizes = exchange
+            .entries
+            .iter()
+            .map(|entry| Ok(serde_json::to_vec(entry)?.len() + SEPARATOR));
         let size: usize = sizes.sum::<io::Result<usize>>()?;
         if kept > 0 && size > room {
             break;
@@ -100,7 +116,8 @@ mod tests {
     }
 
     fn rewritten(text: &str) -> Value {
-        let conversation = read(text.as_bytes()).unwrap_or_else(|unusable| panic!("{text}: {unusable}"));
+        let conversation =
+            read(text.as_bytes()).unwrap_or_else(|unusable| panic!("{text}: {unusable}"));
         serde_json::from_slice(&to_bytes(&conversation).expect("bytes")).expect("JSON")
     }
 
@@ -119,8 +136,10 @@ mod tests {
             r#"{"role":"assistant","content":"a","steps":[{"text":"t","calls":[{"id":"1","name":"t","arguments":"not JSON","result":"r","error":true}]}]}"#,
         ] {
             let text = file(&format!("[{message}]")).replacen('{', r#"{"z":{"y":[1.10]},"#, 1);
-            let written = read(text.as_bytes())
-                .and_then(|read| String::from_utf8(to_bytes(&read).expect("bytes")).map_err(|error| error.to_string()));
+            let written = read(text.as_bytes()).and_then(|read| {
+                String::from_utf8(to_bytes(&read).expect("bytes"))
+                    .map_err(|error| error.to_string())
+            });
             let written = written.expect("a file");
             assert!(written.contains(message), "{written}\nlacks\n{message}");
             assert!(written.contains(r#""z":{"y":[1.10]}"#), "{written}");
@@ -130,8 +149,15 @@ mod tests {
     #[test]
     fn optional_fields_may_be_null_and_text_may_have_lone_surrogates() {
         let message = r#"{"role":"assistant","content":"a\ud800b","timestamp":null,"attachments":null,"input_alone":null,"interrupted":null,"finish":null,"provider":null,"model":null,"steps":null}"#;
-        let text = file(&format!("[{message}]")).replacen('{', r#"{"system":null,"tools":null,"pinned":null,"#, 1);
-        assert_eq!(rewritten(&text)["messages"], json!([{"role": "assistant", "content": "a\u{fffd}b"}]));
+        let text = file(&format!("[{message}]")).replacen(
+            '{',
+            r#"{"system":null,"tools":null,"pinned":null,"#,
+            1,
+        );
+        assert_eq!(
+            rewritten(&text)["messages"],
+            json!([{"role": "assistant", "content": "a\u{fffd}b"}])
+        );
         let marked = [MARK, text.as_bytes()].concat();
         assert!(read(&marked).is_ok());
     }
@@ -169,19 +195,32 @@ mod tests {
             &file(r#"[{"role":"assistant","content":"a","model":7}]"#),
             &file(r#"[{"role":"user","content":"a","attachments":{}}]"#),
             &file(r#"[{"role":"user","content":"a","attachments":[{}]}]"#),
-            &file(r#"[{"role":"user","content":"a","attachments":[{"name":"a","type":"b","data":7}]}]"#),
-            &file(r#"[{"role":"user","content":"a","attachments":[{"name":"a","name":"b","type":"c","data":""}]}]"#),
+            &file(
+                r#"[{"role":"user","content":"a","attachments":[{"name":"a","type":"b","data":7}]}]"#,
+            ),
+            &file(
+                r#"[{"role":"user","content":"a","attachments":[{"name":"a","name":"b","type":"c","data":""}]}]"#,
+            ),
             &file(r#"[{"role":"user","content":"a","steps":[{}]}]"#),
             &file(r#"[{"role":"assistant","content":"a","steps":[{"calls":7}]}]"#),
             &file(r#"[{"role":"user","content":"a","steps":[{"calls":[["1","t",{},"r"]]}]}]"#),
         ] {
             let unusable = read(text.as_bytes()).expect_err(text);
-            assert!(unusable.starts_with("it cannot be parsed ("), "{text}: {unusable}");
+            assert!(
+                unusable.starts_with("it cannot be parsed ("),
+                "{text}: {unusable}"
+            );
         }
         let too_large = vec![b' '; MAX_SIZE + 1];
         for (bytes, reason) in [
-            (good.replace(":1,", ":2,").as_bytes(), "it has version 2, but q reads version 1"),
-            (br#"{"version":3,"chat":[]}"#, "it has version 3, but q reads version 1"),
+            (
+                good.replace(":1,", ":2,").as_bytes(),
+                "it has version 2, but q reads version 1",
+            ),
+            (
+                br#"{"version":3,"chat":[]}"#,
+                "it has version 3, but q reads version 1",
+            ),
             (
                 file(r#"[{"role":"user","content":3}]"#).as_bytes(),
                 "it cannot be parsed (invalid type: integer `3`, expected text at line 1 column 148)",
@@ -194,10 +233,21 @@ mod tests {
 
     #[test]
     fn a_file_may_have_as_many_bytes_as_are_read_and_no_more() {
-        let rest = to_bytes(&conversation(&[("one", "")])).expect("bytes").len();
+        let rest = to_bytes(&conversation(&[("one", "")]))
+            .expect("bytes")
+            .len();
         for (more, fits) in [(0, true), (1, false)] {
-            let written = to_bytes(&conversation(&[("one", &"x".repeat(MAX_SIZE - rest + more))]));
-            assert_eq!(written.map_err(|error| error.kind()).is_ok_and(|bytes| read(&bytes).is_ok()), fits, "{more}");
+            let written = to_bytes(&conversation(&[(
+                "one",
+                &"x".repeat(MAX_SIZE - rest + more),
+            )]));
+            assert_eq!(
+                written
+                    .map_err(|error| error.kind())
+                    .is_ok_and(|bytes| read(&bytes).is_ok()),
+                fits,
+                "{more}"
+            );
         }
     }
 

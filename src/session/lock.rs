@@ -45,13 +45,24 @@ impl fmt::Display for NoLock {
 
 impl Lock {
     /// Locks a folder. While another process has the lock, `give_up` is asked from time to time, with the time waited.
-    pub(super) fn acquire(folder: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
-        let file = File::open(folder).map_err(|error| NoLock::Failed(named(error, "open", folder)))?;
+    pub(super) fn acquire(
+        folder: &Path,
+        give_up: &dyn Fn(Duration) -> bool,
+    ) -> Result<Lock, NoLock> {
+        let file =
+            File::open(folder).map_err(|error| NoLock::Failed(named(error, "open", folder)))?;
         let began = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file, folder: folder.to_owned() }),
-                Err(TryLockError::WouldBlock) if give_up(began.elapsed()) => return Err(NoLock::Busy),
+                Ok(()) => {
+                    return Ok(Lock {
+                        _file: file,
+                        folder: folder.to_owned(),
+                    });
+                }
+                Err(TryLockError::WouldBlock) if give_up(began.elapsed()) => {
+                    return Err(NoLock::Busy);
+                }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_POLL),
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(_)) => return Err(NoLock::Unsupported),

@@ -37,10 +37,14 @@ impl Which {
     /// `Usage` or `Settings`: a value that cannot be a name.
     pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
         if let Some(value) = option {
-            return Which::parse(value).map_err(|reason| Error::usage(format!("--session: {reason}")));
+            return Which::parse(value)
+                .map_err(|reason| Error::usage(format!("--session: {reason}")));
         }
-        slot.map_or(Ok(()), check).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
-        Ok(Which::Current { slot: slot.map(str::to_owned) })
+        slot.map_or(Ok(()), check)
+            .map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
+        Ok(Which::Current {
+            slot: slot.map(str::to_owned),
+        })
     }
 
     /// Reads the value of `-s`.
@@ -51,8 +55,9 @@ impl Which {
         if value.as_encoded_bytes().ends_with(b".json") {
             return resolve(Path::new(value)).map(Which::File);
         }
-        let name =
-            value.to_str().ok_or_else(|| format!("“{}” is not a valid name: it is not UTF-8", value.display()))?;
+        let name = value
+            .to_str()
+            .ok_or_else(|| format!("“{}” is not a valid name: it is not UTF-8", value.display()))?;
         if let Some(number) = name.strip_prefix('%') {
             let number = number.parse().ok().filter(|number| *number > 0);
             return number
@@ -66,7 +71,11 @@ impl Which {
     /// The conversation in a file of the folder, by the file's name without its ending.
     pub(crate) fn from_stem(stem: &str) -> Which {
         let is_generated = stem.starts_with(UNNAMED) || base(stem) != stem;
-        if is_generated { Which::Id(stem.to_owned()) } else { Which::Named(stem.to_owned()) }
+        if is_generated {
+            Which::Id(stem.to_owned())
+        } else {
+            Which::Named(stem.to_owned())
+        }
     }
 
     /// The option that names it for an action, with a blank before it; nothing for a current one.
@@ -86,7 +95,10 @@ impl Which {
     pub(crate) fn for_copy(value: &OsStr) -> Result<Which, Error> {
         match Which::parse(value).map_err(|reason| Error::usage(format!("--copy: {reason}")))? {
             which @ (Which::Named(_) | Which::File(_)) => Ok(which),
-            _ => Err(Error::usage(format!("--copy: “{}” is not a name that users may give", value.display()))),
+            _ => Err(Error::usage(format!(
+                "--copy: “{}” is not a name that users may give",
+                value.display()
+            ))),
         }
     }
 
@@ -111,14 +123,17 @@ pub(crate) fn base(name: &str) -> &str {
 }
 
 fn check(name: &str) -> Result<(), String> {
-    let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
+    let allowed =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
     if name.is_empty() || name.len() > MAX_LENGTH || !name.chars().all(allowed) {
         return Err(format!(
             "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -"
         ));
     }
     if name.starts_with(['.', '-']) || name.starts_with("current") {
-        return Err(format!("“{name}” is not a valid name: it must not begin with a dot, a hyphen or “current”"));
+        return Err(format!(
+            "“{name}” is not a valid name: it must not begin with a dot, a hyphen or “current”"
+        ));
     }
     Ok(())
 }
@@ -133,10 +148,15 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
     if let Ok(target) = fs::read_link(path) {
         return resolve(&path.with_file_name("").join(target));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder =
-        fs::canonicalize(folder).map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
-    let name = path.file_name().ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let folder = fs::canonicalize(folder)
+        .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
     Ok(folder.join(name))
 }
 
@@ -149,7 +169,10 @@ mod tests {
         for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "a~"] {
             let named = Which::parse(OsStr::new(name));
             assert_eq!(named.is_ok(), name != "a~", "{name}");
-            assert!(named.is_err() || named == Ok(Which::Named(name.to_owned())), "{name}");
+            assert!(
+                named.is_err() || named == Ok(Which::Named(name.to_owned())),
+                "{name}"
+            );
         }
         for name in
             "|.|..|.hidden|-x|--x|a/b|a/|../x|../../x|/tmp/x|a b|a\n|a\tb|ä|a\\b|a:b|~|*|current|current-1|currently"
@@ -163,8 +186,17 @@ mod tests {
 
     #[test]
     fn names_that_q_gives_are_ids_and_numbers_are_those_of_the_list() {
-        for id in ["session_20261121100000123", "session_20261121100000-2", "session_20261121100000123~1", "work~12"] {
-            assert_eq!(Which::parse(OsStr::new(id)), Ok(Which::Id(id.to_owned())), "{id}");
+        for id in [
+            "session_20261121100000123",
+            "session_20261121100000-2",
+            "session_20261121100000123~1",
+            "work~12",
+        ] {
+            assert_eq!(
+                Which::parse(OsStr::new(id)),
+                Ok(Which::Id(id.to_owned())),
+                "{id}"
+            );
             assert!(Which::for_copy(OsStr::new(id)).is_err(), "{id}");
         }
         assert_eq!(Which::parse(OsStr::new("%12")), Ok(Which::Number(12)));
@@ -189,10 +221,17 @@ mod tests {
             ("new.json", "new.json"),
             ("broken.json", "nothing"),
         ] {
-            assert_eq!(Which::parse(folder.join(name).as_os_str()), Ok(Which::File(folder.join(real))), "{name}");
+            assert_eq!(
+                Which::parse(folder.join(name).as_os_str()),
+                Ok(Which::File(folder.join(real))),
+                "{name}"
+            );
         }
         for name in ["loop.json", "no-folder/x.json"] {
-            assert!(Which::parse(folder.join(name).as_os_str()).is_err(), "{name}");
+            assert!(
+                Which::parse(folder.join(name).as_os_str()).is_err(),
+                "{name}"
+            );
         }
     }
 }

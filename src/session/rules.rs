@@ -38,7 +38,8 @@ impl Rules {
 
     /// Whether a conversation was idle for too long.
     pub(crate) fn is_idle(&self, conversation: &Conversation, now: Timestamp) -> bool {
-        self.expire.is_some_and(|expire| conversation.updated.elapsed_until(now) > expire)
+        self.expire
+            .is_some_and(|expire| conversation.updated.elapsed_until(now) > expire)
     }
 }
 
@@ -67,17 +68,26 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn new(conversation: &Conversation) -> Seen {
-        let (first, last) = (conversation.entries().next().cloned(), conversation.entries().last().cloned());
-        Seen { created: conversation.created, first, last }
+        let (first, last) = (
+            conversation.entries().next().cloned(),
+            conversation.entries().last().cloned(),
+        );
+        Seen {
+            created: conversation.created,
+            first,
+            last,
+        }
     }
 
     /// Whether this is still the conversation. Another q may have cut off its beginning, to keep `pairs` exchanges or the
     /// limit of the size.
     pub(super) fn is(&self, now: &Conversation, pairs: usize) -> bool {
         let first = now.entries().next();
-        let same_beginning = self.first.is_none() || first.is_none() || self.first.as_ref() == first;
+        let same_beginning =
+            self.first.is_none() || first.is_none() || self.first.as_ref() == first;
         let has_last = || now.entries().any(|entry| Some(entry) == self.last.as_ref());
-        self.created == now.created && (same_beginning || now.exchanges.len() >= pairs || has_last())
+        self.created == now.created
+            && (same_beginning || now.exchanges.len() >= pairs || has_last())
     }
 }
 
@@ -106,22 +116,37 @@ pub(super) enum Action {
 }
 
 /// Decides what to do with what was found under the lock.
-pub(super) fn decide(intent: &Intent, found: Found, exchange: &Exchange, asked: &Asked, rules: &Rules) -> Action {
+pub(super) fn decide(
+    intent: &Intent,
+    found: Found,
+    exchange: &Exchange,
+    asked: &Asked,
+    rules: &Rules,
+) -> Action {
     match (intent, found) {
         (Intent::New, _) | (Intent::Named, Found::Nothing) => Action::Begin,
         (Intent::Named, Found::Conversation(conversation)) => Action::Extend(conversation),
         (Intent::Named, Found::Unusable(reason)) => Action::Refuse(reason),
         (Intent::FollowOrNew, found) => match (obstacle(&found, asked, rules), found) {
-            (None, Found::Conversation(conversation)) if conversation.system.is_none() => Action::Extend(conversation),
+            (None, Found::Conversation(conversation)) if conversation.system.is_none() => {
+                Action::Extend(conversation)
+            }
             _ => Action::Begin,
         },
-        (Intent::Follow(seen), Found::Conversation(conversation)) if seen.is(&conversation, rules.pairs) => {
+        (Intent::Follow(seen), Found::Conversation(conversation))
+            if seen.is(&conversation, rules.pairs) =>
+        {
             Action::Extend(conversation)
         }
-        (Intent::Follow(_), _) => Action::Separate("the conversation was cleared or replaced in the meantime"),
-        (Intent::Again(..), _) if !exchange.is_complete() => Action::Separate("the new answer is incomplete"),
+        (Intent::Follow(_), _) => {
+            Action::Separate("the conversation was cleared or replaced in the meantime")
+        }
+        (Intent::Again(..), _) if !exchange.is_complete() => {
+            Action::Separate("the new answer is incomplete")
+        }
         (Intent::Again(seen, last), Found::Conversation(conversation))
-            if seen.is(&conversation, rules.pairs) && conversation.exchanges.last() == Some(last) =>
+            if seen.is(&conversation, rules.pairs)
+                && conversation.exchanges.last() == Some(last) =>
         {
             Action::Replace(conversation)
         }
@@ -133,10 +158,17 @@ pub(super) fn decide(intent: &Intent, found: Found, exchange: &Exchange, asked: 
 pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<String> {
     let conversation = match found {
         Found::Nothing => return Some("there is no conversation to continue".to_owned()),
-        Found::Unusable(reason) => return Some(format!("the conversation cannot be continued: {reason}")),
+        Found::Unusable(reason) => {
+            return Some(format!("the conversation cannot be continued: {reason}"));
+        }
         Found::Conversation(conversation) => conversation,
     };
-    let Conversation { provider, model, updated, .. } = conversation;
+    let Conversation {
+        provider,
+        model,
+        updated,
+        ..
+    } = conversation;
     if rules.is_idle(conversation, asked.at) {
         let idle = age::in_words(updated.elapsed_until(asked.at));
         return Some(format!("the conversation was idle for {idle}"));
@@ -145,10 +177,15 @@ pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<St
         return None;
     }
     if *provider != asked.provider {
-        return Some(format!("the conversation is with the provider {provider}, not {}", asked.provider));
+        return Some(format!(
+            "the conversation is with the provider {provider}, not {}",
+            asked.provider
+        ));
     }
     let other = asked.model.as_ref().filter(|other| *other != model)?;
-    Some(format!("the conversation is with the model {model}, not {other}"))
+    Some(format!(
+        "the conversation is with the model {model}, not {other}"
+    ))
 }
 
 #[cfg(test)]
@@ -157,25 +194,49 @@ mod tests {
     use super::*;
 
     const HOUR: i64 = 3600;
-    const RULES: Rules =
-        Rules { pairs: 20, keep: None, expire: Some(Duration::from_secs(24 * 3600)), continue_on_mismatch: false };
+    const RULES: Rules = Rules {
+        pairs: 20,
+        keep: None,
+        expire: Some(Duration::from_secs(24 * 3600)),
+        continue_on_mismatch: false,
+    };
 
     fn asked(provider: &str, model: Option<&str>, second: i64) -> Asked {
-        Asked { provider: provider.to_owned(), model: model.map(str::to_owned), at: moment(second) }
+        Asked {
+            provider: provider.to_owned(),
+            model: model.map(str::to_owned),
+            at: moment(second),
+        }
     }
 
     #[test]
     fn a_conversation_is_followed_while_it_is_fresh_and_the_same() {
         let found = Found::Conversation(Conversation::new("openai", "m", moment(0)));
-        let obstacle = |second, provider, model| obstacle(&found, &asked(provider, model, second), &RULES);
+        let obstacle =
+            |second, provider, model| obstacle(&found, &asked(provider, model, second), &RULES);
         for second in [23 * HOUR, 24 * HOUR, -HOUR] {
             assert_eq!(obstacle(second, "openai", Some("m")), None, "{second}");
         }
         assert_eq!(obstacle(0, "openai", None), None);
         for (second, provider, model, expected) in [
-            (24 * HOUR + 1, "openai", Some("m"), "the conversation was idle for 24 hours"),
-            (0, "groq", None, "the conversation is with the provider openai, not groq"),
-            (0, "openai", Some("other"), "the conversation is with the model m, not other"),
+            (
+                24 * HOUR + 1,
+                "openai",
+                Some("m"),
+                "the conversation was idle for 24 hours",
+            ),
+            (
+                0,
+                "groq",
+                None,
+                "the conversation is with the provider openai, not groq",
+            ),
+            (
+                0,
+                "openai",
+                Some("other"),
+                "the conversation is with the model m, not other",
+            ),
         ] {
             assert_eq!(obstacle(second, provider, model).as_deref(), Some(expected));
         }
@@ -184,20 +245,46 @@ mod tests {
     #[test]
     fn settings_let_a_conversation_be_continued_later_or_by_another_model() {
         let found = Found::Conversation(Conversation::new("openai", "m", moment(0)));
-        let never = Rules { expire: None, ..RULES };
-        assert_eq!(obstacle(&found, &asked("openai", None, 1000 * HOUR), &never), None);
-        let handed_over = Rules { continue_on_mismatch: true, ..RULES };
-        for (provider, model) in [("openai", Some("other")), ("groq", None), ("groq", Some("m"))] {
-            assert_eq!(obstacle(&found, &asked(provider, model, HOUR), &handed_over), None, "{provider} {model:?}");
+        let never = Rules {
+            expire: None,
+            ..RULES
+        };
+        assert_eq!(
+            obstacle(&found, &asked("openai", None, 1000 * HOUR), &never),
+            None
+        );
+        let handed_over = Rules {
+            continue_on_mismatch: true,
+            ..RULES
+        };
+        for (provider, model) in [
+            ("openai", Some("other")),
+            ("groq", None),
+            ("groq", Some("m")),
+        ] {
+            assert_eq!(
+                obstacle(&found, &asked(provider, model, HOUR), &handed_over),
+                None,
+                "{provider} {model:?}"
+            );
             let late = asked(provider, model, 25 * HOUR);
             let obstacle = obstacle(&found, &late, &handed_over);
-            assert!(obstacle.is_some_and(|obstacle| obstacle.contains("idle")), "{provider} {model:?}");
+            assert!(
+                obstacle.is_some_and(|obstacle| obstacle.contains("idle")),
+                "{provider} {model:?}"
+            );
         }
     }
 
     /// What is done to what is found, as one word.
     fn action(intent: &Intent, found: Found, exchange: &Exchange, pairs: usize) -> &'static str {
-        match decide(intent, found, exchange, &asked("openai", Some("m"), 9), &Rules { pairs, ..RULES }) {
+        match decide(
+            intent,
+            found,
+            exchange,
+            &asked("openai", Some("m"), 9),
+            &Rules { pairs, ..RULES },
+        ) {
             Action::Begin => "begin",
             Action::Extend(_) => "extend",
             Action::Replace(_) => "replace",
@@ -216,44 +303,126 @@ mod tests {
         let undone = || there(&[("one", "1")]);
         let grown = || there(&[("one", "1"), ("two", "2"), ("three", "3")]);
         let other = || there(&[("other", "1"), ("new", "x")]);
-        let moved = || Found::Conversation(Conversation { created: moment(1), ..read.clone() });
+        let moved = || {
+            Found::Conversation(Conversation {
+                created: moment(1),
+                ..read.clone()
+            })
+        };
         let unusable = || Found::Unusable(String::new());
-        let idle = || Found::Conversation(Conversation { updated: moment(-25 * HOUR), ..read.clone() });
-        let own = || Found::Conversation(Conversation { system: Some("own".to_owned()), ..read.clone() });
+        let idle = || {
+            Found::Conversation(Conversation {
+                updated: moment(-25 * HOUR),
+                ..read.clone()
+            })
+        };
+        let own = || {
+            Found::Conversation(Conversation {
+                system: Some("own".to_owned()),
+                ..read.clone()
+            })
+        };
         let nothing = || Found::Nothing;
         /// Where it goes for: new, follow, follow or new, named, again.
         type Row<'a> = (&'a str, &'a dyn Fn() -> Found, [&'a str; 5]);
         let table: &[Row] = &[
-            ("nothing", &nothing, ["begin", "separate", "begin", "begin", "separate"]),
-            ("unusable", &unusable, ["begin", "separate", "begin", "refuse", "separate"]),
-            ("same", &same, ["begin", "extend", "extend", "extend", "replace"]),
-            ("undone", &undone, ["begin", "extend", "extend", "extend", "separate"]),
-            ("grown", &grown, ["begin", "extend", "extend", "extend", "separate"]),
-            ("other", &other, ["begin", "separate", "extend", "extend", "separate"]),
-            ("moved", &moved, ["begin", "separate", "extend", "extend", "separate"]),
-            ("idle", &idle, ["begin", "extend", "begin", "extend", "replace"]),
-            ("with a system prompt", &own, ["begin", "extend", "begin", "extend", "replace"]),
+            (
+                "nothing",
+                &nothing,
+                ["begin", "separate", "begin", "begin", "separate"],
+            ),
+            (
+                "unusable",
+                &unusable,
+                ["begin", "separate", "begin", "refuse", "separate"],
+            ),
+            (
+                "same",
+                &same,
+                ["begin", "extend", "extend", "extend", "replace"],
+            ),
+            (
+                "undone",
+                &undone,
+                ["begin", "extend", "extend", "extend", "separate"],
+            ),
+            (
+                "grown",
+                &grown,
+                ["begin", "extend", "extend", "extend", "separate"],
+            ),
+            (
+                "other",
+                &other,
+                ["begin", "separate", "extend", "extend", "separate"],
+            ),
+            (
+                "moved",
+                &moved,
+                ["begin", "separate", "extend", "extend", "separate"],
+            ),
+            (
+                "idle",
+                &idle,
+                ["begin", "extend", "begin", "extend", "replace"],
+            ),
+            (
+                "with a system prompt",
+                &own,
+                ["begin", "extend", "begin", "extend", "replace"],
+            ),
         ];
         let complete = exchange("new", "answer", 5);
         for (name, found, expected) in table {
-            for (intent, expected) in
-                [&Intent::New, &follow, &Intent::FollowOrNew, &Intent::Named, &again].into_iter().zip(expected)
+            for (intent, expected) in [
+                &Intent::New,
+                &follow,
+                &Intent::FollowOrNew,
+                &Intent::Named,
+                &again,
+            ]
+            .into_iter()
+            .zip(expected)
             {
-                assert_eq!(action(intent, found(), &complete, 20), *expected, "{name}: {intent:?}");
+                assert_eq!(
+                    action(intent, found(), &complete, 20),
+                    *expected,
+                    "{name}: {intent:?}"
+                );
             }
         }
         let mut incomplete = complete.clone();
         incomplete.entries[1].interrupted = true;
         assert_eq!(action(&again, same(), &incomplete, 20), "separate");
         // Another follow-up has dropped the beginning.
-        assert_eq!(action(&follow, there(&[("three", "3"), ("four", "4")]), &complete, 2), "extend");
-        assert_eq!(action(&follow, there(&[("three", "3")]), &complete, 2), "separate");
+        assert_eq!(
+            action(
+                &follow,
+                there(&[("three", "3"), ("four", "4")]),
+                &complete,
+                2
+            ),
+            "extend"
+        );
+        assert_eq!(
+            action(&follow, there(&[("three", "3")]), &complete, 2),
+            "separate"
+        );
         let mut emptied = read.clone();
         emptied.exchanges.clear();
-        assert_eq!(action(&Intent::Follow(Seen::new(&emptied)), same(), &complete, 20), "extend");
-        assert_eq!(action(&follow, Found::Conversation(emptied), &complete, 20), "extend");
+        assert_eq!(
+            action(&Intent::Follow(Seen::new(&emptied)), same(), &complete, 20),
+            "extend"
+        );
+        assert_eq!(
+            action(&follow, Found::Conversation(emptied), &complete, 20),
+            "extend"
+        );
         let mut cut = conversation(&[("one", "1"), ("two", "2"), ("three", "3")]);
         cut.exchanges.remove(0);
-        assert_eq!(action(&follow, Found::Conversation(cut), &complete, usize::MAX), "extend");
+        assert_eq!(
+            action(&follow, Found::Conversation(cut), &complete, usize::MAX),
+            "extend"
+        );
     }
 }

@@ -28,16 +28,28 @@ const FIRST_BELIEVED: Duration = Duration::from_secs(1_767_225_600);
 impl Folder {
     /// Sweeps, at most once a day, unless another q has the lock. Without a limit on the time, removes nothing.
     pub(super) fn sweep_if_due(&self, rules: &Rules, now: SystemTime) {
-        let Some(keep) = rules.keep.map(|keep| keep.max(GRACE)) else { return };
+        let Some(keep) = rules.keep.map(|keep| keep.max(GRACE)) else {
+            return;
+        };
         let marker = self.root.join("swept");
-        let since = fs::metadata(&marker).ok().and_then(|metadata| age(&metadata, now));
+        let since = fs::metadata(&marker)
+            .ok()
+            .and_then(|metadata| age(&metadata, now));
         if since.is_some_and(|since| since < INTERVAL) {
             return;
         }
-        let Ok(_lock) = self.lock(&self.link(None), &|_| true) else { return };
+        let Ok(_lock) = self.lock(&self.link(None), &|_| true) else {
+            return;
+        };
         let mut options = fs::OpenOptions::new();
-        options.append(true).create(true).mode(PRIVATE_FILE).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
-        let marked = options.open(&marker).and_then(|marker| marker.set_modified(now));
+        options
+            .append(true)
+            .create(true)
+            .mode(PRIVATE_FILE)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
+        let marked = options
+            .open(&marker)
+            .and_then(|marker| marker.set_modified(now));
         // Without the mark, every run would do this.
         if marked.is_ok() && since.is_none_or(|since| since <= MAX_ABSENCE) {
             self.sweep(keep, rules.expire.unwrap_or(Duration::MAX), now);
@@ -49,10 +61,14 @@ impl Folder {
     /// nowhere.
     fn sweep(&self, keep: Duration, expire: Duration, now: SystemTime) {
         let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);
-        let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(is_link);
+        let (links, files): (Vec<_>, Vec<_>) =
+            self.paths().into_iter().flatten().partition(is_link);
         // Links with ids keep nothing: q 0.2 has renamed `current.json` so.
-        let keeping = links.iter().filter(|link| !name_of(link).starts_with(UNNAMED));
-        let (slots, names): (Vec<_>, Vec<_>) = keeping.partition(|link| name_of(link).starts_with(SLOT));
+        let keeping = links
+            .iter()
+            .filter(|link| !name_of(link).starts_with(UNNAMED));
+        let (slots, names): (Vec<_>, Vec<_>) =
+            keeping.partition(|link| name_of(link).starts_with(SLOT));
         let real = |link: &PathBuf| self.resolve(link).ok();
         let of_slots: Vec<_> = slots.into_iter().filter_map(real).collect();
         let kept: Vec<_> = names.into_iter().filter_map(real).collect();
@@ -60,15 +76,22 @@ impl Folder {
             let (name, is_unnamed) = (name_of(&path), self.is_unnamed(&path));
             let limit = match stem_of(&name) {
                 _ if name.starts_with(TEMPORARY) => INTERVAL,
-                Some(_) if name.starts_with(SLOT) || (is_unnamed && of_slots.contains(&path)) => keep.max(expire),
+                Some(_) if name.starts_with(SLOT) || (is_unnamed && of_slots.contains(&path)) => {
+                    keep.max(expire)
+                }
                 Some(_) if is_unnamed => keep,
                 _ => continue,
             };
-            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            let Ok(metadata) = fs::symlink_metadata(&path) else {
+                continue;
+            };
             if !(metadata.is_file() || metadata.is_symlink()) || kept.contains(&path) {
                 continue;
             }
-            if metadata.modified().is_ok_and(|modified| modified < SystemTime::UNIX_EPOCH + FIRST_BELIEVED) {
+            if metadata
+                .modified()
+                .is_ok_and(|modified| modified < SystemTime::UNIX_EPOCH + FIRST_BELIEVED)
+            {
                 unix::touch(&path);
             } else if age(&metadata, now).is_some_and(|age| age > limit) {
                 let _ = fs::remove_file(&path);

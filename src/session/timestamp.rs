@@ -24,13 +24,19 @@ impl Timestamp {
 
     /// When a file was changed; 1970 for an earlier time.
     pub(crate) fn from_mtime(modified: SystemTime) -> Timestamp {
-        let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::new(OffsetDateTime::UNIX_EPOCH.saturating_add(since.try_into().unwrap_or_default()))
+        let since = modified
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        Timestamp::new(
+            OffsetDateTime::UNIX_EPOCH.saturating_add(since.try_into().unwrap_or_default()),
+        )
     }
 
     /// Reads RFC 3339. `None`: it is not such a time.
     pub(super) fn parse(text: &str) -> Option<Timestamp> {
-        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC)?;
+        let moment = OffsetDateTime::parse(text, &Rfc3339)
+            .ok()?
+            .checked_to_offset(UtcOffset::UTC)?;
         // RFC 3339 has no way to write a year before 0.
         (moment.year() >= 0).then(|| Timestamp::new(moment))
     }
@@ -48,7 +54,10 @@ impl Timestamp {
     /// Local time to the minute, for people.
     pub(crate) fn local(self) -> String {
         let offset = UtcOffset::from_whole_seconds(unix::utc_offset(self.0.unix_timestamp()));
-        let local = offset.ok().and_then(|offset| self.0.checked_to_offset(offset)).unwrap_or(self.0);
+        let local = offset
+            .ok()
+            .and_then(|offset| self.0.checked_to_offset(offset))
+            .unwrap_or(self.0);
         format!("{} {:02}:{:02}", local.date(), local.hour(), local.minute())
     }
 
@@ -59,7 +68,11 @@ impl Timestamp {
 
     /// The id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
     pub(crate) fn id(self) -> String {
-        let digits: String = self.to_string().chars().filter(char::is_ascii_digit).collect();
+        let digits: String = self
+            .to_string()
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
         format!("{UNNAMED}{digits}")
     }
 }
@@ -67,7 +80,11 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (hour, minute, second, millisecond) = self.0.to_hms_milli();
-        write!(formatter, "{}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z", self.0.date())
+        write!(
+            formatter,
+            "{}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z",
+            self.0.date()
+        )
     }
 }
 
@@ -80,8 +97,11 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Timestamp::parse(&text)
-            .ok_or_else(|| serde::de::Error::custom(format!("“{text}” is not a time such as 2026-11-21T10:00:00.000Z")))
+        Timestamp::parse(&text).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "“{text}” is not a time such as 2026-11-21T10:00:00.000Z"
+            ))
+        })
     }
 }
 
@@ -126,7 +146,10 @@ mod tests {
     fn the_next_moment_is_a_millisecond_later() {
         let moment = parse("2026-12-31T23:59:59.999Z").expect("a time");
         assert_eq!(moment.next().to_string(), "2027-01-01T00:00:00.000Z");
-        assert_eq!(moment.elapsed_until(moment.next()), Duration::from_millis(1));
+        assert_eq!(
+            moment.elapsed_until(moment.next()),
+            Duration::from_millis(1)
+        );
         assert_eq!(moment.next().elapsed_until(moment), Duration::ZERO);
     }
 }

@@ -37,7 +37,11 @@ impl Command {
         let (mut about, mut stdin, mut input) = (String::new(), None, None);
         let (mut reads, mut dashes) = (false, false);
         let (mut program, mut timeout) = (shared.clone(), timeout);
-        let switch = |value: &DeValue| value.as_bool().ok_or_else(|| must_be("true or false", value));
+        let switch = |value: &DeValue| {
+            value
+                .as_bool()
+                .ok_or_else(|| must_be("true or false", value))
+        };
         for (key, value) in table.as_table().map(in_order).unwrap_or_default() {
             let value = value.get_ref();
             let mut set = || {
@@ -62,6 +66,13 @@ impl Command {
             run => Argv::parse(run, stdin.as_deref(), input.as_deref(), dashes)?,
         };
         program.command.truncate(1);
-        Ok(Command { name: name.to_owned(), about, argv, reads, program, timeout })
+        Ok(Command {
+            name: name.to_owned(),
+            about,
+            argv,
+            reads,
+            program,
+            timeout,
+        })
     }
 }

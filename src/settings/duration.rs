@@ -13,11 +13,18 @@ pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" {
         return Ok(None);
     }
-    let split = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
-    let total = split.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(seconds));
+    let split = UNITS
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let total =
+        split.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(seconds));
     total
         .map(|total| Some(Duration::from_secs(total)))
-        .ok_or_else(|| format!("“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never"))
+        .ok_or_else(|| {
+            format!(
+                "“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never"
+            )
+        })
 }
 
 /// Reads a time that something may take.
@@ -39,16 +46,31 @@ mod tests {
 
     #[test]
     fn numbers_with_units_and_never() {
-        for (text, seconds) in [("0s", 0), ("90s", 90), ("5m", 300), ("24h", 86_400), ("30d", 2_592_000)] {
-            assert_eq!(parse(text), Ok(Some(Duration::from_secs(seconds))), "{text}");
+        for (text, seconds) in [
+            ("0s", 0),
+            ("90s", 90),
+            ("5m", 300),
+            ("24h", 86_400),
+            ("30d", 2_592_000),
+        ] {
+            assert_eq!(
+                parse(text),
+                Ok(Some(Duration::from_secs(seconds))),
+                "{text}"
+            );
         }
         assert_eq!(parse("never"), Ok(None));
     }
 
     #[test]
     fn everything_else_is_refused() {
-        let wrong = ["", "s", "5", "5 m", "-5m", "1.5h", "5M", "5ms", "ever", "5m ", "5é"];
-        for text in wrong.into_iter().chain(["99999999999999999999d", "9999999999999999d"]) {
+        let wrong = [
+            "", "s", "5", "5 m", "-5m", "1.5h", "5M", "5ms", "ever", "5m ", "5é",
+        ];
+        for text in wrong
+            .into_iter()
+            .chain(["99999999999999999999d", "9999999999999999d"])
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

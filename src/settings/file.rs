@@ -70,8 +70,12 @@ pub(super) struct Wrong {
 /// The first thing that is wrong with it.
 pub(super) fn read(text: &str) -> Result<File, Wrong> {
     let lines = Lines(text);
-    let table = DeTable::parse(text)
-        .map_err(|error| lines.wrong(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
+    let table = DeTable::parse(text).map_err(|error| {
+        lines.wrong(
+            error.span().map_or(0, |span| span.start),
+            error.message().to_owned(),
+        )
+    })?;
     let mut file = File::default();
     for (key, value) in in_order(table.get_ref()) {
         let at = key.span().start;
@@ -93,15 +97,24 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
 fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
     let mut providers = Vec::new();
     for (name, at, fields) in sections("providers", value, lines)? {
-        let mut section = Section { name: name.to_owned(), line: lines.of(at), ..Section::default() };
+        let mut section = Section {
+            name: name.to_owned(),
+            line: lines.of(at),
+            ..Section::default()
+        };
         for (key, value) in in_order(fields) {
-            section.set(key.get_ref(), value.get_ref()).map_err(|reason| {
-                let at = place_of_fault(key, value.get_ref(), &reason);
-                lines.wrong(at, format!("providers.{name}.{}: {reason}", key.get_ref()))
-            })?;
+            section
+                .set(key.get_ref(), value.get_ref())
+                .map_err(|reason| {
+                    let at = place_of_fault(key, value.get_ref(), &reason);
+                    lines.wrong(at, format!("providers.{name}.{}: {reason}", key.get_ref()))
+                })?;
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
-            return Err(lines.wrong(at, format!("providers.{name}: has both key_env and key_cmd")));
+            return Err(lines.wrong(
+                at,
+                format!("providers.{name}: has both key_env and key_cmd"),
+            ));
         }
         providers.push(section);
     }
@@ -111,7 +124,8 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
 fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let mut servers = Vec::new();
     for (name, at, fields) in sections("tools", value, lines)? {
-        tools::check_name(name).map_err(|message| lines.wrong(at, format!("tools.{name}: {message}")))?;
+        tools::check_name(name)
+            .map_err(|message| lines.wrong(at, format!("tools.{name}: {message}")))?;
         let server = ToolServer::read(name, fields);
         servers.push(server.map_err(|(key, message)| lines.wrong(key.unwrap_or(at), message))?);
     }
@@ -121,7 +135,10 @@ fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
 fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<Role>, Wrong> {
     let mut roles = Vec::new();
     for (name, at, fields) in sections("roles", value, lines)? {
-        let mut role = Role { name: name.to_owned(), ..Role::default() };
+        let mut role = Role {
+            name: name.to_owned(),
+            ..Role::default()
+        };
         if !is_role(name) {
             return Err(lines.wrong(at, format!("roles.{name}: {ROLE_NAMES}")));
         }
@@ -145,15 +162,21 @@ fn sections<'t, 'a>(
     value: &'t Spanned<'a>,
     lines: &Lines,
 ) -> Result<Vec<(&'t str, usize, &'t DeTable<'a>)>, Wrong> {
-    let table = value
-        .get_ref()
-        .as_table()
-        .ok_or_else(|| lines.wrong(value.span().start, format!("{kind}: must be sections such as [{kind}.work]")))?;
+    let table = value.get_ref().as_table().ok_or_else(|| {
+        lines.wrong(
+            value.span().start,
+            format!("{kind}: must be sections such as [{kind}.work]"),
+        )
+    })?;
     let mut sections = Vec::new();
     for (name, value) in in_order(table) {
         let (name, at): (&str, usize) = (name.get_ref(), name.span().start);
         let fields = value.get_ref().as_table();
-        sections.push((name, at, fields.ok_or_else(|| lines.wrong(at, format!("{kind}.{name}: must be a section")))?));
+        sections.push((
+            name,
+            at,
+            fields.ok_or_else(|| lines.wrong(at, format!("{kind}.{name}: must be a section")))?,
+        ));
     }
     Ok(sections)
 }
@@ -163,12 +186,23 @@ impl Section {
         match key {
             "api" => {
                 let name = string(value)?;
-                let names = || DIALECTS.iter().map(|dialect| dialect.name).collect::<Vec<_>>().join(", ");
-                self.api = Some(find_dialect(&name).ok_or_else(|| format!("“{name}” is not one of {}", names()))?);
+                let names = || {
+                    DIALECTS
+                        .iter()
+                        .map(|dialect| dialect.name)
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                };
+                self.api = Some(
+                    find_dialect(&name)
+                        .ok_or_else(|| format!("“{name}” is not one of {}", names()))?,
+                );
             }
             "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
             "key_env" => self.key_env = Some(value::variable(value)?),
-            "key_cmd" => self.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?),
+            "key_cmd" => {
+                self.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?)
+            }
             "model" => self.model = Some(not_empty(string(value)?)?),
             "headers" => self.headers = value::headers(value)?,
             "options" => self.options = request_fields(value)?,
@@ -180,13 +214,20 @@ impl Section {
 
 /// Whether this can be the name of a role. A path cannot.
 pub(super) fn is_role(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 impl Role {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         let options = &mut self.options;
-        let setting = || table::find(key).ok_or_else(|| unknown(key)).and_then(|row| setting(row, value));
+        let setting = || {
+            table::find(key)
+                .ok_or_else(|| unknown(key))
+                .and_then(|row| setting(row, value))
+        };
         match key {
             "provider" => options.provider = Some(setting()?),
             "model" => options.model = Some(setting()?),
@@ -196,16 +237,25 @@ impl Role {
             "system_file" => self.system_file = Some(not_empty(string(value)?)?),
             "tools" => {
                 options.tools = value::strings(value, "[\"git\"]")?;
-                if options.tools.len() > 1 && options.tools.iter().any(|name| name == tools::NO_TOOLS) {
+                if options.tools.len() > 1
+                    && options.tools.iter().any(|name| name == tools::NO_TOOLS)
+                {
                     return Err(format!("“{}” must be the only name", tools::NO_TOOLS));
                 }
             }
             "schema" => options.schema = Some(schema(value)?),
-            "web" => options.web = value.as_bool().ok_or_else(|| must_be("true or false", value))?,
+            "web" => {
+                options.web = value
+                    .as_bool()
+                    .ok_or_else(|| must_be("true or false", value))?
+            }
             "options" => {
                 let typed = |Field { path, value }: Field| format!("{}={value}", path.join("."));
                 options.options = request_fields(value)?.into_iter().map(typed).collect();
-                options.options.iter().try_for_each(|option| Field::parse(option).map(drop))?;
+                options
+                    .options
+                    .iter()
+                    .try_for_each(|option| Field::parse(option).map(drop))?;
             }
             "question" => options.words = vec![not_empty(string(value)?)?.into()],
             _ => return Err(unknown(key)),
@@ -219,12 +269,21 @@ fn setting(row: &Row, value: &DeValue) -> Result<String, String> {
     let text = match row.kind {
         Kind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value)?,
         Kind::Whole { all, .. } => {
-            let wanted = if all { "a whole number or \"all\"" } else { "a whole number" };
+            let wanted = if all {
+                "a whole number or \"all\""
+            } else {
+                "a whole number"
+            };
             let number = value.as_integer().ok_or_else(|| must_be(wanted, value))?;
             integer(number).map_or_else(|| number.as_str().to_owned(), |number| number.to_string())
         }
-        Kind::Switch(_) => value.as_bool().ok_or_else(|| must_be("true or false", value))?.to_string(),
-        Kind::Text { .. } | Kind::Path(_) | Kind::Duration { .. } | Kind::Choice { .. } => string(value)?,
+        Kind::Switch(_) => value
+            .as_bool()
+            .ok_or_else(|| must_be("true or false", value))?
+            .to_string(),
+        Kind::Text { .. } | Kind::Path(_) | Kind::Duration { .. } | Kind::Choice { .. } => {
+            string(value)?
+        }
     };
     row.set(&mut Values::default(), &text)?;
     Ok(text)
@@ -241,9 +300,14 @@ fn schema(value: &DeValue) -> Result<String, String> {
 
 /// The fields of a request.
 fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
-    let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
+    let fields = value
+        .as_table()
+        .ok_or("must be a table such as { temperature = 0 }")?;
     let field = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
-        let field = Field { path: vec![name.get_ref().to_string()], value: json(value.get_ref())? };
+        let field = Field {
+            path: vec![name.get_ref().to_string()],
+            value: json(value.get_ref())?,
+        };
         match field.names_model() {
             true => Err("the model belongs in the section itself, as model = \"…\"".to_owned()),
             false => Ok(field),
@@ -256,12 +320,22 @@ fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
 fn json(value: &DeValue) -> Result<serde_json::Value, String> {
     Ok(match value {
         DeValue::Boolean(on) => (*on).into(),
-        DeValue::Integer(number) => integer(number).ok_or("has a number that is too large")?.into(),
+        DeValue::Integer(number) => integer(number)
+            .ok_or("has a number that is too large")?
+            .into(),
         DeValue::Float(number) => {
-            let float = number.as_str().replace('_', "").parse().ok().and_then(serde_json::Number::from_f64);
+            let float = number
+                .as_str()
+                .replace('_', "")
+                .parse()
+                .ok()
+                .and_then(serde_json::Number::from_f64);
             float.ok_or("has a number that JSON does not have")?.into()
         }
-        DeValue::Array(values) => values.iter().map(|value| json(value.get_ref())).collect::<Result<_, _>>()?,
+        DeValue::Array(values) => values
+            .iter()
+            .map(|value| json(value.get_ref()))
+            .collect::<Result<_, _>>()?,
         DeValue::Table(fields) => fields
             .iter()
             .map(|(name, value)| Ok((name.get_ref().to_string(), json(value.get_ref())?)))
@@ -280,11 +354,20 @@ struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
     fn of(&self, at: usize) -> usize {
-        1 + self.0.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
+        1 + self
+            .0
+            .as_bytes()
+            .iter()
+            .take(at)
+            .filter(|byte| **byte == b'\n')
+            .count()
     }
 
     fn wrong(&self, at: usize, message: String) -> Wrong {
-        Wrong { line: self.of(at), message }
+        Wrong {
+            line: self.of(at),
+            message,
+        }
     }
 }
 
@@ -311,12 +394,26 @@ mod tests {
                 ("expire", "12h".to_owned(), 4)
             ]
         );
-        let [work, another] = &file.providers[..] else { panic!("two providers") };
-        assert_eq!((work.name.as_str(), work.line, work.api.map(|api| api.name)), ("work", 6, Some("anthropic")));
-        assert_eq!(work.base_url.as_ref().map(ToString::to_string).as_deref(), Some("https://llm.corp.example/v1"));
-        assert_eq!(work.key_cmd.as_deref(), Some(&["pass".to_owned(), "x".to_owned()][..]));
+        let [work, another] = &file.providers[..] else {
+            panic!("two providers")
+        };
+        assert_eq!(
+            (work.name.as_str(), work.line, work.api.map(|api| api.name)),
+            ("work", 6, Some("anthropic"))
+        );
+        assert_eq!(
+            work.base_url.as_ref().map(ToString::to_string).as_deref(),
+            Some("https://llm.corp.example/v1")
+        );
+        assert_eq!(
+            work.key_cmd.as_deref(),
+            Some(&["pass".to_owned(), "x".to_owned()][..])
+        );
         assert_eq!(work.headers.len(), 1);
-        assert_eq!((another.name.as_str(), another.key_env.as_deref()), ("another", Some("K")));
+        assert_eq!(
+            (another.name.as_str(), another.key_env.as_deref()),
+            ("another", Some("K"))
+        );
     }
 
     #[test]
@@ -330,17 +427,57 @@ mod tests {
             ("save = \"false\"", 1, "save: must be true or false"),
             ("x = = 1", 1, ""),
             ("provider = \"x\"\nprovider = \"y\"", 2, "duplicate"),
-            ("[providers.work]\nbase_url = \"nope\"", 2, "providers.work.base_url: is not a URL"),
-            ("[providers.work]\napi = \"openapi\"", 2, "providers.work.api: “openapi” is not one of"),
-            ("[providers.work]\nkey = \"sk-123\"", 2, "providers.work.key: there is no setting “key”"),
-            ("[providers.work]\nkey_env = \"sk-123\"", 2, "must be the name of an environment variable"),
-            ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
-            ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
-            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers: a b: that cannot be the name"),
-            ("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"", 3, "a b: that cannot be the name"),
-            ("[providers.work]\noptions = { model = \"m\" }", 2, "providers.work.options: the model belongs"),
+            (
+                "[providers.work]\nbase_url = \"nope\"",
+                2,
+                "providers.work.base_url: is not a URL",
+            ),
+            (
+                "[providers.work]\napi = \"openapi\"",
+                2,
+                "providers.work.api: “openapi” is not one of",
+            ),
+            (
+                "[providers.work]\nkey = \"sk-123\"",
+                2,
+                "providers.work.key: there is no setting “key”",
+            ),
+            (
+                "[providers.work]\nkey_env = \"sk-123\"",
+                2,
+                "must be the name of an environment variable",
+            ),
+            (
+                "[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]",
+                1,
+                "both",
+            ),
+            (
+                "[providers.work]\nkey_cmd = \"pass show\"",
+                2,
+                "must be a list",
+            ),
+            (
+                "[providers.work]\nheaders = { \"a b\" = \"x\" }",
+                2,
+                "headers: a b: that cannot be the name",
+            ),
+            (
+                "[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"",
+                3,
+                "a b: that cannot be the name",
+            ),
+            (
+                "[providers.work]\noptions = { model = \"m\" }",
+                2,
+                "providers.work.options: the model belongs",
+            ),
             ("providers = 1", 1, "sections"),
-            ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),
+            (
+                "[provider.work]\nmodel = \"m\"",
+                1,
+                "provider: must be a string",
+            ),
         ] {
             let wrong = read(text).map(|_| ()).expect_err(text);
             assert_eq!(wrong.line, line, "{text}: {}", wrong.message);
@@ -357,7 +494,8 @@ mod tests {
                       {\"ä\"=1} 1979-05-27 ''' \"\\u00e4\" sk-123";
         let sections = "[providers.work] [providers.openai] [tools.db] [tools.Db] [tools] [[tools]] [roles.review] \
                         [roles.\"x/y\"] [x [providers.x.headers]";
-        let one_of = |words: &'static str| prop::sample::select(words.split(' ').collect::<Vec<_>>());
+        let one_of =
+            |words: &'static str| prop::sample::select(words.split(' ').collect::<Vec<_>>());
         prop_oneof![
             5 => (one_of(keys), one_of(values)).prop_map(|(key, value)| format!("{key} = {value}")),
             2 => one_of(sections).prop_map(str::to_owned),

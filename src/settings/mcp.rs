@@ -47,7 +47,9 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
         if listed.iter().any(|other| other.name == name) {
             return Err(format!("two servers get the name {name}"));
         }
-        let server = tools::check_name(&name).and(section).and_then(|section| section.server(&name, environment));
+        let server = tools::check_name(&name)
+            .and(section)
+            .and_then(|section| section.server(&name, environment));
         let server = server.map_err(|reason| format!("{reason} (in the file of the setting mcp)"));
         listed.push(Configured { name, server });
     }
@@ -73,7 +75,9 @@ impl Section {
         let mut program = LocalProgram::new(words.map(fill).collect::<Result<_, _>>()?);
         check_command(&program.command)?;
         for (name, value) in &self.env {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             program.env.push((name.clone(), Secret::new(fill(&text)?)));
         }
         if let Some(folder) = &self.cwd {
@@ -83,11 +87,15 @@ impl Section {
     }
 
     fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
-        let endpoint = Endpoint::parse(&filled(url, environment)?).map_err(|reason| format!("its url {reason}"))?;
+        let endpoint = Endpoint::parse(&filled(url, environment)?)
+            .map_err(|reason| format!("its url {reason}"))?;
         let mut server = RemoteServer::new(endpoint.hiding(values_in(url, environment)));
         for (name, value) in &self.headers {
             let value = filled(value, environment).and_then(|value| value::header(name, value));
-            server.headers.push((name.clone(), value.map_err(|reason| format!("the header {name}: {reason}"))?));
+            server.headers.push((
+                name.clone(),
+                value.map_err(|reason| format!("the header {name}: {reason}"))?,
+            ));
         }
         Ok(server)
     }
@@ -95,7 +103,13 @@ impl Section {
 
 /// The name for `-t`: capitals become lowercase, and all characters except `a-z`, `0-9` and `-` become `-`.
 fn plain(name: &str) -> String {
-    let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+    let plain = |character: char| {
+        if character.is_ascii_alphanumeric() {
+            character
+        } else {
+            '-'
+        }
+    };
     name.to_ascii_lowercase().chars().map(plain).collect()
 }
 
@@ -107,12 +121,17 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let Some((variable, following)) = after.split_once('}') else { break };
+        let Some((variable, following)) = after.split_once('}') else {
+            break;
+        };
         let (name, default) = match variable.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (variable, None),
         };
-        let value = environment.get(name).or(default).ok_or_else(|| format!("the variable {name} is not set"))?;
+        let value = environment
+            .get(name)
+            .or(default)
+            .ok_or_else(|| format!("the variable {name} is not set"))?;
         filled.push_str(before);
         filled.push_str(value);
         rest = following;
@@ -123,9 +142,16 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
 
 /// The values of the variables in a text, which may be keys.
 fn values_in(text: &str, environment: &Environment) -> Vec<Secret> {
-    let variables = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-    let names = variables.map(|(variable, _)| variable.split_once(":-").map_or(variable, |(name, _)| name));
-    names.filter_map(|name| environment.get(name)).map(Secret::new).collect()
+    let variables = text
+        .split("${")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}'));
+    let names =
+        variables.map(|(variable, _)| variable.split_once(":-").map_or(variable, |(name, _)| name));
+    names
+        .filter_map(|name| environment.get(name))
+        .map(Secret::new)
+        .collect()
 }
 
 #[cfg(test)]
@@ -133,7 +159,10 @@ mod tests {
     use super::*;
 
     fn servers(text: &str) -> Result<Vec<Configured>, String> {
-        read(text, &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t")]))
+        read(
+            text,
+            &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t")]),
+        )
     }
 
     #[test]
@@ -148,18 +177,45 @@ mod tests {
             "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"},
             "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
         let servers = servers(text).expect("a file");
-        let find = |wanted: &str| &servers.iter().find(|one| one.name == wanted).expect("a server").server;
+        let find = |wanted: &str| {
+            &servers
+                .iter()
+                .find(|one| one.name == wanted)
+                .expect("a server")
+                .server
+        };
         let place = |name: &str| &find(name).as_ref().expect("a valid server").place;
-        let Place::Local(files) = place("my-files") else { panic!("no program") };
+        let Place::Local(files) = place("my-files") else {
+            panic!("no program")
+        };
         assert_eq!(files.command, ["/bin/sh", "-c", "/home/me/x", "$y${"]);
-        let env: Vec<(&str, &str)> = files.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
-        assert_eq!((env, files.cwd.as_deref()), (vec![("A", "t"), ("N", "5")], Some("/home/me")));
-        let Place::Remote(web) = place("web") else { panic!("no address") };
-        let headers: Vec<_> = web.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
-        assert_eq!((web.url.to_string().as_str(), headers), ("https://x/…", vec![("Authorization", "Bearer t")]));
+        let env: Vec<(&str, &str)> = files
+            .env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose()))
+            .collect();
+        assert_eq!(
+            (env, files.cwd.as_deref()),
+            (vec![("A", "t"), ("N", "5")], Some("/home/me"))
+        );
+        let Place::Remote(web) = place("web") else {
+            panic!("no address")
+        };
+        let headers: Vec<_> = web
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose()))
+            .collect();
+        assert_eq!(
+            (web.url.to_string().as_str(), headers),
+            ("https://x/…", vec![("Authorization", "Bearer t")])
+        );
         for (name, words) in [
             ("odd-web", "its url is not a URL"),
-            ("odd-header", "the header a: the variable NOTHING is not set"),
+            (
+                "odd-header",
+                "the header a: the variable NOTHING is not set",
+            ),
             ("both", "both a command and a url"),
             ("unset", "NOTHING is not set"),
             ("empty", "neither a command nor a url"),
@@ -167,7 +223,12 @@ mod tests {
             ("1st", "the name must be"),
             ("odd", "expected a sequence"),
         ] {
-            assert!(find(name).as_ref().is_err_and(|wrong| wrong.contains(words)), "{name}");
+            assert!(
+                find(name)
+                    .as_ref()
+                    .is_err_and(|wrong| wrong.contains(words)),
+                "{name}"
+            );
         }
         assert_eq!(servers.len(), 10);
     }
@@ -177,7 +238,10 @@ mod tests {
         for (text, words) in [
             ("{", "EOF"),
             ("{}", "missing field"),
-            ("{\"mcpServers\": {\"a_b\": {}, \"a-b\": {}}}", "two servers get the name a-b"),
+            (
+                "{\"mcpServers\": {\"a_b\": {}, \"a-b\": {}}}",
+                "two servers get the name a-b",
+            ),
         ] {
             let wrong = servers(text).map(|_| ()).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");

@@ -64,7 +64,11 @@ impl Settings {
     ///
     /// # Errors
     /// `Settings` or `Usage`: what is wrong, and where.
-    pub(crate) fn load(arguments: &Arguments, environment: &Environment, file: &Path) -> Result<Settings, Error> {
+    pub(crate) fn load(
+        arguments: &Arguments,
+        environment: &Environment,
+        file: &Path,
+    ) -> Result<Settings, Error> {
         let written = read_file(file)?;
         let typed = roles::apply(arguments, &written.roles, file)?;
         let mut values = Values::default();
@@ -72,7 +76,8 @@ impl Settings {
         for row in table::SETTINGS {
             let set = levels_of(row, &typed, environment, &written, file);
             for Sourced { text, origin } in &set {
-                row.set(&mut values, text).map_err(|reason| origin.wrong(row.key, &reason))?;
+                row.set(&mut values, text)
+                    .map_err(|reason| origin.wrong(row.key, &reason))?;
             }
             levels.insert(row.key, set);
         }
@@ -80,31 +85,54 @@ impl Settings {
         let providers: Vec<Arc<Provider>> = providers.into_iter().map(Arc::new).collect();
         let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
         let model = model_for(&levels["provider"], &levels["model"], unnamed);
-        let mut sourced: BTreeMap<_, _> =
-            levels.into_iter().filter_map(|(key, mut set)| Some((key, set.pop()?))).collect();
+        let mut sourced: BTreeMap<_, _> = levels
+            .into_iter()
+            .filter_map(|(key, mut set)| Some((key, set.pop()?)))
+            .collect();
         // A model that was set for another provider does not count.
         sourced.remove("model");
         sourced.extend(model.clone().map(|model| ("model", model)));
         let provider = sourced.get("provider").cloned();
         for role in &written.roles {
             let (origin, key) = (role.origin("provider", file), role.key("provider"));
-            role.options.provider.iter().try_for_each(|name| known(&providers, name, &origin, &key, file))?;
+            role.options
+                .provider
+                .iter()
+                .try_for_each(|name| known(&providers, name, &origin, &key, file))?;
         }
         if let Some(Sourced { text, origin }) = &provider {
             known(&providers, text, origin, "provider", file)?;
         }
-        let options = typed.options.iter().map(|option| Field::parse(option)).collect::<Result<_, _>>();
+        let options = typed
+            .options
+            .iter()
+            .map(|option| Field::parse(option))
+            .collect::<Result<_, _>>();
         let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
         let file::File { tools, roles, .. } = written;
         let (environment, file) = (environment.clone(), file.to_owned());
-        Ok(Settings { typed, values, providers, tools, provider, model, environment, options, file, roles, sourced })
+        Ok(Settings {
+            typed,
+            values,
+            providers,
+            tools,
+            provider,
+            model,
+            environment,
+            options,
+            file,
+            roles,
+            sourced,
+        })
     }
 
     /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
     /// missing; if that does not help, `Q_…` variables count as unset.
     pub(crate) fn for_actions(environment: &Environment, file: &Path) -> Values {
         let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
-        let settings = with(file).or_else(|_| with(Path::new(""))).or_else(|_| Settings::defaults(environment));
+        let settings = with(file)
+            .or_else(|_| with(Path::new("")))
+            .or_else(|_| Settings::defaults(environment));
         settings.map(|settings| settings.values).unwrap_or_default()
     }
 
@@ -113,12 +141,18 @@ impl Settings {
     /// # Errors
     /// None that a user could cause.
     pub(crate) fn defaults(environment: &Environment) -> Result<Settings, Error> {
-        Settings::load(&Arguments::default(), &environment.without_settings(), Path::new(""))
+        Settings::load(
+            &Arguments::default(),
+            &environment.without_settings(),
+            Path::new(""),
+        )
     }
 
     /// Every setting by key, with its value and where it comes from; `None` if it is unset.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
-        table::SETTINGS.iter().map(|row| (row.key, self.sourced.get(row.key)))
+        table::SETTINGS
+            .iter()
+            .map(|row| (row.key, self.sourced.get(row.key)))
     }
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
@@ -128,21 +162,46 @@ impl Settings {
     /// `Settings`: that file cannot be read.
     pub(crate) fn tool_servers(&self) -> Result<Vec<Configured>, Error> {
         let own = self.tools.iter();
-        let mut servers: Vec<Configured> =
-            own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
-        let Some(path) = &self.values.mcp else { return Ok(servers) };
+        let mut servers: Vec<Configured> = own
+            .map(|server| Configured {
+                name: server.name.clone(),
+                server: Ok(server.clone()),
+            })
+            .collect();
+        let Some(path) = &self.values.mcp else {
+            return Ok(servers);
+        };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
         let text = read_text(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
-        let more = mcp::read(&text, &self.environment).map_err(|reason| wrong(format!("{path}: {reason}")))?;
-        servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
+        let more = mcp::read(&text, &self.environment)
+            .map_err(|reason| wrong(format!("{path}: {reason}")))?;
+        servers.extend(
+            more.into_iter()
+                .filter(|one| !self.tools.iter().any(|server| server.name == one.name)),
+        );
         Ok(servers)
     }
 
     /// Where the role in use names this tool server, for errors.
     pub(crate) fn place_of_server(&self, name: &str) -> String {
-        let names = |role: &&file::Role| role.options.tools.iter().any(|tool| tool.split("__").next() == Some(name));
-        let used = self.roles.iter().find(|role| self.typed.role.as_ref() == Some(&role.name)).filter(names);
-        used.map_or_else(String::new, |role| format!("{}: {}: ", role.origin("tools", &self.file), role.key("tools")))
+        let names = |role: &&file::Role| {
+            role.options
+                .tools
+                .iter()
+                .any(|tool| tool.split("__").next() == Some(name))
+        };
+        let used = self
+            .roles
+            .iter()
+            .find(|role| self.typed.role.as_ref() == Some(&role.name))
+            .filter(names);
+        used.map_or_else(String::new, |role| {
+            format!(
+                "{}: {}: ",
+                role.origin("tools", &self.file),
+                role.key("tools")
+            )
+        })
     }
 
     /// The names of all roles.
@@ -174,19 +233,31 @@ fn first_with_key(providers: &[Arc<Provider>]) -> Option<&Arc<Provider>> {
 }
 
 fn joined_names(providers: &[Arc<Provider>]) -> String {
-    providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ")
+    providers
+        .iter()
+        .map(|provider| provider.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-fn known(providers: &[Arc<Provider>], name: &str, origin: &Origin, key: &str, file: &Path) -> Result<(), Error> {
+fn known(
+    providers: &[Arc<Provider>],
+    name: &str,
+    origin: &Origin,
+    key: &str,
+    file: &Path,
+) -> Result<(), Error> {
     if providers.iter().any(|provider| provider.name == name) {
         return Ok(());
     }
-    Err(origin.wrong(key, &format!("there is no provider “{name}”")).advise(format!(
-        "{}-p chooses one of {}\na section [providers.NAME] in {} adds one",
-        did_you_mean(name, providers.iter().map(|provider| &provider.name)),
-        joined_names(providers),
-        file.display()
-    )))
+    Err(origin
+        .wrong(key, &format!("there is no provider “{name}”"))
+        .advise(format!(
+            "{}-p chooses one of {}\na section [providers.NAME] in {} adds one",
+            did_you_mean(name, providers.iter().map(|provider| &provider.name)),
+            joined_names(providers),
+            file.display()
+        )))
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
@@ -201,8 +272,13 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         Err(error) => return Err(Error::settings(text::unreadable(path, error))),
     };
     file::read(&text).map_err(|wrong| {
-        Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))
-            .advise("q --help lists the settings")
+        Error::settings(format!(
+            "{}, line {}: {}",
+            path.display(),
+            wrong.line,
+            wrong.message
+        ))
+        .advise("q --help lists the settings")
     })
 }
 
@@ -215,12 +291,23 @@ fn levels_of(
     file: &Path,
 ) -> Vec<Sourced> {
     let mut levels = Vec::new();
-    let mut set = |text: &str, origin: Origin| levels.push(Sourced { text: text.to_owned(), origin });
+    let mut set = |text: &str, origin: Origin| {
+        levels.push(Sourced {
+            text: text.to_owned(),
+            origin,
+        })
+    };
     if let Some(default) = row.default {
         set(default, Origin::Default);
     }
     if let Some((_, text, line)) = written.settings.iter().find(|(key, ..)| *key == row.key) {
-        set(text, Origin::File { path: file.to_owned(), line: *line });
+        set(
+            text,
+            Origin::File {
+                path: file.to_owned(),
+                line: *line,
+            },
+        );
     }
     if let Some(text) = environment.get(&row.variable()) {
         set(text, Origin::Variable(row.variable()));
@@ -239,8 +326,13 @@ fn model_for(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -
     let model = models.last()?;
     let is_below = |provider: &Sourced| provider.origin.rank() <= model.origin.rank();
     let (below, above) = providers.split_at(providers.partition_point(is_below));
-    let its_own = below.last().map(|provider| provider.text.as_str()).or(unnamed);
-    let mut names = its_own.into_iter().chain(above.iter().map(|provider| provider.text.as_str()));
+    let its_own = below
+        .last()
+        .map(|provider| provider.text.as_str())
+        .or(unnamed);
+    let mut names = its_own
+        .into_iter()
+        .chain(above.iter().map(|provider| provider.text.as_str()));
     let first = names.next();
     names.all(|name| Some(name) == first).then(|| model.clone())
 }
@@ -256,14 +348,23 @@ mod tests {
         for (file, variables, days, wraps) in [
             ("keep = \"2d\"", &[][..], 2, true),
             ("keep = \"2d\"\nwrap = false", &[("Q_KEEP", "3d")], 3, false),
-            ("keep = ", &[("Q_KEEP", "3d"), ("Q_WRAP", "false")], 3, false),
+            (
+                "keep = ",
+                &[("Q_KEEP", "3d"), ("Q_WRAP", "false")],
+                3,
+                false,
+            ),
             ("keep = ", &[], 30, true),
             ("", &[("Q_KEEP", "3d"), ("Q_PAIRS", "x")], 30, true),
         ] {
             fs_err::write(&path, file).expect("a file");
             let values = Settings::for_actions(&Environment::new(variables), &path);
             let keep = values.keep.expect("a time");
-            assert_eq!((keep.as_secs(), values.wrap), (days * 24 * 60 * 60, wraps), "{file} {variables:?}");
+            assert_eq!(
+                (keep.as_secs(), values.wrap),
+                (days * 24 * 60 * 60, wraps),
+                "{file} {variables:?}"
+            );
         }
     }
 }

@@ -18,13 +18,19 @@ impl Environment {
 
     /// All variables by name.
     pub(super) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// The environment without the settings in it.
     pub(super) fn without_settings(&self) -> Environment {
         Environment(
-            self.0.iter().filter(|(name, _)| !name.starts_with("Q_")).map(|(n, v)| (n.clone(), v.clone())).collect(),
+            self.0
+                .iter()
+                .filter(|(name, _)| !name.starts_with("Q_"))
+                .map(|(n, v)| (n.clone(), v.clone()))
+                .collect(),
         )
     }
 }
@@ -41,7 +47,10 @@ impl FromIterator<(OsString, OsString)> for Environment {
 #[cfg(test)]
 impl Environment {
     pub(crate) fn new(variables: &[(&str, &str)]) -> Environment {
-        variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+        variables
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .collect()
     }
 }
 
@@ -70,7 +79,9 @@ impl Origin {
         match self {
             Origin::Option(name) => Error::usage(format!("{name}: {reason}")),
             Origin::Variable(name) => Error::settings(format!("{name}: {reason}")),
-            Origin::File { .. } | Origin::Default => Error::settings(format!("{self}: {key}: {reason}")),
+            Origin::File { .. } | Origin::Default => {
+                Error::settings(format!("{self}: {key}: {reason}"))
+            }
         }
     }
 }

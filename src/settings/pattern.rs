@@ -2,12 +2,20 @@
 
 /// Whether a pattern matches the entire name.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(first) else {
+        return false;
+    };
     let mut parts = rest.split('*');
-    let Some(last) = parts.next_back() else { return true };
+    let Some(last) = parts.next_back() else {
+        return true;
+    };
     for part in parts {
-        let Some(at) = name.find(part) else { return false };
+        let Some(at) = name.find(part) else {
+            return false;
+        };
         name = &name[at + part.len()..];
     }
     name.ends_with(last)

@@ -33,7 +33,10 @@ pub(crate) struct LocalProgram {
 impl LocalProgram {
     /// A program with only its command set.
     pub(super) fn new(command: Vec<String>) -> LocalProgram {
-        LocalProgram { command, ..LocalProgram::default() }
+        LocalProgram {
+            command,
+            ..LocalProgram::default()
+        }
     }
 
     pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
@@ -43,13 +46,23 @@ impl LocalProgram {
                 check_command(&self.command)?;
             }
             "env" => {
-                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| Ok(Secret::new(text)));
+                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| {
+                    Ok(Secret::new(text))
+                });
                 self.env.extend(variables?);
             }
-            "env_from" => self.env_from.extend(value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?),
+            "env_from" => self
+                .env_from
+                .extend(value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?),
             "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
-            "run" => return Err("belongs in a table below this one, such as [tools.date.today]".to_owned()),
-            "headers" | "key_env" | "key_cmd" => return Err("is for a server with a url".to_owned()),
+            "run" => {
+                return Err(
+                    "belongs in a table below this one, such as [tools.date.today]".to_owned(),
+                );
+            }
+            "headers" | "key_env" | "key_cmd" => {
+                return Err("is for a server with a url".to_owned());
+            }
             _ => return Err(value::unknown(key)),
         }
         Ok(())
@@ -62,7 +75,11 @@ impl LocalProgram {
         for (name, value) in self.environment(own) {
             // The address of a proxy needs no scheme.
             let is_bare = name.to_ascii_lowercase().ends_with("_proxy") && !value.contains("://");
-            let text = if is_bare { format!("://{value}") } else { value };
+            let text = if is_bare {
+                format!("://{value}")
+            } else {
+                value
+            };
             keys.extend(secret::of_urls(&text));
         }
         keys
@@ -70,22 +87,36 @@ impl LocalProgram {
 
     /// The variables that it gets.
     pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
-        let added = self.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        let added = self
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().to_owned()));
         let is_added = |name: &str| self.env.iter().any(|(other, _)| other == name);
         let passed = |name: &str| is_passed_on(name) || self.is_named(name);
-        let of_own = own.variables().filter(|(name, _)| passed(name) && !is_added(name));
-        of_own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(added).collect()
+        let of_own = own
+            .variables()
+            .filter(|(name, _)| passed(name) && !is_added(name));
+        of_own
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .chain(added)
+            .collect()
     }
 
     /// Whether `env_from` names a variable.
     fn is_named(&self, name: &str) -> bool {
-        self.env_from.iter().any(|wanted| pattern::matches(wanted, name))
+        self.env_from
+            .iter()
+            .any(|wanted| pattern::matches(wanted, name))
     }
 }
 
 /// Whether every program gets a variable.
 fn is_passed_on(name: &str) -> bool {
-    let is_one_of = |patterns: &str| patterns.split(' ').any(|wanted| pattern::matches(wanted, name));
+    let is_one_of = |patterns: &str| {
+        patterns
+            .split(' ')
+            .any(|wanted| pattern::matches(wanted, name))
+    };
     let lower = name.to_ascii_lowercase();
     let is_key = KEY_WORDS.iter().any(|word| lower.contains(word));
     is_one_of(PASSED_ON) || (is_one_of(OF_INSTALLERS) && !is_key)
@@ -94,9 +125,9 @@ fn is_passed_on(name: &str) -> bool {
 /// Refuses a relative path, whose meaning would depend on where q is started.
 pub(super) fn check_command(command: &[String]) -> Result<(), String> {
     match command.first() {
-        Some(program) if program.contains('/') && !program.starts_with('/') => {
-            Err(format!("“{program}” is a relative path; write the full path"))
-        }
+        Some(program) if program.contains('/') && !program.starts_with('/') => Err(format!(
+            "“{program}” is a relative path; write the full path"
+        )),
         _ => Ok(()),
     }
 }
@@ -104,7 +135,9 @@ pub(super) fn check_command(command: &[String]) -> Result<(), String> {
 /// Checks the folder that a program is started in, and returns it: a full path, or `.`.
 pub(super) fn check_folder(folder: String) -> Result<String, String> {
     if folder != "." && !folder.starts_with('/') {
-        return Err(format!("“{folder}” is a relative path; write the full path, or \".\""));
+        return Err(format!(
+            "“{folder}” is a relative path; write the full path, or \".\""
+        ));
     }
     Ok(folder)
 }

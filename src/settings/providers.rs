@@ -34,22 +34,32 @@ pub(crate) enum Key {
     /// The server needs no key.
     None,
     /// In the first of these variables that is set; `found` is that variable and its value, which need not be a key.
-    Variables { names: Vec<String>, found: Option<(String, Secret)> },
+    Variables {
+        names: Vec<String>,
+        found: Option<(String, Secret)>,
+    },
     /// On the first line that this command prints.
     Command(Vec<String>),
 }
 
 impl Key {
     fn in_variables(names: Vec<String>, environment: &Environment) -> Key {
-        let found = names.iter().find_map(|name| Some((name.clone(), Secret::new(environment.get(name)?))));
+        let found = names
+            .iter()
+            .find_map(|name| Some((name.clone(), Secret::new(environment.get(name)?))));
         Key::Variables { names, found }
     }
 }
 
 /// All providers: those of the file in its order, then the rest of the table.
 pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path) -> Vec<Provider> {
-    let in_file: Vec<String> = sections.iter().map(|section| section.name.clone()).collect();
-    let of_file = sections.into_iter().map(|section| configured(section, environment, file));
+    let in_file: Vec<String> = sections
+        .iter()
+        .map(|section| section.name.clone())
+        .collect();
+    let of_file = sections
+        .into_iter()
+        .map(|section| configured(section, environment, file));
     let of_table = table::PROVIDERS
         .iter()
         .filter(|row| !in_file.iter().any(|name| name == row.name))
@@ -59,17 +69,24 @@ pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path
 
 /// A provider by its row of the table, without a section of the file.
 fn built_in(name: &str, row: &'static Row, environment: &Environment) -> Provider {
-    let address = moved(name, environment)
-        .unwrap_or_else(|| Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url)));
+    let address = moved(name, environment).unwrap_or_else(|| {
+        Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))
+    });
     Provider {
         name: name.to_owned(),
         api: api_at(row, &address),
         address,
         key: match row.key_variables {
             [] => Key::None,
-            names => Key::in_variables(names.iter().map(|name| (*name).to_owned()).collect(), environment),
+            names => Key::in_variables(
+                names.iter().map(|name| (*name).to_owned()).collect(),
+                environment,
+            ),
         },
-        model: row.model.map(|model| Sourced { text: model.to_owned(), origin: Origin::Default }),
+        model: row.model.map(|model| Sourced {
+            text: model.to_owned(),
+            origin: Origin::Default,
+        }),
         headers: Vec::new(),
         options: Vec::new(),
         row,
@@ -78,7 +95,9 @@ fn built_in(name: &str, row: &'static Row, environment: &Environment) -> Provide
 
 /// The dialect of a built-in provider at an address. A server at another address may speak another dialect.
 fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
-    let Some(api) = row.api_elsewhere else { return row.api };
+    let Some(api) = row.api_elsewhere else {
+        return row.api;
+    };
     match (Address::parse(row.base_url), address) {
         (Ok(home), Ok(here)) if !here.host().eq_ignore_ascii_case(home.host()) => api,
         _ => row.api,
@@ -94,10 +113,15 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
             provider.address = Ok(address);
         } else if row.base_url.is_empty() {
             let place = format!("{}, line {}", file.display(), section.line);
-            provider.address = Err(format!("{place}: providers.{}: has no base_url", section.name));
+            provider.address = Err(format!(
+                "{place}: providers.{}: has no base_url",
+                section.name
+            ));
         }
     }
-    provider.api = section.api.unwrap_or_else(|| api_at(row, &provider.address));
+    provider.api = section
+        .api
+        .unwrap_or_else(|| api_at(row, &provider.address));
     provider.options = section.options;
     if let Some(variable) = section.key_env {
         provider.key = Key::in_variables(vec![variable], environment);
@@ -106,8 +130,14 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
         provider.key = Key::Command(command);
     }
     if let Some(model) = section.model {
-        let origin = Origin::File { path: file.to_owned(), line: section.line };
-        provider.model = Some(Sourced { text: model, origin });
+        let origin = Origin::File {
+            path: file.to_owned(),
+            line: section.line,
+        };
+        provider.model = Some(Sourced {
+            text: model,
+            origin,
+        });
     }
     provider.headers = section.headers;
     provider
@@ -134,7 +164,11 @@ fn ollama_host(text: &str) -> Result<Address, String> {
         None => ("http", text, "11434"),
         Some(("http", rest)) => ("http", rest, "80"),
         Some(("https", rest)) => ("https", rest, "443"),
-        Some((other, _)) => return Err(format!("has the scheme {other}, but only http and https can be used")),
+        Some((other, _)) => {
+            return Err(format!(
+                "has the scheme {other}, but only http and https can be used"
+            ));
+        }
     };
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (host, port) = match host.rsplit_once(':') {
@@ -149,7 +183,11 @@ fn ollama_host(text: &str) -> Result<Address, String> {
         name => name.to_owned(),
     };
     let path = path.trim_matches('/');
-    let path = if path.is_empty() { String::new() } else { format!("/{path}") };
+    let path = if path.is_empty() {
+        String::new()
+    } else {
+        format!("/{path}")
+    };
     Address::parse(&format!("{scheme}://{host}:{port}{path}/v1"))
 }
 
@@ -159,7 +197,9 @@ impl Provider {
     /// # Errors
     /// `Settings`: it is missing or invalid; the message names the variable or the line.
     pub(crate) fn address(&self) -> Result<&Address, Error> {
-        self.address.as_ref().map_err(|reason| Error::settings(reason.clone()))
+        self.address
+            .as_ref()
+            .map_err(|reason| Error::settings(reason.clone()))
     }
 
     /// Whether a key is set, or a command that prints it.
@@ -182,11 +222,18 @@ impl Provider {
     /// # Errors
     /// `Settings`: no variable has it, or it is not a valid key. It is not shown.
     pub(crate) fn key(&self) -> Result<Option<Secret>, Error> {
-        let Key::Variables { names, found } = &self.key else { return Ok(None) };
+        let Key::Variables { names, found } = &self.key else {
+            return Ok(None);
+        };
         let Some((name, key)) = found else {
             let (first, names) = (names.first().map_or("", String::as_str), names.join(" or "));
-            return Err(Error::settings(format!("there is no key for {}: {names} is not set", self.name))
-                .advise(format!("export {first}=your-key\nor choose another provider with -p")));
+            return Err(Error::settings(format!(
+                "there is no key for {}: {names} is not set",
+                self.name
+            ))
+            .advise(format!(
+                "export {first}=your-key\nor choose another provider with -p"
+            )));
         };
         usable_key(key.expose().to_owned(), name).map(Some)
     }
@@ -204,8 +251,10 @@ pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
         Some(character) if character.is_ascii() => "a control character",
         Some(_) => "a character that is not ASCII",
     };
-    Err(Error::settings(format!("the key in {source} contains {what}, which no key has"))
-        .advise("the key itself is not shown here"))
+    Err(Error::settings(format!(
+        "the key in {source} contains {what}, which no key has"
+    ))
+    .advise("the key itself is not shown here"))
 }
 
 #[cfg(test)]
@@ -213,9 +262,18 @@ mod tests {
     use super::*;
 
     fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
-        let providers = all(Vec::new(), &Environment::new(variables), Path::new("config.toml"));
-        let provider = providers.iter().find(|provider| provider.name == name).expect(name);
-        provider.address().map_or_else(|error| error.message, ToString::to_string)
+        let providers = all(
+            Vec::new(),
+            &Environment::new(variables),
+            Path::new("config.toml"),
+        );
+        let provider = providers
+            .iter()
+            .find(|provider| provider.name == name)
+            .expect(name);
+        provider
+            .address()
+            .map_or_else(|error| error.message, ToString::to_string)
     }
 
     #[test]
@@ -230,13 +288,26 @@ mod tests {
             ("[::]:5000", "http://[::1]:5000/v1"),
             ("::1", "http://[::1]:11434/v1"),
             ("https://box.example", "https://box.example:443/v1"),
-            ("http://box.example/ollama/", "http://box.example:80/ollama/v1"),
+            (
+                "http://box.example/ollama/",
+                "http://box.example:80/ollama/v1",
+            ),
             ("\"box\"", "http://box:11434/v1"),
-            ("ftp://box", "OLLAMA_HOST has the scheme ftp, but only http and https can be used"),
+            (
+                "ftp://box",
+                "OLLAMA_HOST has the scheme ftp, but only http and https can be used",
+            ),
         ] {
-            assert_eq!(address_of("ollama", &[("OLLAMA_HOST", text)]), address, "{text}");
+            assert_eq!(
+                address_of("ollama", &[("OLLAMA_HOST", text)]),
+                address,
+                "{text}"
+            );
         }
-        assert!(address_of("ollama", &[("OLLAMA_HOST", "bo x")]).starts_with("OLLAMA_HOST is not a URL"));
+        assert!(
+            address_of("ollama", &[("OLLAMA_HOST", "bo x")])
+                .starts_with("OLLAMA_HOST is not a URL")
+        );
     }
 
     #[test]
@@ -247,10 +318,19 @@ mod tests {
             ..Section::default()
         };
         let address = |variables: &[(&str, &str)]| {
-            let provider = configured(section(), &Environment::new(variables), Path::new("config.toml"));
-            provider.address().map_or_else(|error| error.message, ToString::to_string)
+            let provider = configured(
+                section(),
+                &Environment::new(variables),
+                Path::new("config.toml"),
+            );
+            provider
+                .address()
+                .map_or_else(|error| error.message, ToString::to_string)
         };
         assert_eq!(address(&[]), "http://file/v1");
-        assert_eq!(address(&[("MY_LLM_BASE_URL", "http://h:1/v1")]), "http://h:1/v1");
+        assert_eq!(
+            address(&[("MY_LLM_BASE_URL", "http://h:1/v1")]),
+            "http://h:1/v1"
+        );
     }
 }

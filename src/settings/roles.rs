@@ -14,8 +14,15 @@ use crate::shape::Shape;
 impl Role {
     /// Where one of its keys is, in this configuration file.
     pub(super) fn origin(&self, key: &str, file: &Path) -> Origin {
-        let line = self.lines.iter().find(|(name, _)| name == key).map_or(0, |(_, line)| *line);
-        Origin::File { path: file.to_owned(), line }
+        let line = self
+            .lines
+            .iter()
+            .find(|(name, _)| name == key)
+            .map_or(0, |(_, line)| *line);
+        Origin::File {
+            path: file.to_owned(),
+            line,
+        }
     }
 
     /// The full name of one of its keys, for errors.
@@ -24,7 +31,13 @@ impl Role {
     }
 
     /// Reads the file that one of its keys names, relative to the configuration file, and takes its text.
-    fn read<T>(&self, key: &str, path: &str, file: &Path, take: fn(String) -> Result<T, String>) -> Result<T, Error> {
+    fn read<T>(
+        &self,
+        key: &str,
+        path: &str,
+        file: &Path,
+        take: fn(String) -> Result<T, String>,
+    ) -> Result<T, Error> {
         let taken = read_regular(&file.with_file_name(path), MAX_TEXT).and_then(take);
         taken.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
     }
@@ -36,7 +49,9 @@ impl Role {
 /// # Errors
 /// `Usage`: there is no such role. `Settings`: a file of it cannot be read.
 pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result<Arguments, Error> {
-    let Some(name) = &typed.role else { return Ok(typed.clone()) };
+    let Some(name) = &typed.role else {
+        return Ok(typed.clone());
+    };
     if !is_role(name) {
         return Err(Error::usage(format!("--role: “{name}”: {ROLE_NAMES}")));
     }
@@ -45,13 +60,23 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
     if section.is_none() && prompt.is_none() {
         return Err(unknown(name, sections, file));
     }
-    let mut all = over(section.map(|section| section.options.clone()).unwrap_or_default(), typed);
+    let mut all = over(
+        section
+            .map(|section| section.options.clone())
+            .unwrap_or_default(),
+        typed,
+    );
     if all.system.is_none() {
-        let text = match (section, section.and_then(|section| section.system_file.as_ref()), prompt) {
+        let text = match (
+            section,
+            section.and_then(|section| section.system_file.as_ref()),
+            prompt,
+        ) {
             (Some(section), Some(path), _) => Some(section.read("system_file", path, file, Ok)?),
-            (_, _, Some(path)) => {
-                Some(read_regular(&path, MAX_TEXT).map_err(|reason| Error::settings(format!("--role: {reason}")))?)
-            }
+            (_, _, Some(path)) => Some(
+                read_regular(&path, MAX_TEXT)
+                    .map_err(|reason| Error::settings(format!("--role: {reason}")))?,
+            ),
             _ => None,
         };
         all.system = text.map(|text| text.trim_end_matches(['\r', '\n']).into());
@@ -88,7 +113,12 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
         all.tools.splice(..0, role.tools);
     }
     // --again has a question already.
-    if !typed.again && typed.words.iter().all(|word| word.to_string_lossy().trim().is_empty()) {
+    if !typed.again
+        && typed
+            .words
+            .iter()
+            .all(|word| word.to_string_lossy().trim().is_empty())
+    {
         all.words = role.words;
     }
     all
@@ -97,11 +127,18 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
 /// The names of all roles: those of sections, and those of files beside the configuration file.
 pub(super) fn names(sections: &[Role], file: &Path) -> Vec<String> {
     let folder = file.parent().map(|folder| folder.join("roles"));
-    let entries = folder.and_then(|folder| fs_err::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let entries = folder
+        .and_then(|folder| fs_err::read_dir(folder).ok())
+        .into_iter()
+        .flatten()
+        .flatten();
     let stems = entries.filter_map(|entry| entry.path().file_stem()?.to_str().map(str::to_owned));
-    let is_there = |name: &String| is_role(name) && prompt_file(name, file).is_some_and(|path| path.is_file());
-    let mut names: Vec<String> =
-        stems.filter(is_there).chain(sections.iter().map(|section| section.name.clone())).collect();
+    let is_there =
+        |name: &String| is_role(name) && prompt_file(name, file).is_some_and(|path| path.is_file());
+    let mut names: Vec<String> = stems
+        .filter(is_there)
+        .chain(sections.iter().map(|section| section.name.clone()))
+        .collect();
     names.sort();
     names.dedup();
     names
@@ -110,15 +147,21 @@ pub(super) fn names(sections: &[Role], file: &Path) -> Vec<String> {
 /// The file that is the system prompt of a role, if there is one.
 fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?.join("roles");
-    let paths = [folder.join(format!("{name}.md")), folder.join(name).join("system.md")];
+    let paths = [
+        folder.join(format!("{name}.md")),
+        folder.join(name).join("system.md"),
+    ];
     paths.into_iter().find(|path| path.exists())
 }
 
 fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {
     let names = names(sections, file);
     let meant = did_you_mean(name, &names);
-    let there =
-        if names.is_empty() { "there are no roles".to_owned() } else { format!("the roles are {}", names.join(", ")) };
+    let there = if names.is_empty() {
+        "there are no roles".to_owned()
+    } else {
+        format!("the roles are {}", names.join(", "))
+    };
     Error::usage(format!("there is no role “{name}”")).advise(format!(
         "{meant}{there}\na section [roles.NAME] in {} adds one, or a file roles/NAME.md beside it",
         file.display()

@@ -104,35 +104,54 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "provider",
         default: None,
         // An unknown name is refused with a list of the known ones.
-        kind: Kind::Text { allows_empty: true, set: |_, _| {} },
+        kind: Kind::Text {
+            allows_empty: true,
+            set: |_, _| {},
+        },
         option: Some(("--provider", |arguments| arguments.provider.clone())),
         doc: "which provider to ask; unset: the first with a key, else the first local server",
     },
     Row {
         key: "model",
         default: None,
-        kind: Kind::Text { allows_empty: false, set: |_, _| {} },
+        kind: Kind::Text {
+            allows_empty: false,
+            set: |_, _| {},
+        },
         option: Some(("--model", |arguments| arguments.model.clone())),
         doc: "the model to ask; unset: the provider's default",
     },
     Row {
         key: "system",
         default: None,
-        kind: Kind::Text { allows_empty: true, set: |values, text| values.system = Some(text) },
-        option: Some(("--system", |arguments| Some(arguments.system.as_ref()?.to_string_lossy().into_owned()))),
+        kind: Kind::Text {
+            allows_empty: true,
+            set: |values, text| values.system = Some(text),
+        },
+        option: Some(("--system", |arguments| {
+            Some(arguments.system.as_ref()?.to_string_lossy().into_owned())
+        })),
         doc: "replaces the built-in system prompt",
     },
     Row {
         key: "messages",
         default: Some("10"),
-        kind: Kind::Whole { range: 0..=MAX, all: false, set: |values, number| values.messages = number as usize },
+        kind: Kind::Whole {
+            range: 0..=MAX,
+            all: false,
+            set: |values, number| values.messages = number as usize,
+        },
         option: Some(("--messages", |arguments| arguments.messages.clone())),
         doc: "how many of the last messages a follow-up sends",
     },
     Row {
         key: "max_history",
         default: Some("400000"),
-        kind: Kind::Whole { range: 0..=MAX, all: false, set: |values, number| values.max_history = number as usize },
+        kind: Kind::Whole {
+            range: 0..=MAX,
+            all: false,
+            set: |values, number| values.max_history = number as usize,
+        },
         option: None,
         doc: "the most bytes of these messages together; older ones are left out, with a note",
     },
@@ -160,35 +179,52 @@ pub(crate) const SETTINGS: &[Row] = &[
     Row {
         key: "expire",
         default: Some("24h"),
-        kind: Kind::Duration { allows_zero: true, set: |values, duration| values.expire = duration },
+        kind: Kind::Duration {
+            allows_zero: true,
+            set: |values, duration| values.expire = duration,
+        },
         option: None,
         doc: "idle time after which -f starts a new conversation",
     },
     Row {
         key: "keep",
         default: Some("30d"),
-        kind: Kind::Duration { allows_zero: true, set: |values, duration| values.keep = duration },
+        kind: Kind::Duration {
+            allows_zero: true,
+            set: |values, duration| values.keep = duration,
+        },
         option: None,
         doc: "how long a conversation that is not current is kept; \"0\" keeps none",
     },
     Row {
         key: "max_tokens",
         default: None,
-        kind: Kind::Whole { range: 1..=MAX, all: false, set: |values, number| values.max_tokens = Some(number) },
+        kind: Kind::Whole {
+            range: 1..=MAX,
+            all: false,
+            set: |values, number| values.max_tokens = Some(number),
+        },
         option: None,
         doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
     },
     Row {
         key: "timeout",
         default: Some("5m"),
-        kind: Kind::Duration { allows_zero: false, set: |values, duration| values.timeout = duration },
+        kind: Kind::Duration {
+            allows_zero: false,
+            set: |values, duration| values.timeout = duration,
+        },
         option: None,
         doc: "silence on the connection after which q gives up",
     },
     Row {
         key: "retries",
         default: Some("3"),
-        kind: Kind::Whole { range: 0..=100, all: false, set: |values, number| values.retries = number as u32 },
+        kind: Kind::Whole {
+            range: 0..=100,
+            all: false,
+            set: |values, number| values.retries = number as u32,
+        },
         option: None,
         doc: "how often a request that failed before the first word is tried again",
     },
@@ -196,7 +232,9 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "save",
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.save = on),
-        option: Some(("--no-save", |arguments| arguments.no_save.then(|| "false".to_owned()))),
+        option: Some(("--no-save", |arguments| {
+            arguments.no_save.then(|| "false".to_owned())
+        })),
         doc: "\"false\" saves nothing, like --no-save",
     },
     Row {
@@ -226,14 +264,21 @@ pub(crate) const SETTINGS: &[Row] = &[
     Row {
         key: "effort",
         default: None,
-        kind: Kind::Text { allows_empty: false, set: |values, text| values.effort = Some(text) },
+        kind: Kind::Text {
+            allows_empty: false,
+            set: |values, text| values.effort = Some(text),
+        },
         option: Some(("--effort", |arguments| arguments.effort.clone())),
         doc: "how much the model thinks: low, medium, high or a value that the provider defines; unset: its default",
     },
     Row {
         key: "rounds",
         default: Some("10"),
-        kind: Kind::Whole { range: 1..=1_000, all: false, set: |values, number| values.rounds = number as usize },
+        kind: Kind::Whole {
+            range: 1..=1_000,
+            all: false,
+            set: |values, number| values.rounds = number as usize,
+        },
         option: None,
         doc: "the most rounds of tool calls per question",
     },
@@ -285,7 +330,11 @@ impl Row {
                 set(
                     values,
                     number.ok_or_else(|| {
-                        format!("“{text}” is not a whole number from {} to {}{word}", range.start(), range.end())
+                        format!(
+                            "“{text}” is not a whole number from {} to {}{word}",
+                            range.start(),
+                            range.end()
+                        )
                     })?,
                 );
             }
@@ -299,7 +348,10 @@ impl Row {
             }
             Kind::Choice { words, set } => {
                 let index = words.iter().position(|word| *word == text);
-                set(values, index.ok_or_else(|| format!("“{text}” is not one of {}", words.join(", ")))?);
+                set(
+                    values,
+                    index.ok_or_else(|| format!("“{text}” is not one of {}", words.join(", ")))?,
+                );
             }
             Kind::Switch(set) => match text {
                 "true" => set(values, true),
@@ -323,21 +375,35 @@ mod tests {
                 assert_eq!(row.set(&mut values, default), Ok(()), "{}", row.key);
             }
         }
-        assert_eq!((values.messages, values.pairs, values.max_history), (10, 20, 400_000));
+        assert_eq!(
+            (values.messages, values.pairs, values.max_history),
+            (10, 20, 400_000)
+        );
         assert_eq!(values.keep, Some(Duration::from_secs(30 * 24 * 60 * 60)));
         assert!(values.save && values.wrap && values.style);
     }
 
     #[test]
     fn wrong_values_are_refused() {
-        for (key, text) in [("messages", ""), ("messages", "all"), ("pairs", "ALL"), ("mcp", "mcp.json")] {
+        for (key, text) in [
+            ("messages", ""),
+            ("messages", "all"),
+            ("pairs", "ALL"),
+            ("mcp", "mcp.json"),
+        ] {
             let row = find(key).expect(key);
-            assert!(row.set(&mut Values::default(), text).is_err(), "{key} = {text}");
+            assert!(
+                row.set(&mut Values::default(), text).is_err(),
+                "{key} = {text}"
+            );
         }
         let mut values = Values::default();
         assert_eq!(find("keep").expect("keep").set(&mut values, "0"), Ok(()));
         assert_eq!(values.keep, Some(Duration::ZERO));
-        assert_eq!(find("pairs").expect("pairs").set(&mut values, "all"), Ok(()));
+        assert_eq!(
+            find("pairs").expect("pairs").set(&mut values, "all"),
+            Ok(())
+        );
         assert_eq!(values.pairs, usize::MAX);
     }
 }

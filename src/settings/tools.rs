@@ -98,43 +98,77 @@ impl ToolServer {
     ///
     /// # Errors
     /// What is wrong, and the place of the key at fault if there is one.
-    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (Option<usize>, String)> {
+    pub(super) fn read(
+        name: &str,
+        fields: &DeTable,
+    ) -> Result<ToolServer, (Option<usize>, String)> {
         let mut server = ToolServer::new(name, Place::Local(LocalProgram::default()));
-        let is_server =
-            ["command", "url"].iter().filter_map(|key| fields.get(*key)).any(|value| !value.get_ref().is_table());
+        let is_server = ["command", "url"]
+            .iter()
+            .filter_map(|key| fields.get(*key))
+            .any(|value| !value.get_ref().is_table());
         let is_command = |key: &str, value: &DeValue| {
-            let table = value.as_table().filter(|_| !matches!(key, "env" | "headers"));
+            let table = value
+                .as_table()
+                .filter(|_| !matches!(key, "env" | "headers"));
             table.is_some_and(|table| !is_server || table.contains_key("run"))
         };
-        let (commands, entries): (Vec<_>, Vec<_>) =
-            in_order(fields).into_iter().partition(|(key, value)| is_command(key.get_ref(), value.get_ref()));
+        let (commands, entries): (Vec<_>, Vec<_>) = in_order(fields)
+            .into_iter()
+            .partition(|(key, value)| is_command(key.get_ref(), value.get_ref()));
         let wrong = |key: &toml::Spanned<Cow<str>>, reason: String| {
-            (Some(key.span().start), format!("tools.{name}.{}: {reason}", key.get_ref()))
+            (
+                Some(key.span().start),
+                format!("tools.{name}.{}: {reason}", key.get_ref()),
+            )
         };
         // The other keys depend on whether there is a url.
         if let Some((key, url)) = entries.iter().find(|(key, _)| key.get_ref() == "url") {
             let url = value::string(url.get_ref()).and_then(|url| Endpoint::parse(&url));
-            server.place = Place::Remote(RemoteServer::new(url.map_err(|reason| wrong(key, reason))?));
+            server.place =
+                Place::Remote(RemoteServer::new(url.map_err(|reason| wrong(key, reason))?));
         }
         for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() != "url") {
-            server.set(key.get_ref(), value.get_ref()).map_err(|reason| wrong(key, reason))?;
+            server
+                .set(key.get_ref(), value.get_ref())
+                .map_err(|reason| wrong(key, reason))?;
         }
-        match (is_server, commands.first(), entries.iter().find(|(key, _)| key.get_ref() == "start")) {
+        match (
+            is_server,
+            commands.first(),
+            entries.iter().find(|(key, _)| key.get_ref() == "start"),
+        ) {
             (true, None, _) => return Ok(server),
             (true, Some((key, _)), _) => {
-                return Err(wrong(key, "a section with a command or a url has no commands below it".to_owned()));
+                return Err(wrong(
+                    key,
+                    "a section with a command or a url has no commands below it".to_owned(),
+                ));
             }
             (false, None, _) => {
-                return Err((None, format!("tools.{name}: has neither a command nor a url, nor a table with a run")));
+                return Err((
+                    None,
+                    format!(
+                        "tools.{name}: has neither a command nor a url, nor a table with a run"
+                    ),
+                ));
             }
             (false, _, Some((key, _))) => return Err(wrong(key, "is for a server".to_owned())),
             (false, _, None) => (),
         }
-        let Place::Local(shared) = &server.place else { return Ok(server) };
+        let Place::Local(shared) = &server.place else {
+            return Ok(server);
+        };
         let commands = commands.into_iter().map(|(key, table)| {
             let (command, table) = (key.get_ref(), table.get_ref());
-            let command = check_name(command).and_then(|()| Command::read(command, table, shared, server.timeout));
-            command.map_err(|reason| (Some(place_of_fault(key, table, &reason)), wrong(key, reason).1))
+            let command = check_name(command)
+                .and_then(|()| Command::read(command, table, shared, server.timeout));
+            command.map_err(|reason| {
+                (
+                    Some(place_of_fault(key, table, &reason)),
+                    wrong(key, reason).1,
+                )
+            })
         });
         server.place = Place::Commands(commands.collect::<Result<_, _>>()?);
         Ok(server)
@@ -158,24 +192,35 @@ impl ToolServer {
 
     /// Whether a tool is offered at all.
     pub(crate) fn offers(&self, tool: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|wanted| pattern::matches(wanted, tool)))
+        self.only
+            .as_ref()
+            .is_none_or(|only| only.iter().any(|wanted| pattern::matches(wanted, tool)))
     }
 
     /// Whether a tool runs without asking.
     pub(crate) fn allows(&self, tool: &str) -> bool {
-        self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
+        self.allow
+            .iter()
+            .any(|allowed| pattern::matches(allowed, tool))
     }
 
     /// The patterns in `allow` that match none of these tools.
     pub(crate) fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
-        self.allow.iter().filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool))).collect()
+        self.allow
+            .iter()
+            .filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool)))
+            .collect()
     }
 }
 
 impl RemoteServer {
     /// A server that needs no key.
     pub(super) fn new(url: Endpoint) -> RemoteServer {
-        RemoteServer { url, headers: Vec::new(), key: KeyPlace::None }
+        RemoteServer {
+            url,
+            headers: Vec::new(),
+            key: KeyPlace::None,
+        }
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
@@ -185,7 +230,12 @@ impl RemoteServer {
                 return Err("a server has key_env or key_cmd, not both".to_owned());
             }
             "key_env" => self.key = KeyPlace::Variable(value::variable(value)?),
-            "key_cmd" => self.key = KeyPlace::Command(value::command(value, "[\"pass\", \"show\", \"work/search\"]")?),
+            "key_cmd" => {
+                self.key = KeyPlace::Command(value::command(
+                    value,
+                    "[\"pass\", \"show\", \"work/search\"]",
+                )?)
+            }
             "command" => return Err("a server has a command or a url, not both".to_owned()),
             "env" | "env_from" | "cwd" => return Err("is for a server with a command".to_owned()),
             _ => return Err(value::unknown(key)),
@@ -197,7 +247,9 @@ impl RemoteServer {
 /// Checks the name of a server or a command.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
-    let allowed = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
+    let allowed = |character: char| {
+        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
+    };
     if !begins || name.len() > MAX_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
         return Err(format!(
             "the name must be a lowercase letter, then up to {} of a-z 0-9 -; “{NO_TOOLS}” is taken",
@@ -231,13 +283,25 @@ mod tests {
             "command = [\"uvx\", \"x\"]\nonly = [\"read_*\"]\nallow = [\"read_a\"]\ntimeout = \"5s\"\nstart = \"never\"",
         );
         let server = server.expect("a server");
-        assert_eq!((server.timeout, server.start), (Some(Duration::from_secs(5)), None));
+        assert_eq!(
+            (server.timeout, server.start),
+            (Some(Duration::from_secs(5)), None)
+        );
         assert!(matches!(&server.place, Place::Local(program) if program.command == ["uvx", "x"]));
         let default = read("command = [\"uvx\"]").expect("a server");
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
-        assert_eq!((seconds(default.timeout), seconds(default.start)), (Some(60), Some(30)));
-        assert_eq!((server.offers("read_b"), server.offers("write")), (true, false));
-        assert_eq!((server.allows("read_a"), server.allows("read_b")), (true, false));
+        assert_eq!(
+            (seconds(default.timeout), seconds(default.start)),
+            (Some(60), Some(30))
+        );
+        assert_eq!(
+            (server.offers("read_b"), server.offers("write")),
+            (true, false)
+        );
+        assert_eq!(
+            (server.allows("read_a"), server.allows("read_b")),
+            (true, false)
+        );
         for (text, words) in [
             ("command = []", "tools.db.command: names no command"),
             ("command = \"uvx\"", "must be a list"),
@@ -250,20 +314,41 @@ mod tests {
             ("start = 5", "must be a string"),
             ("alow = []", "there is no setting “alow”"),
             ("only = []", "tools.db: has neither a command nor a url"),
-            ("command = [\"x\"]\nkey_env = \"K\"", "tools.db.key_env: is for a server with a url"),
-            ("command = [\"x\"]\nheaders = {}", "headers: is for a server with a url"),
-            ("url = \"https://x\"\ncommand = [\"x\"]", "tools.db.command: a server has a command or a url, not both"),
-            ("cwd = \"/\"\nurl = \"https://x\"", "cwd: is for a server with a command"),
+            (
+                "command = [\"x\"]\nkey_env = \"K\"",
+                "tools.db.key_env: is for a server with a url",
+            ),
+            (
+                "command = [\"x\"]\nheaders = {}",
+                "headers: is for a server with a url",
+            ),
+            (
+                "url = \"https://x\"\ncommand = [\"x\"]",
+                "tools.db.command: a server has a command or a url, not both",
+            ),
+            (
+                "cwd = \"/\"\nurl = \"https://x\"",
+                "cwd: is for a server with a command",
+            ),
             ("url = \"x\"", "tools.db.url: is not a URL"),
             ("url = 1", "url: must be a string"),
-            ("url = \"https://x\"\nkey_env = \"sk-123\"", "must be the name of an environment variable"),
+            (
+                "url = \"https://x\"\nkey_env = \"sk-123\"",
+                "must be the name of an environment variable",
+            ),
             (
                 "url = \"https://x\"\nkey_env = \"A\"\nkey_cmd = [\"b\"]",
                 "key_cmd: a server has key_env or key_cmd, not both",
             ),
             ("url = \"https://x\"\nheaders = 1", "must be a table"),
-            ("url = \"https://x\"\nheaders = { \"a b\" = \"x\" }", "a b: that cannot be the name of a header"),
-            ("url = \"https://x\"\nheader = {}", "there is no setting “header”"),
+            (
+                "url = \"https://x\"\nheaders = { \"a b\" = \"x\" }",
+                "a b: that cannot be the name of a header",
+            ),
+            (
+                "url = \"https://x\"\nheader = {}",
+                "there is no setting “header”",
+            ),
         ] {
             let (_, wrong) = read(text).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
@@ -278,11 +363,20 @@ mod tests {
         );
         let server = server.expect("a server");
         assert!(server.allows("a"));
-        let Place::Remote(site) = &server.place else { panic!("no address") };
+        let Place::Remote(site) = &server.place else {
+            panic!("no address")
+        };
         assert_eq!(site.url.to_string(), "https://h.example/mcp");
-        let headers: Vec<_> = site.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        let headers: Vec<_> = site
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose()))
+            .collect();
         assert_eq!(headers, [("x-team", "infra")]);
-        assert_eq!(site.key, KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()]));
+        assert_eq!(
+            site.key,
+            KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()])
+        );
     }
 
     #[test]
@@ -294,42 +388,105 @@ mod tests {
              timeout = \"never\"\ncwd = \".\"\nenv_from = [\"B\"]\nenv = { X = \"2\" }",
         );
         let section = section.expect("a section");
-        let Place::Commands(commands) = &section.place else { panic!("no commands") };
-        let [first, second] = &commands[..] else { panic!("{commands:?}") };
-        assert_eq!((first.name.as_str(), first.reads, first.about.as_str()), ("command", true, ""));
-        assert_eq!((first.timeout, first.program.cwd.as_deref()), (Some(Duration::from_secs(5)), Some("/home")));
-        assert_eq!((second.name.as_str(), second.reads, second.about.as_str()), ("b", false, "List."));
-        assert_eq!((second.timeout, second.program.cwd.as_deref()), (None, Some(".")));
-        assert_eq!((section.allows("b"), section.allows("command")), (true, false));
+        let Place::Commands(commands) = &section.place else {
+            panic!("no commands")
+        };
+        let [first, second] = &commands[..] else {
+            panic!("{commands:?}")
+        };
+        assert_eq!(
+            (first.name.as_str(), first.reads, first.about.as_str()),
+            ("command", true, "")
+        );
+        assert_eq!(
+            (first.timeout, first.program.cwd.as_deref()),
+            (Some(Duration::from_secs(5)), Some("/home"))
+        );
+        assert_eq!(
+            (second.name.as_str(), second.reads, second.about.as_str()),
+            ("b", false, "List.")
+        );
+        assert_eq!(
+            (second.timeout, second.program.cwd.as_deref()),
+            (None, Some("."))
+        );
+        assert_eq!(
+            (section.allows("b"), section.allows("command")),
+            (true, false)
+        );
         for (command, a, b, x) in [(first, true, false, "1"), (second, true, true, "2")] {
             let own = Environment::new(&[("A", "a"), ("B", "b"), ("C", "c")]);
             let given = command.program.environment(&own);
-            let last =
-                |name: &str| given.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
-            assert_eq!((last("A").is_some(), last("B").is_some(), last("C")), (a, b, None));
+            let last = |name: &str| {
+                given
+                    .iter()
+                    .rev()
+                    .find(|(other, _)| other == name)
+                    .map(|(_, value)| value.as_str())
+            };
+            assert_eq!(
+                (last("A").is_some(), last("B").is_some(), last("C")),
+                (a, b, None)
+            );
             assert_eq!((last("LANG"), last("X")), (Some("C"), Some(x)));
         }
         for (text, words) in [
-            ("command = [\"x\"]\n[a]\nrun = [\"x\"]", "tools.db.a: a section with a command or a url has no commands"),
-            ("[a]\nrun = [\"x\"]\n[url]\nrun = [\"x\"]\n[env]\nrun = 1", "tools.db.env: run: must be a string"),
-            ("url = \"https://x\"\n[a]\nrun = [\"x\"]", "has no commands below it"),
+            (
+                "command = [\"x\"]\n[a]\nrun = [\"x\"]",
+                "tools.db.a: a section with a command or a url has no commands",
+            ),
+            (
+                "[a]\nrun = [\"x\"]\n[url]\nrun = [\"x\"]\n[env]\nrun = 1",
+                "tools.db.env: run: must be a string",
+            ),
+            (
+                "url = \"https://x\"\n[a]\nrun = [\"x\"]",
+                "has no commands below it",
+            ),
             ("[a]", "tools.db.a: has no run"),
             ("[a]\nrun = []", "tools.db.a: run: names no command"),
             ("[a]\nrun = [\"\"]", "run: names no command"),
             ("[a]\nrun = \"x\"", "run: must be a list"),
             ("[a]\nrun = [\"./x\"]", "run: “./x” is a relative path"),
-            ("[a]\nrun = [\"{x}\"]", "tools.db.a: run: the program cannot be"),
-            ("[a]\nrun = [\"x\"]\ninput = \"b\"", "tools.db.a: input: nothing uses “b”"),
-            ("[a]\nrun = [\"x\"]\nreads = 1", "reads: must be true or false"),
-            ("[a]\nrun = [\"x\"]\nread = true", "read: there is no setting “read”"),
-            ("[a]\nrun = [\"x\"]\nallow = []", "there is no setting “allow”"),
+            (
+                "[a]\nrun = [\"{x}\"]",
+                "tools.db.a: run: the program cannot be",
+            ),
+            (
+                "[a]\nrun = [\"x\"]\ninput = \"b\"",
+                "tools.db.a: input: nothing uses “b”",
+            ),
+            (
+                "[a]\nrun = [\"x\"]\nreads = 1",
+                "reads: must be true or false",
+            ),
+            (
+                "[a]\nrun = [\"x\"]\nread = true",
+                "read: there is no setting “read”",
+            ),
+            (
+                "[a]\nrun = [\"x\"]\nallow = []",
+                "there is no setting “allow”",
+            ),
             ("[a]\nrun = [\"x\"]\ntimeout = \"0s\"", "too short"),
-            ("[a]\nrun = [\"x\"]\ncwd = \"x\"", "cwd: “x” is a relative path"),
+            (
+                "[a]\nrun = [\"x\"]\ncwd = \"x\"",
+                "cwd: “x” is a relative path",
+            ),
             ("[a_b]\nrun = [\"x\"]", "tools.db.a_b: the name must be"),
             ("[none]\nrun = [\"x\"]", "tools.db.none: the name must be"),
-            ("[headers]\nrun = [\"x\"]", "headers: is for a server with a url"),
-            ("start = \"5s\"\n[a]\nrun = [\"x\"]", "tools.db.start: is for a server"),
-            ("key_env = \"K\"\n[a]\nrun = [\"x\"]", "is for a server with a url"),
+            (
+                "[headers]\nrun = [\"x\"]",
+                "headers: is for a server with a url",
+            ),
+            (
+                "start = \"5s\"\n[a]\nrun = [\"x\"]",
+                "tools.db.start: is for a server",
+            ),
+            (
+                "key_env = \"K\"\n[a]\nrun = [\"x\"]",
+                "is for a server with a url",
+            ),
             ("run = [\"x\"]", "tools.db.run: belongs in a table below"),
         ] {
             let (_, wrong) = read(text).expect_err(text);
@@ -367,7 +524,9 @@ mod tests {
             ("LANG", "de"),
         ];
         let section = "command = [\"x\"]\nenv_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }";
-        let Place::Local(program) = read(section).expect("a server").place else { panic!("no program") };
+        let Place::Local(program) = read(section).expect("a server").place else {
+            panic!("no program")
+        };
         let mut given = program.environment(&Environment::new(&own));
         given.sort();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());

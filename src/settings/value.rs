@@ -11,31 +11,51 @@ use crate::secret::Secret;
 pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
 /// The entries of a table in the order of the file.
-pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned<Cow<'a, str>>, &'t Spanned<'a>)> {
-    let by_place: BTreeMap<usize, _> = table.iter().map(|entry| (entry.0.span().start, entry)).collect();
+pub(super) fn in_order<'t, 'a>(
+    table: &'t DeTable<'a>,
+) -> Vec<(&'t toml::Spanned<Cow<'a, str>>, &'t Spanned<'a>)> {
+    let by_place: BTreeMap<usize, _> = table
+        .iter()
+        .map(|entry| (entry.0.span().start, entry))
+        .collect();
     by_place.into_values().collect()
 }
 
 /// The place of the entry of a table that a reason begins with; else that of the table's own key.
-pub(super) fn place_of_fault(key: &toml::Spanned<Cow<str>>, value: &DeValue, reason: &str) -> usize {
+pub(super) fn place_of_fault(
+    key: &toml::Spanned<Cow<str>>,
+    value: &DeValue,
+    reason: &str,
+) -> usize {
     let entries = value.as_table().map(in_order).unwrap_or_default();
-    let wrong = entries.into_iter().find(|(name, _)| reason.split(':').next() == Some(name.get_ref()));
+    let wrong = entries
+        .into_iter()
+        .find(|(name, _)| reason.split(':').next() == Some(name.get_ref()));
     wrong.map_or(key, |(name, _)| name).span().start
 }
 
 /// The text of a string.
 pub(super) fn string(value: &DeValue) -> Result<String, String> {
-    value.as_str().map(str::to_owned).ok_or_else(|| must_be("a string in quotes", value))
+    value
+        .as_str()
+        .map(str::to_owned)
+        .ok_or_else(|| must_be("a string in quotes", value))
 }
 
 /// Refuses an empty text.
 pub(super) fn not_empty(text: String) -> Result<String, String> {
-    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text) }
+    if text.is_empty() {
+        Err("it is empty".to_owned())
+    } else {
+        Ok(text)
+    }
 }
 
 /// A list of strings; an error shows the example.
 pub(super) fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
-    let words = value.as_array().ok_or_else(|| format!("must be a list such as {example}"))?;
+    let words = value
+        .as_array()
+        .ok_or_else(|| format!("must be a list such as {example}"))?;
     words.iter().map(|word| string(word.get_ref())).collect()
 }
 
@@ -51,7 +71,9 @@ pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, Str
 /// The name of a variable. A user may have written the key itself, so errors do not show it.
 pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     let name = not_empty(string(value)?)?;
-    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_name = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if is_name && !name.as_bytes()[0].is_ascii_digit() {
         Ok(name)
     } else {
@@ -63,11 +85,20 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
 type Texts = Result<Vec<(String, Secret)>, String>;
 
 /// Reads a table whose names and texts `read` checks; an error shows the example.
-pub(super) fn table(value: &DeValue, example: &str, read: impl Fn(&str, String) -> Result<Secret, String>) -> Texts {
-    let table = value.as_table().ok_or_else(|| format!("must be a table such as {example}"))?;
+pub(super) fn table(
+    value: &DeValue,
+    example: &str,
+    read: impl Fn(&str, String) -> Result<Secret, String>,
+) -> Texts {
+    let table = value
+        .as_table()
+        .ok_or_else(|| format!("must be a table such as {example}"))?;
     let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
         let text = string(value.get_ref()).and_then(|text| read(name.get_ref(), text));
-        Ok((name.get_ref().to_string(), text.map_err(|reason| format!("{}: {reason}", name.get_ref()))?))
+        Ok((
+            name.get_ref().to_string(),
+            text.map_err(|reason| format!("{}: {reason}", name.get_ref()))?,
+        ))
     };
     in_order(table).into_iter().map(entry).collect()
 }

@@ -35,7 +35,10 @@ impl Commands {
             reads: command.reads,
             is_harmless: command.reads,
         };
-        About { tools: self.0.iter().map(tool).collect(), ..About::default() }
+        About {
+            tools: self.0.iter().map(tool).collect(),
+            ..About::default()
+        }
     }
 
     /// What a call would run.
@@ -49,12 +52,19 @@ impl Commands {
     ) -> Result<(&Command, &Program, Filled), String> {
         let found = self.0.iter().find(|(command, _)| command.name == tool);
         let (command, program) = found.ok_or_else(|| format!("There is no command {tool}."))?;
-        let filled = command.argv.fill(arguments, |path| resolve(path, &program.folder))?;
+        let filled = command
+            .argv
+            .fill(arguments, |path| resolve(path, &program.folder))?;
         Ok((command, program, filled))
     }
 
     /// Runs a call, and returns what the model gets.
-    pub(super) fn call(&self, tool: &str, arguments: &Map<String, Value>, groups: &Groups) -> Outcome {
+    pub(super) fn call(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        groups: &Groups,
+    ) -> Outcome {
         match self.fill(tool, arguments) {
             Ok((command, program, filled)) => run(program, &filled, command.timeout, groups),
             Err(reason) => Outcome::failed(reason),
@@ -68,21 +78,33 @@ impl Commands {
 /// There is no such file. The words are for the model, and do not say whether there is one elsewhere.
 fn resolve(path: &str, folder: &Path) -> Result<String, String> {
     // An empty path would be the folder itself.
-    let found = fs::canonicalize(folder.join(path)).ok().filter(|_| !path.is_empty());
-    let found = found.zip(fs::canonicalize(folder).ok()).filter(|(file, folder)| file.starts_with(folder));
+    let found = fs::canonicalize(folder.join(path))
+        .ok()
+        .filter(|_| !path.is_empty());
+    let found = found
+        .zip(fs::canonicalize(folder).ok())
+        .filter(|(file, folder)| file.starts_with(folder));
     let found = found.and_then(|(file, _)| file.into_os_string().into_string().ok());
     found.ok_or_else(|| format!("names nothing below {}", folder.display()))
 }
 
 /// Runs a command until it ends or its time is up, and then ends what it has left running.
 fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &Groups) -> Outcome {
-    let input = if filled.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let input = if filled.stdin.is_some() {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    };
     let mut process = match Process::spawn(program, &filled.argv, input, groups) {
         Ok(process) => process,
         Err(error) => {
             groups.wait_if_closed();
             let too_long = error.kind() == io::ErrorKind::ArgumentListTooLong;
-            let why = if too_long { "its arguments are too long".to_owned() } else { error.to_string() };
+            let why = if too_long {
+                "its arguments are too long".to_owned()
+            } else {
+                error.to_string()
+            };
             return Outcome::failed(format!("The command cannot be run: {why}."));
         }
     };
@@ -97,7 +119,11 @@ fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &
             break patience;
         }
         let has_moved = pipes.step(left.map_or(pause, |left| left.min(pause)));
-        pause = if has_moved { POLL[0] } else { (pause * 2).min(longest) };
+        pause = if has_moved {
+            POLL[0]
+        } else {
+            (pause * 2).min(longest)
+        };
     };
     let status = process.end(Duration::ZERO);
     // What it wrote before it ended is still in the pipes.
@@ -121,7 +147,10 @@ struct Pipes {
 impl Pipes {
     fn new(process: &mut Process, input: &str) -> Pipes {
         let leader = &mut process.leader;
-        let outputs = [leader.stdout.take().map(OwnedFd::from), leader.stderr.take().map(OwnedFd::from)];
+        let outputs = [
+            leader.stdout.take().map(OwnedFd::from),
+            leader.stderr.take().map(OwnedFd::from),
+        ];
         Pipes {
             input: leader.stdin.take().filter(|_| !input.is_empty()),
             unwritten: input.into(),
@@ -133,15 +162,26 @@ impl Pipes {
 
     /// Reads and writes what can be read and written within this time. Returns whether that was anything.
     fn step(&mut self, patience: Duration) -> bool {
-        let [output, error] =
-            self.outputs.each_ref().map(|pipe| pipe.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLIN)));
-        let input = self.input.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLOUT));
+        let [output, error] = self
+            .outputs
+            .each_ref()
+            .map(|pipe| pipe.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLIN)));
+        let input = self
+            .input
+            .as_ref()
+            .map(|pipe| (pipe.as_fd(), libc::POLLOUT));
         let [output, error, input] = unix::ready([output, error, input], patience);
-        for (at, _) in [output, error].into_iter().enumerate().filter(|(_, is_ready)| *is_ready) {
+        for (at, _) in [output, error]
+            .into_iter()
+            .enumerate()
+            .filter(|(_, is_ready)| *is_ready)
+        {
             let mut buffer = [0; 1 << 16];
             let room = (MAX_OUTPUT - self.read[0].len() - self.read[1].len()).min(buffer.len());
             // One byte above the limit shows that there is more.
-            let read = self.outputs[at].as_mut().map_or(Ok(0), |pipe| pipe.read(&mut buffer[..room.max(1)]));
+            let read = self.outputs[at]
+                .as_mut()
+                .map_or(Ok(0), |pipe| pipe.read(&mut buffer[..room.max(1)]));
             let count = read.unwrap_or_default();
             self.is_cut |= count > room;
             match count {
@@ -167,22 +207,31 @@ fn outcome(too_late: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes
     let status = status.filter(|_| !pipes.is_cut);
     // If q has ended it, its last character may be incomplete.
     let is_whole = too_late.is_none() && !pipes.is_cut;
-    let [output, error] = pipes.read.each_ref().map(|bytes| match std::str::from_utf8(bytes) {
-        Err(odd) if !is_whole && odd.error_len().is_none() => &bytes[..odd.valid_up_to()],
-        _ => bytes,
-    });
+    let [output, error] = pipes
+        .read
+        .each_ref()
+        .map(|bytes| match std::str::from_utf8(bytes) {
+            Err(odd) if !is_whole && odd.error_len().is_none() => &bytes[..odd.valid_up_to()],
+            _ => bytes,
+        });
     let [mut text, error] = [output, error].map(String::from_utf8_lossy);
     let is_error = too_late.is_some() || status.is_some_and(|status| !status.success());
     let needs_reason = is_error || output.is_empty();
     let mut marks = Vec::new();
-    if [&text, &error].iter().any(|text| matches!(text, Cow::Owned(_))) {
+    if [&text, &error]
+        .iter()
+        .any(|text| matches!(text, Cow::Owned(_)))
+    {
         marks.push("what is not UTF-8 is shown as \u{fffd}".to_owned());
     }
     if pipes.is_cut {
         marks.push(format!("cut after {MAX_OUTPUT} bytes"));
     }
     match (too_late, status) {
-        (Some(limit), _) => marks.push(format!("ended after {} s, its timeout", limit.as_secs_f64())),
+        (Some(limit), _) => marks.push(format!(
+            "ended after {} s, its timeout",
+            limit.as_secs_f64()
+        )),
         (None, Some(status)) if needs_reason => marks.push(status.to_string().replace(": ", " ")),
         _ => (),
     }
@@ -191,13 +240,21 @@ fn outcome(too_late: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes
     }
     for mark in marks {
         let text = text.to_mut();
-        let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let line_end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
         text.push_str(&format!("{line_end}[{mark}]\n"));
     }
     if needs_reason {
         text.to_mut().push_str(&error);
     }
-    Outcome { text: text.into_owned(), is_error, ..Outcome::default() }
+    Outcome {
+        text: text.into_owned(),
+        is_error,
+        ..Outcome::default()
+    }
 }
 
 #[cfg(test)]
@@ -206,17 +263,29 @@ mod tests {
 
     /// The outcome of a command with a timeout.
     fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
-        let filled =
-            Filled { argv: argv.iter().map(|word| (*word).to_owned()).collect(), stdin: stdin.map(str::to_owned) };
+        let filled = Filled {
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            stdin: stdin.map(str::to_owned),
+        };
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { file: argv[0].into(), command: Vec::new(), environment, folder: "/".into() };
+        let program = Program {
+            file: argv[0].into(),
+            command: Vec::new(),
+            environment,
+            folder: "/".into(),
+        };
         super::run(&program, &filled, Some(patience), groups)
     }
 
     /// The outcome of a shell script with a timeout, and how long it took.
     fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
         let (began, groups) = (Instant::now(), Groups::default());
-        let outcome = run(&["/bin/sh", "-c", script], stdin, Duration::from_secs(seconds), &groups);
+        let outcome = run(
+            &["/bin/sh", "-c", script],
+            stdin,
+            Duration::from_secs(seconds),
+            &groups,
+        );
         assert!(groups.is_empty(), "something is left of the group");
         (outcome, began.elapsed())
     }
@@ -227,21 +296,45 @@ mod tests {
     #[test]
     fn output_is_read_up_to_the_limit() {
         let of = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
-        assert_eq!(shell(&of(MAX_OUTPUT), None, FOREVER).0.text, "x".repeat(MAX_OUTPUT));
-        for script in [of(MAX_OUTPUT + 1), "yes".to_owned(), "yes é".to_owned(), "trap '' TERM; yes".to_owned()] {
+        assert_eq!(
+            shell(&of(MAX_OUTPUT), None, FOREVER).0.text,
+            "x".repeat(MAX_OUTPUT)
+        );
+        for script in [
+            of(MAX_OUTPUT + 1),
+            "yes".to_owned(),
+            "yes é".to_owned(),
+            "trap '' TERM; yes".to_owned(),
+        ] {
             let (outcome, took) = shell(&script, None, FOREVER);
             let (text, mark) = outcome.text.split_once("\n[").expect("a mark");
-            assert!(MAX_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n", "{script}: {mark}");
+            assert!(
+                MAX_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n",
+                "{script}: {mark}"
+            );
             assert!(!outcome.is_error && took < SOON, "{script}: {took:?}");
         }
         let (outcome, _) = shell("yes >&2", None, FOREVER);
-        assert!(outcome.text.starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n"), "{}", outcome.text);
+        assert!(
+            outcome
+                .text
+                .starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n"),
+            "{}",
+            outcome.text
+        );
     }
 
     #[test]
     fn output_before_a_timeout_is_kept() {
-        let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600", None, 1);
-        assert_eq!(outcome.text, "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n");
+        let (outcome, took) = shell(
+            "echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600",
+            None,
+            1,
+        );
+        assert_eq!(
+            outcome.text,
+            "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n"
+        );
         assert!(outcome.is_error && took < SOON, "{took:?}");
     }
 }

@@ -10,7 +10,10 @@ use crate::output::Notes;
 use crate::unix::{self, Size};
 
 /// The size assumed for a terminal that does not report one.
-const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
+const DEFAULT_SIZE: Size = Size {
+    columns: 80,
+    rows: 24,
+};
 
 /// More blanks in a row are shown as a number, so that they cannot push anything out of sight.
 const MAX_BLANKS: usize = 3;
@@ -53,12 +56,21 @@ impl Consent {
     ///
     /// # Errors
     /// Why the call does not run, in words for the model.
-    pub(crate) fn ask(&mut self, offer: &Offer, arguments: &str, notes: &Notes) -> Result<(), &'static str> {
+    pub(crate) fn ask(
+        &mut self,
+        offer: &Offer,
+        arguments: &str,
+        notes: &Notes,
+    ) -> Result<(), &'static str> {
         if offer.allowed || self.yes {
             return Ok(());
         }
         let (name, setting) = (&offer.shown.name, &offer.setting);
-        let refused = |why: &str| notes.note(&format!("{name} did not run: {why}; {setting} or --yes allows it"));
+        let refused = |why: &str| {
+            notes.note(&format!(
+                "{name} did not run: {why}; {setting} or --yes allows it"
+            ))
+        };
         let (terminal, is_allowed) = (terminal(), self.always.contains(name));
         if terminal.is_none() && !is_allowed {
             refused("nobody can be asked here");
@@ -66,13 +78,18 @@ impl Consent {
         }
         let call = format!("q: run {name} {}", shown(arguments));
         let question = format!("q: run {name}? [y]es, [N]o, [a]lways in this run ");
-        let size = terminal.as_ref().and_then(unix::terminal_size).unwrap_or(DEFAULT_SIZE);
+        let size = terminal
+            .as_ref()
+            .and_then(unix::terminal_size)
+            .unwrap_or(DEFAULT_SIZE);
         // What scrolls away cannot be judged, and what is left could imitate another call.
         if rows(&call, size.columns) + rows(&question, size.columns) > size.rows {
             refused("its arguments do not fit the screen");
             return Err("The call was refused: its arguments do not fit the user's screen.");
         }
-        let Some(terminal) = terminal.filter(|_| !is_allowed) else { return Ok(()) };
+        let Some(terminal) = terminal.filter(|_| !is_allowed) else {
+            return Ok(());
+        };
         notes.spinner().stop();
         let answer = ask_at(terminal, &format!("{call}\n{question}"));
         match answer.unwrap_or_default().trim().to_lowercase().as_str() {
@@ -161,17 +178,32 @@ mod tests {
     #[test]
     fn nothing_can_hide_in_arguments() {
         for (text, expected) in [
-            ("{\"a\":\"b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ\"}", "{\"a\":\"b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ\"}"),
+            (
+                "{\"a\":\"b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ\"}",
+                "{\"a\":\"b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ\"}",
+            ),
             ("\u{7f}\u{9b}\u{1b}", "\\u{7f}\\u{9b}\\u{1b}"),
-            ("a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}", "a\\u{202e}b\\u{200b}\\u{2028}\\u{feff}\\u{ad}"),
+            (
+                "a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}",
+                "a\\u{202e}b\\u{200b}\\u{2028}\\u{feff}\\u{ad}",
+            ),
             ("\u{e0041}\u{fe0f}", "\\u{e0041}\\u{fe0f}"),
             ("a\u{a0}b\u{3000}c\u{2028}", "a\\u{a0}b\\u{3000}c\\u{2028}"),
-            ("\u{e000}\u{fffe}\u{378}\u{10ffff}", "\\u{e000}\\u{fffe}\\u{378}\\u{10ffff}"),
+            (
+                "\u{e000}\u{fffe}\u{378}\u{10ffff}",
+                "\\u{e000}\\u{fffe}\\u{378}\\u{10ffff}",
+            ),
             ("\u{2800}\u{1d159}\u{3164}", "\\u{2800}\\u{1d159}\\u{3164}"),
             ("\\n e\u{301} 'n' 👍", "\\n e\\u{301} 'n' \\u{1f44d}"),
             // Terminals disagree on how wide these are.
-            ("\u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}", "\\u{302e}\\u{9be}\\u{cca}\\u{1734}\\u{16ff0}"),
-            ("\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}", "\\u{483}\\u{489}\\u{3099}\\u{309a}\\u{ff9e}"),
+            (
+                "\u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}",
+                "\\u{302e}\\u{9be}\\u{cca}\\u{1734}\\u{16ff0}",
+            ),
+            (
+                "\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}",
+                "\\u{483}\\u{489}\\u{3099}\\u{309a}\\u{ff9e}",
+            ),
             ("שلक\u{1100}", "\\u{5e9}\\u{644}\\u{915}\\u{1100}"),
             ("×÷・「—", "\\u{d7}\\u{f7}\\u{30fb}\\u{300c}\\u{2014}"),
             ("⟨9 blanks⟩", "\\u{27e8}9 blanks\\u{27e9}"),
@@ -229,7 +261,8 @@ mod tests {
         }
         assert!(IS_UTF8.with(|is_utf8| *is_utf8), "no locale C.UTF-8");
         // SAFETY: the call takes any number.
-        let width = unsafe { wcwidth(libc::wchar_t::try_from(u32::from(character)).expect("a character")) };
+        let width =
+            unsafe { wcwidth(libc::wchar_t::try_from(u32::from(character)).expect("a character")) };
         usize::try_from(width).unwrap_or_default()
     }
 
@@ -242,7 +275,10 @@ mod tests {
     #[test]
     fn every_character_that_is_shown_takes_one_or_two_columns() {
         let all = shown(&String::from_iter('\0'..=char::MAX));
-        for character in all.chars().filter(|character| !character.is_ascii_graphic() && *character != ' ') {
+        for character in all
+            .chars()
+            .filter(|character| !character.is_ascii_graphic() && *character != ' ')
+        {
             assert!((1..=2).contains(&width_of(character)), "{character:?}");
         }
     }

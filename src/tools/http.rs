@@ -13,7 +13,9 @@ use crate::address::Endpoint;
 use crate::one_line::on_one_line;
 use crate::provider;
 use crate::secret::{self, Secret};
-use crate::server::client::{self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError};
+use crate::server::client::{
+    self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError,
+};
 use crate::server::retry;
 use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
 use crate::threads::{self, lock};
@@ -67,9 +69,20 @@ pub(super) struct Http {
 
 impl Http {
     /// The way to a server. Nothing is sent yet.
-    pub(super) fn new(site: Arc<Site>, listener: Listener, [start, timeout]: [Option<Duration>; 2]) -> Http {
+    pub(super) fn new(
+        site: Arc<Site>,
+        listener: Listener,
+        [start, timeout]: [Option<Duration>; 2],
+    ) -> Http {
         let deadline = start.and_then(|start| Instant::now().checked_add(start));
-        Http { site, listener, session: Arc::default(), deadline, start, timeout }
+        Http {
+            site,
+            listener,
+            session: Arc::default(),
+            deadline,
+            start,
+            timeout,
+        }
     }
 
     /// Sends a message. The answer to a request is not waited for.
@@ -81,7 +94,10 @@ impl Http {
         let asked = threads::start(move || {
             let error = this.exchange(&message).err();
             // A session that the server has forgotten need not be ended.
-            if error.as_ref().is_some_and(|error| error.broken == Broken::Session) {
+            if error
+                .as_ref()
+                .is_some_and(|error| error.broken == Broken::Session)
+            {
                 lock(&this.session).take();
             }
             if let Some(error) = error.filter(|_| this.listener.protocol().awaits(&message["id"])) {
@@ -89,13 +105,22 @@ impl Http {
             }
         });
         if let Err(error) = asked {
-            let _ = self.listener.events.send(Err(Failure::new(error.to_string())));
+            let _ = self
+                .listener
+                .events
+                .send(Err(Failure::new(error.to_string())));
         }
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
-        if let Err(error) = self.post(message, Limits { silence: None, total: Some(NOTICE_TIMEOUT) }) {
+        if let Err(error) = self.post(
+            message,
+            Limits {
+                silence: None,
+                total: Some(NOTICE_TIMEOUT),
+            },
+        ) {
             (self.listener.report)(&self.explain(error).to_string());
         }
     }
@@ -104,16 +129,25 @@ impl Http {
     pub(super) fn end(&self) {
         let headers = self.headers(&Value::Null);
         if lock(&self.session).take().is_some() {
-            let limits = Limits { silence: None, total: Some(SESSION_END_TIMEOUT) };
+            let limits = Limits {
+                silence: None,
+                total: Some(SESSION_END_TIMEOUT),
+            };
             let path = self.site.url.path_and_query();
-            let _ = self.site.client.exchange(Method::Delete, path, &headers, limits, &self.site.keys);
+            let _ =
+                self.site
+                    .client
+                    .exchange(Method::Delete, path, &headers, limits, &self.site.keys);
         }
     }
 
     /// What went wrong, and where.
     pub(super) fn failure(&self, what: &str) -> Failure {
         let what = secret::redact(what, &self.site.keys);
-        Failure { address: Some(self.site.url.to_string()), ..Failure::new(what) }
+        Failure {
+            address: Some(self.site.url.to_string()),
+            ..Failure::new(what)
+        }
     }
 
     /// Takes a message, and returns whether it was the answer. A request of the server is answered on a thread, because the
@@ -139,7 +173,11 @@ impl Http {
             None => false,
         };
         let response = match self.post_patiently(message) {
-            Err(TransportError { status: Some(status @ (400 | 404)), body, .. }) if refuses(status, &body) => {
+            Err(TransportError {
+                status: Some(status @ (400 | 404)),
+                body,
+                ..
+            }) if refuses(status, &body) => {
                 self.receive(Ok(body.as_bytes()));
                 return Ok(());
             }
@@ -149,7 +187,12 @@ impl Http {
         if !id.is_empty() {
             lock(&self.session).get_or_insert_with(|| Secret::new(id));
         }
-        match response.content_type().trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
+        match response
+            .content_type()
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("text/event-stream")
+        {
             true => self.read_stream(response, &message["id"]),
             false => self.read_json(response),
         }
@@ -159,20 +202,33 @@ impl Http {
     fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
         let is_call = message["method"] == CALL;
         let patience = if is_call { self.timeout } else { self.start };
-        let limits = Limits { silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)), total: None };
+        let limits = Limits {
+            silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
+            total: None,
+        };
         let mut tried = 0;
         loop {
             let began = Instant::now();
             let error = match self.post(message, limits) {
-                Err(error) if !is_call && error.may_pass && tried < self.site.client.retries() => error,
+                Err(error) if !is_call && error.may_pass && tried < self.site.client.retries() => {
+                    error
+                }
                 posted => return posted,
             };
             // This failure says more than a time-out would.
             let took = began.elapsed();
-            let is_in_time = |wait: &Duration| self.deadline.is_none_or(|end| Instant::now() + *wait + took < end);
-            let Some(wait) = retry::wait(tried, error.error.retry_after).filter(is_in_time) else { return Err(error) };
+            let is_in_time = |wait: &Duration| {
+                self.deadline
+                    .is_none_or(|end| Instant::now() + *wait + took < end)
+            };
+            let Some(wait) = retry::wait(tried, error.error.retry_after).filter(is_in_time) else {
+                return Err(error);
+            };
             let failure = self.failure(&client::with_status(error.status, &error.error.words()));
-            (self.listener.report)(&format!("{failure}; retrying in {:.1} s", wait.as_secs_f64()));
+            (self.listener.report)(&format!(
+                "{failure}; retrying in {:.1} s",
+                wait.as_secs_f64()
+            ));
             std::thread::sleep(wait);
             tried += 1;
         }
@@ -180,29 +236,55 @@ impl Http {
 
     fn post(&self, message: &Value, limits: Limits) -> Result<Response, TransportError> {
         let (body, path) = (message.to_string(), self.site.url.path_and_query());
-        self.site.client.exchange(Method::Post(body.as_bytes()), path, &self.headers(message), limits, &self.site.keys)
+        self.site.client.exchange(
+            Method::Post(body.as_bytes()),
+            path,
+            &self.headers(message),
+            limits,
+            &self.site.keys,
+        )
     }
 
     /// The headers of a request; configured ones replace q's own. The end of a session has no message, which is null.
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
-        let accept = ("accept".to_owned(), Secret::new("application/json, text/event-stream"));
-        let session = lock(&self.session).clone().map(|id| (SESSION.to_owned(), id));
+        let accept = (
+            "accept".to_owned(),
+            Secret::new("application/json, text/event-stream"),
+        );
+        let session = lock(&self.session)
+            .clone()
+            .map(|id| (SESSION.to_owned(), id));
         let of_protocol = self.listener.protocol().headers(message).into_iter();
-        let own = (!message.is_null()).then_some(accept).into_iter().chain(session);
+        let own = (!message.is_null())
+            .then_some(accept)
+            .into_iter()
+            .chain(session);
         let own = own.chain(of_protocol.map(|(name, value)| (name, Secret::new(value))));
         let configured = &self.site.headers;
-        let is_replaced = |name: &str| configured.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-        own.filter(|(name, _)| !is_replaced(name)).chain(configured.iter().cloned()).collect()
+        let is_replaced = |name: &str| {
+            configured
+                .iter()
+                .any(|(other, _)| other.eq_ignore_ascii_case(name))
+        };
+        own.filter(|(name, _)| !is_replaced(name))
+            .chain(configured.iter().cloned())
+            .collect()
     }
 
     fn read_json(&self, response: Response) -> Result<(), Failure> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
         let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
-        limited.read_to_end(&mut body).map_err(|error| self.explain(self.site.client.read_failure(error)))?;
+        limited
+            .read_to_end(&mut body)
+            .map_err(|error| self.explain(self.site.client.read_failure(error)))?;
         let is_too_long = body.len() > stream::MAX_EVENT;
         let message = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
-        match self.receive(if is_too_long { Err(TooLong) } else { Ok(message) }) {
+        match self.receive(if is_too_long {
+            Err(TooLong)
+        } else {
+            Ok(message)
+        }) {
             true => Ok(()),
             false => Err(self.unexpected(&content_type, &body)),
         }
@@ -214,7 +296,8 @@ impl Http {
         let mut buffer = vec![0; READ_SIZE];
         while self.listener.protocol().awaits(id) {
             let count = response.body.read(&mut buffer);
-            let count = count.map_err(|error| self.explain(self.site.client.read_failure(error)))?;
+            let count =
+                count.map_err(|error| self.explain(self.site.client.read_failure(error)))?;
             let mut is_answered = false;
             let mut message = |data: &str| {
                 is_answered |= self.receive(Ok(data.as_bytes()));
@@ -254,20 +337,40 @@ impl Http {
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, error: TransportError) -> Failure {
-        let TransportError { status, error, location, advice, .. } = error;
+        let TransportError {
+            status,
+            error,
+            location,
+            advice,
+            ..
+        } = error;
         let failure = self.failure(&client::with_status(status, &error.words()));
         if status == Some(404) && lock(&self.session).is_some() {
-            return Failure { broken: Broken::Session, ..failure };
+            return Failure {
+                broken: Broken::Session,
+                ..failure
+            };
         }
         let advice = advice.or_else(|| self.advice(status?, location, error.retry_after));
         Failure { advice, ..failure }
     }
 
     /// What to do about a status.
-    fn advice(&self, status: u16, location: Option<String>, retry_after: Option<Duration>) -> Option<String> {
-        let bridge = format!("replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]", self.site.url);
+    fn advice(
+        &self,
+        status: u16,
+        location: Option<String>,
+        retry_after: Option<Duration>,
+    ) -> Option<String> {
+        let bridge = format!(
+            "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]",
+            self.site.url
+        );
         Some(match status {
-            401 | 403 => format!("{}\nq cannot sign in by OAuth; for that, {bridge}", self.site.key_advice),
+            401 | 403 => format!(
+                "{}\nq cannot sign in by OAuth; for that, {bridge}",
+                self.site.key_advice
+            ),
             404 | 405 if self.listener.protocol().revision().is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
@@ -284,5 +387,7 @@ impl Http {
 /// Which request a body answers, if it is a JSON-RPC error, as servers of this protocol send it with a status.
 fn error_for(body: &str) -> Option<Value> {
     let mut message: Value = serde_json::from_str(body).ok()?;
-    message["error"]["code"].is_i64().then(|| message["id"].take())
+    message["error"]["code"]
+        .is_i64()
+        .then(|| message["id"].take())
 }

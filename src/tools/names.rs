@@ -22,7 +22,9 @@ impl Selection {
         if names.is_empty() {
             return Ok(None);
         }
-        Selection::parse(names).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
+        Selection::parse(names)
+            .map(Some)
+            .map_err(|reason| Error::usage(format!("--tools: {reason}")))
     }
 
     /// Reads names such as `db`, `db__query` and `db__list_*`; `none` alone selects nothing.
@@ -30,7 +32,10 @@ impl Selection {
     /// # Errors
     /// What is wrong with them.
     pub(crate) fn parse<S: AsRef<str>>(names: &[S]) -> Result<Selection, String> {
-        let mut names: Vec<String> = names.iter().map(|name| name.as_ref().trim().to_owned()).collect();
+        let mut names: Vec<String> = names
+            .iter()
+            .map(|name| name.as_ref().trim().to_owned())
+            .collect();
         if names == [NO_TOOLS] {
             names.clear();
         }
@@ -51,9 +56,14 @@ impl Selection {
     ///
     /// # Errors
     /// The first name whose server is not configured.
-    pub(crate) fn servers(&self, mut configured: Vec<Configured>) -> Result<Vec<Configured>, String> {
+    pub(crate) fn servers(
+        &self,
+        mut configured: Vec<Configured>,
+    ) -> Result<Vec<Configured>, String> {
         let mut servers = self.names.iter().map(|name| split(name).0);
-        if let Some(unknown) = servers.find(|server| !configured.iter().any(|one| one.name == *server)) {
+        if let Some(unknown) =
+            servers.find(|server| !configured.iter().any(|one| one.name == *server))
+        {
             return Err(unknown.to_owned());
         }
         configured.retain(|one| self.names.iter().any(|name| split(name).0 == one.name));
@@ -68,7 +78,11 @@ impl Selection {
     /// The names that select none of these tools, each given by its name for models and by its server's own.
     pub(crate) fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
         let selects_one = |name: &str| tools.iter().any(|(full, own)| selects(name, full, own));
-        self.names.iter().map(String::as_str).filter(|name| !selects_one(name)).collect()
+        self.names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !selects_one(name))
+            .collect()
     }
 }
 
@@ -78,7 +92,9 @@ fn check(name: &str) -> Result<(), String> {
     }
     let (server, pattern) = split(name);
     if server.is_empty() || (pattern.is_empty() && name != server) {
-        return Err(format!("“{name}” names no tools; give a server, SERVER__TOOL or 'SERVER__list_*'"));
+        return Err(format!(
+            "“{name}” names no tools; give a server, SERVER__TOOL or 'SERVER__list_*'"
+        ));
     }
     Ok(())
 }
@@ -86,7 +102,11 @@ fn check(name: &str) -> Result<(), String> {
 /// Whether a name selects a tool. A server's name selects all of its tools.
 fn selects(name: &str, full: &str, own: &str) -> bool {
     let ((server, pattern), (of, shown)) = (split(name), split(full));
-    server == of && (pattern.is_empty() || [own, shown].iter().any(|tool| pattern::matches(pattern, tool)))
+    server == of
+        && (pattern.is_empty()
+            || [own, shown]
+                .iter()
+                .any(|tool| pattern::matches(pattern, tool)))
 }
 
 /// The most characters that OpenAI allows.
@@ -98,12 +118,20 @@ const DIGITS: usize = 6;
 /// The full name: characters that an API may refuse become `_`, and a name that is too long is cut, with a hash of all of it.
 pub(crate) fn full_name(server: &str, tool: &str) -> String {
     let full = format!("{server}{SEPARATOR}{tool}");
-    let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-    let plain: String = full.chars().map(|character| if allowed(character) { character } else { '_' }).collect();
+    let allowed =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let plain: String = full
+        .chars()
+        .map(|character| if allowed(character) { character } else { '_' })
+        .collect();
     if plain.len() <= MAX_LENGTH {
         return plain;
     }
-    format!("{}{:06x}", &plain[..MAX_LENGTH - DIGITS], hash(&full) & 0xff_ffff)
+    format!(
+        "{}{:06x}",
+        &plain[..MAX_LENGTH - DIGITS],
+        hash(&full) & 0xff_ffff
+    )
 }
 
 /// The server and the tool of a full name; the tool is empty if the name is only a server's.
@@ -113,7 +141,9 @@ pub(crate) fn split(full: &str) -> (&str, &str) {
 
 /// FNV-1a, 32 bits: the same in every run and every version.
 fn hash(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    text.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 #[cfg(test)]
@@ -132,12 +162,18 @@ mod tests {
         ] {
             assert_eq!(full_name(server, tool), name);
         }
-        let (one, other) = (full_name("db", &format!("{long}1")), full_name("db", &format!("{long}2")));
+        let (one, other) = (
+            full_name("db", &format!("{long}1")),
+            full_name("db", &format!("{long}2")),
+        );
         assert_eq!((one.len(), other.len()), (MAX_LENGTH, MAX_LENGTH));
         assert_ne!(one, other);
         assert_eq!(split(&one).1.len(), MAX_LENGTH - "db__".len());
         // Conversations remember such names.
-        assert_eq!(full_name("db", &long), format!("db__{}d0c051", "x".repeat(54)));
+        assert_eq!(
+            full_name("db", &long),
+            format!("db__{}d0c051", "x".repeat(54))
+        );
     }
 
     fn parse(names: &[&str]) -> Selection {
@@ -154,7 +190,11 @@ mod tests {
             ("time", "anything", true),
             ("web", "read_query", false),
         ] {
-            assert_eq!(selection.has(&full_name(server, tool), tool), selected, "{server} {tool}");
+            assert_eq!(
+                selection.has(&full_name(server, tool), tool),
+                selected,
+                "{server} {tool}"
+            );
         }
         assert_eq!(selection.names(), ["db__read_*", "time", "db__count"]);
         let tools = [("db__read_a", "read_a"), ("time__now", "now")];
@@ -165,7 +205,14 @@ mod tests {
     #[test]
     fn none_stands_alone_and_every_name_names_something() {
         assert!(parse(&["none"]).is_empty());
-        for names in [&["none", "db"][..], &["db", "none"], &[""], &["__x"], &["db__"], &["db", ""]] {
+        for names in [
+            &["none", "db"][..],
+            &["db", "none"],
+            &[""],
+            &["__x"],
+            &["db__"],
+            &["db", ""],
+        ] {
             assert!(Selection::parse(names).is_err(), "{names:?}");
         }
     }

@@ -41,27 +41,53 @@ pub(super) fn of_server(
     file: &Path,
 ) -> Result<(Vec<Offer>, Vec<String>), Error> {
     let (name, tools) = (&section.name, &about.tools);
-    let kind = if matches!(section.place, Place::Commands(_)) { Kind::Settings } else { Kind::Tools };
-    let failed = |what: &str, advice: &str| Error::new(kind, format!("{name}: {what}")).advise(advice.to_owned());
+    let kind = if matches!(section.place, Place::Commands(_)) {
+        Kind::Settings
+    } else {
+        Kind::Tools
+    };
+    let failed = |what: &str, advice: &str| {
+        Error::new(kind, format!("{name}: {what}")).advise(advice.to_owned())
+    };
     if tools.is_empty() {
         return Err(failed("the server offers no tools", "leave it out of -t"));
     }
     let offered = tools.iter().filter(|tool| section.offers(&tool.name));
-    let offers: Vec<Offer> = offered.map(|tool| offer(server, section, tool, file)).collect();
+    let offers: Vec<Offer> = offered
+        .map(|tool| offer(server, section, tool, file))
+        .collect();
     if offers.is_empty() {
         let what = format!("only = [...] in [tools.{name}] matches none of its tools");
         return Err(failed(&what, "correct its patterns"));
     }
-    let more = format!("{name}: only the first {} tools are listed; the server has more", tools.len());
+    let more = format!(
+        "{name}: only the first {} tools are listed; the server has more",
+        tools.len()
+    );
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let idle = section.idle_patterns(&names).into_iter();
-    let idle = idle.map(|pattern| format!("{name}: “{pattern}” in allow matches none of its tools"));
-    Ok((offers, about.has_more.then_some(more).into_iter().chain(idle).collect()))
+    let idle =
+        idle.map(|pattern| format!("{name}: “{pattern}” in allow matches none of its tools"));
+    Ok((
+        offers,
+        about
+            .has_more
+            .then_some(more)
+            .into_iter()
+            .chain(idle)
+            .collect(),
+    ))
 }
 
 /// A tool of a server.
 fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
-    let ListedTool { name, description, schema, reads, is_harmless } = tool.clone();
+    let ListedTool {
+        name,
+        description,
+        schema,
+        reads,
+        is_harmless,
+    } = tool.clone();
     // An address may belong to anyone, so what it says about itself allows nothing.
     let is_trusted = !matches!(section.place, Place::Remote(_));
     Offer {
@@ -69,7 +95,11 @@ fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) ->
         allowed: section.allows(&name) || (is_trusted && is_harmless),
         reads,
         setting: setting_that_allows(section, &name, file),
-        shown: Tool { name: names::full_name(&section.name, &name), description, schema },
+        shown: Tool {
+            name: names::full_name(&section.name, &name),
+            description,
+            schema,
+        },
         tool: name,
     }
 }
@@ -83,7 +113,10 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
         (true, _) => ("a", ", together with its command,"),
     };
     // TOML has the same text in quotes as JSON.
-    format!("allow = [{}] in {article} section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
+    format!(
+        "allow = [{}] in {article} section [tools.{name}] of {file}{place}",
+        serde_json::Value::from(tool)
+    )
 }
 
 /// The selected tools.
@@ -91,13 +124,18 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
 /// # Errors
 /// `Settings`: a name selects no tool.
 pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
-    let all: Vec<(&str, &str)> = offers.iter().map(|offer| (&*offer.shown.name, &*offer.tool)).collect();
+    let all: Vec<(&str, &str)> = offers
+        .iter()
+        .map(|offer| (&*offer.shown.name, &*offer.tool))
+        .collect();
     let without = selection.without_tools(&all);
     if !without.is_empty() {
         let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
         let meant = did_you_mean(without[0], &known);
-        return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
-            .advise(format!("{meant}the tools are {}", known.join(", "))));
+        return Err(
+            Error::settings(format!("no tool has the name {}", without.join(", ")))
+                .advise(format!("{meant}the tools are {}", known.join(", "))),
+        );
     }
     offers.retain(|offer| selection.has(&offer.shown.name, &offer.tool));
     Ok(offers)
@@ -126,8 +164,14 @@ pub(super) fn leave_out_twins(offers: &mut Vec<Offer>) -> Vec<String> {
     offers.dedup_by(|second, first| {
         let is_taken = second.shown.name == first.shown.name;
         if is_taken {
-            let (name, tool, first) = (&first.shown.name, on_one_line(&second.tool), on_one_line(&first.tool));
-            notes.push(format!("the tool {tool} is left out: models know it by the same name as {first}, {name}"));
+            let (name, tool, first) = (
+                &first.shown.name,
+                on_one_line(&second.tool),
+                on_one_line(&first.tool),
+            );
+            notes.push(format!(
+                "the tool {tool} is left out: models know it by the same name as {first}, {name}"
+            ));
         }
         is_taken
     });
@@ -150,7 +194,10 @@ mod tests {
             reads: is_harmless,
             is_harmless,
         };
-        About { tools: tools.iter().map(tool).collect(), ..About::default() }
+        About {
+            tools: tools.iter().map(tool).collect(),
+            ..About::default()
+        }
     }
 
     /// A program `db`; `more` are more lines of its section.
@@ -159,22 +206,33 @@ mod tests {
     }
 
     fn offers(section: &ToolServer, about: &About) -> Vec<Offer> {
-        of_server(0, section, about, Path::new("/c")).expect("offers").0
+        of_server(0, section, about, Path::new("/c"))
+            .expect("offers")
+            .0
     }
 
     fn names(offers: &[Offer]) -> Vec<&str> {
-        offers.iter().map(|offer| offer.shown.name.as_str()).collect()
+        offers
+            .iter()
+            .map(|offer| offer.shown.name.as_str())
+            .collect()
     }
 
     #[test]
     fn a_tool_runs_without_asking_if_a_setting_or_a_program_of_the_user_says_so() {
         let list = "allow = [\"list_*\"]";
         let remote = ToolServer::parse("db", &format!("url = \"https://h/mcp\"\n{list}"));
-        for (section, is_harmless, expected) in
-            [(section(list), false, [true, false]), (section(""), true, [true, true]), (remote, true, [true, false])]
-        {
+        for (section, is_harmless, expected) in [
+            (section(list), false, [true, false]),
+            (section(""), true, [true, true]),
+            (remote, true, [true, false]),
+        ] {
             let offers = offers(&section, &about(&["list_a", "drop"], is_harmless));
-            assert_eq!([offers[0].allowed, offers[1].allowed], expected, "{section:?}");
+            assert_eq!(
+                [offers[0].allowed, offers[1].allowed],
+                expected,
+                "{section:?}"
+            );
         }
     }
 
@@ -185,23 +243,43 @@ mod tests {
         shared.is_shared = true;
         for (section, expected) in [
             (own, "allow = [\"a\\\"b\"] in the section [tools.db] of /c"),
-            (shared, "allow = [\"a\\\"b\"] in a section [tools.db] of /c, together with its command,"),
+            (
+                shared,
+                "allow = [\"a\\\"b\"] in a section [tools.db] of /c, together with its command,",
+            ),
         ] {
-            assert_eq!(setting_that_allows(&section, "a\"b", Path::new("/c")), expected);
+            assert_eq!(
+                setting_that_allows(&section, "a\"b", Path::new("/c")),
+                expected
+            );
         }
     }
 
     #[test]
     fn what_a_server_offers_is_limited_by_its_section() {
         let of = |about: &About, only: &str| {
-            of_server(0, &section(&format!("{only}\nallow = [\"x\"]")), about, Path::new("/c"))
+            of_server(
+                0,
+                &section(&format!("{only}\nallow = [\"x\"]")),
+                about,
+                Path::new("/c"),
+            )
         };
         let (listed, notes) = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
         assert_eq!(names(&listed), ["db__b"]);
         assert_eq!(notes, ["db: “x” in allow matches none of its tools"]);
-        let many = About { has_more: true, ..about(&["x"], false) };
-        assert_eq!(of(&many, "").expect("offers").1, ["db: only the first 1 tools are listed; the server has more"]);
-        for (about, words) in [(about(&[], true), "offers no tools"), (about(&["a"], true), "matches none")] {
+        let many = About {
+            has_more: true,
+            ..about(&["x"], false)
+        };
+        assert_eq!(
+            of(&many, "").expect("offers").1,
+            ["db: only the first 1 tools are listed; the server has more"]
+        );
+        for (about, words) in [
+            (about(&[], true), "offers no tools"),
+            (about(&["a"], true), "matches none"),
+        ] {
             let error = of(&about, "only = [\"z\"]").expect_err("none");
             assert!(error.message.contains(words), "{}", error.message);
         }
@@ -210,15 +288,21 @@ mod tests {
     #[test]
     fn the_selected_tools_are_chosen_and_a_name_without_tools_is_an_error() {
         let offers = offers(&section(""), &about(&["a.b", "c"], true));
-        let choose = |name: &str| super::choose(&Selection::parse(&[name]).expect("a name"), offers.clone());
-        for (name, expected) in
-            [("db", &["db__a_b", "db__c"][..]), ("db__a.b", &["db__a_b"]), ("db__a_b", &["db__a_b"])]
-        {
+        let choose =
+            |name: &str| super::choose(&Selection::parse(&[name]).expect("a name"), offers.clone());
+        for (name, expected) in [
+            ("db", &["db__a_b", "db__c"][..]),
+            ("db__a.b", &["db__a_b"]),
+            ("db__a_b", &["db__a_b"]),
+        ] {
             assert_eq!(names(&choose(name).expect(name)), expected, "{name}");
         }
         let error = choose("db__x*").expect_err("no tool");
         assert_eq!(error.message, "no tool has the name db__x*");
-        assert_eq!(error.advice.as_deref(), Some("did you mean db__c? the tools are db__a_b, db__c"));
+        assert_eq!(
+            error.advice.as_deref(),
+            Some("did you mean db__c? the tools are db__a_b, db__c")
+        );
     }
 
     #[test]
@@ -227,7 +311,10 @@ mod tests {
         sort(&mut offers);
         let notes = leave_out_twins(&mut offers);
         assert_eq!(names(&offers), ["db__a_b", "db__z"]);
-        assert_eq!(notes, ["the tool a_b is left out: models know it by the same name as a.b, db__a_b"]);
+        assert_eq!(
+            notes,
+            ["the tool a_b is left out: models know it by the same name as a.b, db__a_b"]
+        );
         assert!(check_count(&vec![offers[0].clone(); MAX_TOOLS]).is_ok());
         assert!(check_count(&vec![offers[0].clone(); MAX_TOOLS + 1]).is_err());
     }

@@ -8,8 +8,12 @@ use serde_json::Value;
 use crate::message::Attachment;
 
 /// What the data of images begins with in base64, and their media types.
-const IMAGES: [(&str, &str); 4] =
-    [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
+const IMAGES: [(&str, &str); 4] = [
+    ("iVBORw0KGgo", "image/png"),
+    ("/9j/", "image/jpeg"),
+    ("R0lGOD", "image/gif"),
+    ("UklGR", "image/webp"),
+];
 
 /// The result of a call, as the model gets it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,7 +29,11 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// A call that failed, for this reason.
     pub(crate) fn failed(reason: impl Into<String>) -> Outcome {
-        Outcome { text: reason.into(), is_error: true, ..Outcome::default() }
+        Outcome {
+            text: reason.into(),
+            is_error: true,
+            ..Outcome::default()
+        }
     }
 
     /// The outcome that an answer to `tools/call` means.
@@ -36,14 +44,28 @@ impl Outcome {
         };
         let kind = &result["resultType"];
         if !kind.is_null() && kind != "complete" {
-            let kind = kind.as_str().map_or_else(|| kind.to_string(), str::to_owned);
-            return Outcome::failed(format!("the tool did not finish: its result is of the type {kind}"));
+            let kind = kind
+                .as_str()
+                .map_or_else(|| kind.to_string(), str::to_owned);
+            return Outcome::failed(format!(
+                "the tool did not finish: its result is of the type {kind}"
+            ));
         }
         if !result.is_object() {
             return Outcome::failed("the tool answered something that is not a result");
         }
-        let images = result["content"].as_array().into_iter().flatten().filter_map(image).collect();
-        Outcome { text: text_of(&result), images, is_error: result["isError"] == true, server_failed: None }
+        let images = result["content"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(image)
+            .collect();
+        Outcome {
+            text: text_of(&result),
+            images,
+            is_error: result["isError"] == true,
+            server_failed: None,
+        }
     }
 }
 
@@ -74,7 +96,10 @@ pub(crate) enum Broken {
 
 impl Failure {
     pub(crate) fn new(what: impl Into<String>) -> Failure {
-        Failure { what: what.into(), ..Failure::default() }
+        Failure {
+            what: what.into(),
+            ..Failure::default()
+        }
     }
 }
 
@@ -101,7 +126,10 @@ pub(crate) fn seconds(time: Option<Duration>) -> String {
 fn text_of(result: &Value) -> String {
     let content = result["content"].as_array().map_or(&[][..], Vec::as_slice);
     let mut pieces: Vec<String> = content.iter().map(describe).collect();
-    let has_text = content.iter().filter_map(plain).any(|text| !text.is_empty());
+    let has_text = content
+        .iter()
+        .filter_map(plain)
+        .any(|text| !text.is_empty());
     let structured = &result["structuredContent"];
     if !has_text && !structured.is_null() {
         pieces.retain(|piece| !piece.is_empty());
@@ -122,7 +150,11 @@ fn plain(content: &Value) -> Option<&str> {
 /// The media type of a piece of content, and its data in base64.
 fn binary(content: &Value) -> [Option<&str>; 2] {
     let resource = &content["resource"];
-    let (holder, data) = if resource.is_object() { (resource, "blob") } else { (content, "data") };
+    let (holder, data) = if resource.is_object() {
+        (resource, "blob")
+    } else {
+        (content, "data")
+    };
     [holder["mimeType"].as_str(), holder[data].as_str()]
 }
 
@@ -130,9 +162,15 @@ fn binary(content: &Value) -> [Option<&str>; 2] {
 fn image(content: &Value) -> Option<Attachment> {
     let [media, data] = binary(content);
     let data: String = data?.split_ascii_whitespace().collect();
-    let begun = IMAGES.iter().find(|(beginning, _)| data.starts_with(beginning));
+    let begun = IMAGES
+        .iter()
+        .find(|(beginning, _)| data.starts_with(beginning));
     let (_, media) = begun.or_else(|| IMAGES.iter().find(|(_, known)| Some(*known) == media))?;
-    Some(Attachment { media: (*media).to_owned(), data: data.into(), ..Attachment::default() })
+    Some(Attachment {
+        media: (*media).to_owned(),
+        data: data.into(),
+        ..Attachment::default()
+    })
 }
 
 /// A piece of content as text: its own, or a note that says what it is.
@@ -149,7 +187,10 @@ fn describe(content: &Value) -> String {
     let [media, data] = binary(content);
     note.extend(media.into_iter().flat_map(|media| [" ", media]));
     if let Some(data) = data {
-        let digits = data.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').count();
+        let digits = data
+            .bytes()
+            .filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=')
+            .count();
         note += &format!(", {} bytes", digits * 3 / 4);
     }
     note + "]"
@@ -162,10 +203,20 @@ pub(crate) fn cut(text: &str, limit: usize) -> String {
         return text.to_owned();
     }
     let head = limit - limit / 4;
-    let head = (0..=head).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let head = (0..=head)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default();
     let tail = text.len() - limit / 4;
-    let tail = (tail..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    format!("{}\n[{} bytes left out]\n{}", &text[..head], tail - head, &text[tail..])
+    let tail = (tail..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len());
+    format!(
+        "{}\n[{} bytes left out]\n{}",
+        &text[..head],
+        tail - head,
+        &text[tail..]
+    )
 }
 
 #[cfg(test)]
@@ -175,40 +226,95 @@ mod tests {
     use serde_json::json;
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
-        Outcome { text: text.to_owned(), is_error, ..Outcome::default() }
+        Outcome {
+            text: text.to_owned(),
+            is_error,
+            ..Outcome::default()
+        }
     }
 
     #[test]
     fn a_result_is_reported_as_text() {
         let text = |text: &str| json!({"type": "text", "text": text});
-        let embedded = json!({"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}});
+        let embedded =
+            json!({"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}});
         let blob = json!({"type": "resource", "resource": {"mimeType": "application/pdf", "blob": "aGVsbG8="}});
         let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a.txt"});
         let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVs\nbG8h"});
         let audio = json!({"type": "audio", "mimeType": "audio/wav", "data": "YQ=="});
         for (name, result, expected) in [
             ("one text", json!({"content": [text("a")]}), "a"),
-            ("several texts", json!({"content": [text("a"), text(""), text("b")]}), "a\n\nb"),
+            (
+                "several texts",
+                json!({"content": [text("a"), text(""), text("b")]}),
+                "a\n\nb",
+            ),
             ("an embedded text", json!({"content": [embedded]}), "inside"),
-            ("a link", json!({"content": [link]}), "[resource_link file:///a a.txt]"),
-            ("an image", json!({"content": [image]}), "[image image/png, 6 bytes]"),
-            ("audio", json!({"content": [audio]}), "[audio audio/wav, 1 bytes]"),
-            ("a binary resource", json!({"content": [blob]}), "[resource application/pdf, 5 bytes]"),
-            ("an unknown kind", json!({"content": [{"type": "scent"}]}), "[scent]"),
+            (
+                "a link",
+                json!({"content": [link]}),
+                "[resource_link file:///a a.txt]",
+            ),
+            (
+                "an image",
+                json!({"content": [image]}),
+                "[image image/png, 6 bytes]",
+            ),
+            (
+                "audio",
+                json!({"content": [audio]}),
+                "[audio audio/wav, 1 bytes]",
+            ),
+            (
+                "a binary resource",
+                json!({"content": [blob]}),
+                "[resource application/pdf, 5 bytes]",
+            ),
+            (
+                "an unknown kind",
+                json!({"content": [{"type": "scent"}]}),
+                "[scent]",
+            ),
             ("a content of no kind", json!({"content": [7]}), "[content]"),
-            ("text and its twin", json!({"content": [text("a")], "structuredContent": {"a": 1}}), "a"),
-            ("structure alone", json!({"structuredContent": {"a": [1, 2]}}), r#"{"a":[1,2]}"#),
-            ("an empty text", json!({"content": [text("")], "structuredContent": {"a": 1}}), r#"{"a":1}"#),
+            (
+                "text and its twin",
+                json!({"content": [text("a")], "structuredContent": {"a": 1}}),
+                "a",
+            ),
+            (
+                "structure alone",
+                json!({"structuredContent": {"a": [1, 2]}}),
+                r#"{"a":[1,2]}"#,
+            ),
+            (
+                "an empty text",
+                json!({"content": [text("")], "structuredContent": {"a": 1}}),
+                r#"{"a":1}"#,
+            ),
             ("nothing", json!({"content": []}), ""),
             ("no content", json!({}), ""),
-            ("a complete one", json!({"content": [text("a")], "resultType": "complete"}), "a"),
-            ("not an error", json!({"content": [text("a")], "isError": false}), "a"),
+            (
+                "a complete one",
+                json!({"content": [text("a")], "resultType": "complete"}),
+                "a",
+            ),
+            (
+                "not an error",
+                json!({"content": [text("a")], "isError": false}),
+                "a",
+            ),
         ] {
-            let read = Outcome { images: Vec::new(), ..Outcome::read(Ok(result)) };
+            let read = Outcome {
+                images: Vec::new(),
+                ..Outcome::read(Ok(result))
+            };
             assert_eq!(read, outcome(expected, false), "{name}");
         }
         let both = json!({"content": [image], "structuredContent": {"a": 1}});
-        assert_eq!(Outcome::read(Ok(both)).text, "[image image/png, 6 bytes]\n{\"a\":1}");
+        assert_eq!(
+            Outcome::read(Ok(both)).text,
+            "[image image/png, 6 bytes]\n{\"a\":1}"
+        );
     }
 
     #[test]
@@ -216,13 +322,21 @@ mod tests {
         let marked = json!({"content": [{"type": "text", "text": "no such row"}], "isError": true});
         for (name, answer, expected) in [
             ("marked", Ok(marked), "no such row"),
-            ("refused", Err("Unknown tool (-32602)".to_owned()), "Unknown tool (-32602)"),
+            (
+                "refused",
+                Err("Unknown tool (-32602)".to_owned()),
+                "Unknown tool (-32602)",
+            ),
             (
                 "not complete",
                 Ok(json!({"resultType": "input_required"})),
                 "the tool did not finish: its result is of the type input_required",
             ),
-            ("no object", Ok(json!("done")), "the tool answered something that is not a result"),
+            (
+                "no object",
+                Ok(json!("done")),
+                "the tool answered something that is not a result",
+            ),
         ] {
             assert_eq!(Outcome::read(answer), outcome(expected, true), "{name}");
         }
@@ -230,11 +344,19 @@ mod tests {
 
     #[test]
     fn images_are_known_by_their_data_or_their_type() {
-        let image = |media: &str, data: &str| json!({"type": "image", "mimeType": media, "data": data});
-        let embedded = json!({"type": "resource", "resource": {"mimeType": "image/png", "blob": "aGk="}});
+        let image =
+            |media: &str, data: &str| json!({"type": "image", "mimeType": media, "data": data});
+        let embedded =
+            json!({"type": "resource", "resource": {"mimeType": "image/png", "blob": "aGk="}});
         for (content, expected) in [
-            (image("image/png", "iVBORw0KGgoAAAA="), Some(("image/png", "iVBORw0KGgoAAAA="))),
-            (image("image/png", "/9j/\n4AA="), Some(("image/jpeg", "/9j/4AA="))),
+            (
+                image("image/png", "iVBORw0KGgoAAAA="),
+                Some(("image/png", "iVBORw0KGgoAAAA=")),
+            ),
+            (
+                image("image/png", "/9j/\n4AA="),
+                Some(("image/jpeg", "/9j/4AA=")),
+            ),
             (image("image/gif", "aGk="), Some(("image/gif", "aGk="))),
             (image("", "UklGRgAA"), Some(("image/webp", "UklGRgAA"))),
             (embedded, Some(("image/png", "aGk="))),
@@ -243,7 +365,10 @@ mod tests {
             (json!({"type": "text", "text": "hi"}), None),
         ] {
             let images = Outcome::read(Ok(json!({"content": [content]}))).images;
-            let images: Vec<(&str, &str)> = images.iter().map(|image| (&*image.media, &*image.data)).collect();
+            let images: Vec<(&str, &str)> = images
+                .iter()
+                .map(|image| (&*image.media, &*image.data))
+                .collect();
             assert_eq!(images, Vec::from_iter(expected), "{content}");
         }
     }

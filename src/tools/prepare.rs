@@ -17,7 +17,9 @@ use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key};
+use crate::settings::{
+    Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key,
+};
 
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
@@ -44,38 +46,75 @@ pub(super) fn prepare(
     notes: &Notes,
 ) -> Result<Prepared, Error> {
     let environment = &settings.environment;
-    let hidden = |program: &LocalProgram| program.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
+    let hidden = |program: &LocalProgram| {
+        program
+            .env
+            .iter()
+            .flat_map(|(_, value)| value.parts_to_hide())
+            .collect()
+    };
     let (location, keys, hidden) = match &section.place {
         Place::Local(local) => {
             let program = program(&section.name, local, environment)?;
-            (Location::Local(program), local.keys(environment), hidden(local))
+            (
+                Location::Local(program),
+                local.keys(environment),
+                hidden(local),
+            )
         }
         Place::Commands(commands) => {
             let programs = commands.iter().map(|command| &command.program);
-            let keys = programs.clone().flat_map(|program| program.keys(environment)).collect();
+            let keys = programs
+                .clone()
+                .flat_map(|program| program.keys(environment))
+                .collect();
             let hidden = programs.flat_map(hidden).collect();
             let mut ready = Vec::new();
             for command in commands {
                 let full = names::full_name(&section.name, &command.name);
-                match program(&format!("{}.{}", section.name, command.name), &command.program, environment) {
+                match program(
+                    &format!("{}.{}", section.name, command.name),
+                    &command.program,
+                    environment,
+                ) {
                     Ok(program) => ready.push((command.clone(), program)),
                     Err(_) if !section.offers(&command.name) => (),
-                    Err(_) if selection.is_some_and(|selection| !selection.has(&full, &command.name)) => (),
-                    Err(error) if selection.is_none() && commands.len() > 1 => notes.note(&error.message),
+                    Err(_)
+                        if selection
+                            .is_some_and(|selection| !selection.has(&full, &command.name)) =>
+                    {
+                        ()
+                    }
+                    Err(error) if selection.is_none() && commands.len() > 1 => {
+                        notes.note(&error.message)
+                    }
                     Err(error) => return Err(error),
                 }
             }
             (Location::Commands(Commands(ready)), keys, hidden)
         }
         Place::Remote(remote) => {
-            let site = site(&section, remote, settings, notes)
-                .map_err(|error| Error { message: format!("tools.{}: {}", section.name, error.message), ..error })?;
+            let site = site(&section, remote, settings, notes).map_err(|error| Error {
+                message: format!("tools.{}: {}", section.name, error.message),
+                ..error
+            })?;
             let keys = site.keys.clone();
-            let headers = remote.headers.iter().flat_map(|(_, value)| value.with_last_word());
-            (Location::Remote(Arc::new(site)), keys, headers.chain(remote.url.secrets()).collect())
+            let headers = remote
+                .headers
+                .iter()
+                .flat_map(|(_, value)| value.with_last_word());
+            (
+                Location::Remote(Arc::new(site)),
+                keys,
+                headers.chain(remote.url.secrets()).collect(),
+            )
         }
     };
-    Ok(Prepared { spec: Spec { section, location }, keys, hidden })
+    Ok(Prepared {
+        spec: Spec { section, location },
+        keys,
+        hidden,
+    })
 }
 
 /// Finds a program by its full path or in PATH, and the folder that it starts in. Relative folders of PATH do not count,
@@ -85,19 +124,29 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
     let named = &command[0];
     // The program's own PATH, which the configuration may set.
     let variables = local.environment(environment);
-    let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
-    let is_program =
-        |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let path = variables
+        .iter()
+        .rev()
+        .find(|(name, _)| name == "PATH")
+        .map_or(DEFAULT_PATH, |(_, path)| path);
+    let is_program = |file: &PathBuf| {
+        fs::metadata(file)
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
     let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let (file, advice) = match named.contains('/') {
-        true => (Some(PathBuf::from(named)).filter(is_program), format!("correct its path in [tools.{name}]")),
+        true => (
+            Some(PathBuf::from(named)).filter(is_program),
+            format!("correct its path in [tools.{name}]"),
+        ),
         false => (
             folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
             "install it\nor write its full path".to_owned(),
         ),
     };
-    let file =
-        file.ok_or_else(|| Error::settings(format!("tools.{name}: there is no program {named}")).advise(advice))?;
+    let file = file.ok_or_else(|| {
+        Error::settings(format!("tools.{name}: there is no program {named}")).advise(advice)
+    })?;
     let folder = match local.cwd.as_deref() {
         Some(".") => std::env::current_dir().ok(),
         Some(folder) => Some(PathBuf::from(folder)),
@@ -105,30 +154,57 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
     };
     let folder = folder.filter(|folder| folder.is_dir()).ok_or_else(|| {
         let folder = local.cwd.as_deref().unwrap_or("the home folder");
-        Error::settings(format!("tools.{name}: {folder} is not a folder, so nothing can start there"))
+        Error::settings(format!(
+            "tools.{name}: {folder} is not a folder, so nothing can start there"
+        ))
     })?;
-    let environment = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-    Ok(Program { file, command, environment, folder })
+    let environment = variables
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    Ok(Program {
+        file,
+        command,
+        environment,
+        folder,
+    })
 }
 
-fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes: &Notes) -> Result<Site, Error> {
+fn site(
+    section: &ToolServer,
+    server: &RemoteServer,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Site, Error> {
     let (name, address) = (&section.name, &server.url.server);
     // Each of its requests has limits of its own.
-    let client = Client::new(address, None, settings.values.retries, &settings.environment)?;
+    let client = Client::new(
+        address,
+        None,
+        settings.values.retries,
+        &settings.environment,
+    )?;
     let (key, key_advice) = match &server.key {
         KeyPlace::None => (None, advice_without_key(section, server)),
         KeyPlace::Variable(variable) => {
             let value = settings.environment.get(variable).ok_or_else(|| {
-                Error::settings(format!("there is no key: {variable} is not set"))
-                    .advise(format!("export {variable}=your-key\nor change key_env in the section [tools.{name}]"))
+                Error::settings(format!("there is no key: {variable} is not set")).advise(format!(
+                    "export {variable}=your-key\nor change key_env in the section [tools.{name}]"
+                ))
             })?;
-            (Some(usable_key(value.to_owned(), variable)?), format!("check the key in {variable}"))
+            (
+                Some(usable_key(value.to_owned(), variable)?),
+                format!("check the key in {variable}"),
+            )
         }
         KeyPlace::Command(command) => {
             // It may ask for a password on the same terminal.
             notes.spinner().stop();
             let program = command.first().map_or("key_cmd", String::as_str);
-            (Some(key_command::run(command)?), format!("check the key that {program} prints"))
+            (
+                Some(key_command::run(command)?),
+                format!("check the key that {program} prints"),
+            )
         }
     };
     let bearer = key.map(|key| Secret::new(format!("Bearer {}", key.expose())));
@@ -139,11 +215,22 @@ fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes:
         headers.push(("authorization".to_owned(), authorization));
     }
     if has_authorization(&headers) && address.is_exposed() {
-        notes.note(&format!("the key of the tool server {name} goes to {address} unencrypted"));
+        notes.note(&format!(
+            "the key of the tool server {name} goes to {address} unencrypted"
+        ));
     }
-    let values = headers.iter().filter(|header| is_authorization(header)).flat_map(|(_, value)| value.with_last_word());
+    let values = headers
+        .iter()
+        .filter(|header| is_authorization(header))
+        .flat_map(|(_, value)| value.with_last_word());
     let keys = values.chain(address.secrets()).collect();
-    Ok(Site { client, url: server.url.clone(), headers, keys, key_advice })
+    Ok(Site {
+        client,
+        url: server.url.clone(),
+        headers,
+        keys,
+        key_advice,
+    })
 }
 
 /// Advice for a server that refuses a request, if no key is configured.
@@ -152,9 +239,15 @@ fn advice_without_key(section: &ToolServer, server: &RemoteServer) -> String {
     if has_authorization(&server.headers) {
         return format!("check the header authorization of the tool server {name}");
     }
-    let login = server.url.server.authorization().map_or("", |_| "check the user and the password in its url\n");
+    let login = server
+        .url
+        .server
+        .authorization()
+        .map_or("", |_| "check the user and the password in its url\n");
     match section.is_shared {
-        true => format!("{login}add the key to the headers of {name} in the file that the setting mcp names"),
+        true => format!(
+            "{login}add the key to the headers of {name} in the file that the setting mcp names"
+        ),
         false => format!("{login}key_env or key_cmd in the section [tools.{name}] sets a key"),
     }
 }

@@ -26,7 +26,11 @@ const MAX_KEPT_LINE: usize = 500;
 const MAX_REPORTED: usize = 200;
 
 /// How long a group may take to end: after the end of its input, after SIGTERM and after SIGKILL.
-const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(300), Duration::from_millis(500)];
+const PATIENCE: [Duration; 3] = [
+    Duration::from_secs(2),
+    Duration::from_millis(300),
+    Duration::from_millis(500),
+];
 
 /// The shortest and the longest pause while q waits for a process.
 pub(super) const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
@@ -71,10 +75,19 @@ impl Groups {
     /// started outside of their groups. Those have become children of q, where the system supports that.
     pub(crate) fn end_rest(&self) {
         self.kill_after(PATIENCE[1]);
-        let Some(strangers) = lock(&self.0).strangers.take() else { return };
-        let left = || unix::children().into_iter().filter(|child| !strangers.contains(child)).collect::<Vec<i32>>();
+        let Some(strangers) = lock(&self.0).strangers.take() else {
+            return;
+        };
+        let left = || {
+            unix::children()
+                .into_iter()
+                .filter(|child| !strangers.contains(child))
+                .collect::<Vec<i32>>()
+        };
         for signal in [libc::SIGTERM, libc::SIGKILL] {
-            left().into_iter().for_each(|child| unix::signal(child, signal));
+            left()
+                .into_iter()
+                .for_each(|child| unix::signal(child, signal));
             wait_until(PATIENCE[1], || left().is_empty());
         }
     }
@@ -223,7 +236,11 @@ impl Process {
         // From here on, whatever fails ends the process.
         let mut process = Process::spawn(program, &program.command, Stdio::piped(), groups)?;
         let leader = &mut process.leader;
-        let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
+        let (stdin, stdout, stderr) = (
+            leader.stdin.take(),
+            leader.stdout.take(),
+            leader.stderr.take(),
+        );
         let (queue, lines) = mpsc::channel();
         process.input = Input(Arc::new(Mutex::new(Some(queue))));
         if let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
@@ -252,12 +269,25 @@ impl Process {
     ///
     /// # Errors
     /// The program cannot be run.
-    pub(super) fn spawn(program: &Program, argv: &[String], stdin: Stdio, groups: &Groups) -> io::Result<Process> {
+    pub(super) fn spawn(
+        program: &Program,
+        argv: &[String],
+        stdin: Stdio,
+        groups: &Groups,
+    ) -> io::Result<Process> {
         let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(&program.file);
-        command.arg0(name).args(arguments).current_dir(&program.folder);
-        command.env_clear().envs(program.environment.iter().cloned());
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .arg0(name)
+            .args(arguments)
+            .current_dir(&program.folder);
+        command
+            .env_clear()
+            .envs(program.environment.iter().cloned());
+        command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let leader = groups.spawn(&mut command)?;
         Ok(Process {
             id: i32::try_from(leader.id()).unwrap_or_default(),
@@ -358,7 +388,12 @@ impl Errors {
 /// The next line, or `None` at the end. At most `limit` bytes of it are kept.
 fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut bytes = Vec::new();
-    if from.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut bytes)? == 0 {
+    if from
+        .by_ref()
+        .take(limit as u64 + 1)
+        .read_until(b'\n', &mut bytes)?
+        == 0
+    {
         return Ok(None);
     }
     let is_cut = bytes.len() > limit && !bytes.ends_with(b"\n");
@@ -389,14 +424,25 @@ mod tests {
     fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<Line>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { file: "/bin/sh".into(), command, environment, folder: "/".into() };
+        let program = Program {
+            file: "/bin/sh".into(),
+            command,
+            environment,
+            folder: "/".into(),
+        };
         let (sender, lines) = mpsc::channel();
         let read = move |_: &Input, line| sender.send(line).expect("a test that listens");
-        (Process::start(&program, groups, read, Arc::new(|_: &str| ())).expect("a process"), lines)
+        (
+            Process::start(&program, groups, read, Arc::new(|_: &str| ())).expect("a process"),
+            lines,
+        )
     }
 
     fn text(line: &str) -> Line {
-        Line { bytes: line.into(), is_cut: false }
+        Line {
+            bytes: line.into(),
+            is_cut: false,
+        }
     }
 
     /// Ends a process, checks that nothing is left of its group, and says how long that took.
@@ -404,7 +450,10 @@ mod tests {
         let start = Instant::now();
         process.end_within(PATIENCE);
         let (status, took) = (process.leader.try_wait().ok().flatten(), start.elapsed());
-        assert!(!unix::signal_group(process.id, 0), "something is left of the group");
+        assert!(
+            !unix::signal_group(process.id, 0),
+            "something is left of the group"
+        );
         assert!(lock(&process.groups.0).ids.is_empty());
         (status, took)
     }
@@ -415,15 +464,34 @@ mod tests {
             ("", vec![]),
             ("\n", vec![("", false)]),
             ("a\nbc\n", vec![("a", false), ("bc", false)]),
-            ("1234\n12345\n123456789\n1", vec![("1234", false), ("1234", true), ("1234", true), ("1", false)]),
+            (
+                "1234\n12345\n123456789\n1",
+                vec![
+                    ("1234", false),
+                    ("1234", true),
+                    ("1234", true),
+                    ("1", false),
+                ],
+            ),
         ] {
             for capacity in [1, 3, 100] {
                 let mut from = BufReader::with_capacity(capacity, written.as_bytes());
                 for (line, is_cut) in &lines {
-                    let expected = Line { bytes: line.as_bytes().into(), is_cut: *is_cut };
-                    assert_eq!(read_line(&mut from, 4).expect("no error"), Some(expected), "{written:?}");
+                    let expected = Line {
+                        bytes: line.as_bytes().into(),
+                        is_cut: *is_cut,
+                    };
+                    assert_eq!(
+                        read_line(&mut from, 4).expect("no error"),
+                        Some(expected),
+                        "{written:?}"
+                    );
                 }
-                assert_eq!(read_line(&mut from, 4).expect("no error"), None, "{written:?}");
+                assert_eq!(
+                    read_line(&mut from, 4).expect("no error"),
+                    None,
+                    "{written:?}"
+                );
             }
         }
     }
@@ -440,16 +508,25 @@ mod tests {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("ready"));
         let (status, took) = end(process);
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")), Some(libc::SIGTERM));
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
+            Some(libc::SIGTERM)
+        );
         assert!(took >= PATIENCE[0]);
     }
 
     #[test]
     fn a_process_that_ignores_everything_is_killed() {
-        let (process, lines) = shell("trap '' TERM; echo ready; while :; do sleep 1000; done", &Groups::default());
+        let (process, lines) = shell(
+            "trap '' TERM; echo ready; while :; do sleep 1000; done",
+            &Groups::default(),
+        );
         assert_eq!(lines.recv().expect("a line"), text("ready"));
         let (status, took) = end(process);
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")), Some(libc::SIGKILL));
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
+            Some(libc::SIGKILL)
+        );
         assert!(took >= PATIENCE[0] + PATIENCE[1]);
     }
 
@@ -480,9 +557,16 @@ mod tests {
 
     #[test]
     fn no_line_is_lost_that_is_not_read_at_once() {
-        let command = ["/bin/sh", "-c", "echo ready; wc -l"].map(str::to_owned).to_vec();
+        let command = ["/bin/sh", "-c", "echo ready; wc -l"]
+            .map(str::to_owned)
+            .to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { file: "/bin/sh".into(), command, environment, folder: "/".into() };
+        let program = Program {
+            file: "/bin/sh".into(),
+            command,
+            environment,
+            folder: "/".into(),
+        };
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: Line| {
             if line == text("ready") {
@@ -491,7 +575,8 @@ mod tests {
             }
             sender.send(line).expect("a test that listens");
         };
-        let process = Process::start(&program, &Groups::default(), read, Arc::new(|_: &str| ())).expect("a process");
+        let process = Process::start(&program, &Groups::default(), read, Arc::new(|_: &str| ()))
+            .expect("a process");
         let counted = lines.iter().nth(1).expect("a number");
         assert_eq!(String::from_utf8_lossy(&counted.bytes).trim(), "1000");
         drop(process);
@@ -501,7 +586,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_process_has_a_session_of_its_own() {
         let (_process, lines) = shell("echo $$; cut -d' ' -f6 /proc/$$/stat", &Groups::default());
-        assert_eq!(lines.recv().expect("a process"), lines.recv().expect("a session"));
+        assert_eq!(
+            lines.recv().expect("a process"),
+            lines.recv().expect("a session")
+        );
     }
 
     #[test]
@@ -511,10 +599,16 @@ mod tests {
         assert_eq!(lines.recv().expect("a line"), text("done"));
         process.end(Duration::ZERO);
         let kept = process.lines();
-        let numbers: Vec<&str> = kept.iter().map(|line| line.split(':').next().expect("a word")).collect();
+        let numbers: Vec<&str> = kept
+            .iter()
+            .map(|line| line.split(':').next().expect("a word"))
+            .collect();
         let expected = "1 2 3 4 5 … 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
         assert_eq!(numbers.join(" "), expected);
-        assert!(kept.iter().all(|line| line.len() == MAX_KEPT_LINE || line == "…"));
+        assert!(
+            kept.iter()
+                .all(|line| line.len() == MAX_KEPT_LINE || line == "…")
+        );
     }
 
     #[test]
@@ -530,8 +624,14 @@ mod tests {
         }
         groups.terminate();
         let (file, command) = ("/bin/true".into(), vec!["true".to_owned()]);
-        let program = Program { file, command, environment: Vec::new(), folder: "/".into() };
-        let error = Process::start(&program, &groups, |_, _| (), Arc::new(|_: &str| ())).expect_err("no process");
+        let program = Program {
+            file,
+            command,
+            environment: Vec::new(),
+            folder: "/".into(),
+        };
+        let error = Process::start(&program, &groups, |_, _| (), Arc::new(|_: &str| ()))
+            .expect_err("no process");
         assert_eq!(error.to_string(), "q is about to end");
     }
 }

@@ -111,7 +111,10 @@ impl Protocol {
     /// A new conversation, and its first message. `is_paired`: each answer comes on its request's connection, as over HTTP.
     /// `refusal` is how another process of the same server refused the handshake.
     pub(crate) fn open(is_paired: bool, refusal: Option<String>) -> (Protocol, Value) {
-        let mut protocol = Protocol { is_paired, ..Protocol::default() };
+        let mut protocol = Protocol {
+            is_paired,
+            ..Protocol::default()
+        };
         let first = match refusal {
             Some(refusal) => protocol.discover(refusal),
             None => {
@@ -141,7 +144,10 @@ impl Protocol {
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, Value) {
         // Progress shows that the server still works on this call.
         let meta = json!({"progressToken": self.last_id + 1});
-        let message = self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
+        let message = self.request(
+            "tools/call",
+            json!({"name": tool, "arguments": arguments, "_meta": meta}),
+        );
         self.state = State::Calling(self.last_id);
         (self.last_id, message)
     }
@@ -151,7 +157,10 @@ impl Protocol {
         if self.state == State::Calling(id) {
             self.state = State::Idle;
         }
-        let message = notification("notifications/cancelled", json!({"requestId": id, "reason": "timed out"}));
+        let message = notification(
+            "notifications/cancelled",
+            json!({"requestId": id, "reason": "timed out"}),
+        );
         (!self.is_paired || !self.is_stateless()).then_some(message)
     }
 
@@ -159,7 +168,10 @@ impl Protocol {
     pub(crate) fn headers(&self, message: &Value) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         if !self.revision().is_empty() {
-            headers.push(("mcp-protocol-version".to_owned(), self.revision().to_owned()));
+            headers.push((
+                "mcp-protocol-version".to_owned(),
+                self.revision().to_owned(),
+            ));
         }
         if let Some(method) = message["method"].as_str().filter(|_| self.is_stateless()) {
             headers.push(("mcp-method".to_owned(), method.to_owned()));
@@ -167,7 +179,10 @@ impl Protocol {
             if let Some(name) = parameters["name"].as_str() {
                 headers.push(("mcp-name".to_owned(), header_value(name)));
                 let tool = self.about.tools.iter().find(|tool| tool.name == name);
-                headers.extend(tool.into_iter().flat_map(|tool| mirrored(&tool.schema, &parameters["arguments"])));
+                headers.extend(
+                    tool.into_iter()
+                        .flat_map(|tool| mirrored(&tool.schema, &parameters["arguments"])),
+                );
             }
         }
         headers
@@ -181,16 +196,24 @@ impl Protocol {
         }
         match parse(line) {
             Ok(message @ Value::Object(_)) => self.receive_message(&message),
-            Err(error) if is_message(line) && String::from_utf8_lossy(line).contains("\"jsonrpc\"") => {
+            Err(error)
+                if is_message(line) && String::from_utf8_lossy(line).contains("\"jsonrpc\"") =>
+            {
                 self.receive_unreadable(format!("sent a message that cannot be parsed ({error})"))
             }
-            _ => vec![Event::Detail(format!("wrote a line that is not a message: {}", quote(line)))],
+            _ => vec![Event::Detail(format!(
+                "wrote a line that is not a message: {}",
+                quote(line)
+            ))],
         }
     }
 
     /// Handles a message that was too long to read.
     pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<Event> {
-        self.receive_unreadable(format!("sent a message of more than {} MB", limit / 1_000_000))
+        self.receive_unreadable(format!(
+            "sent a message of more than {} MB",
+            limit / 1_000_000
+        ))
     }
 
     /// Handles a message that cannot be read. It may have been the answer, so a request that waits for one fails.
@@ -211,9 +234,13 @@ impl Protocol {
             // Without a handshake, a server sends no requests.
             (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
             (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
-            (Some("notifications/message"), None) => vec![Event::Detail(log_line(&message["params"]))],
+            (Some("notifications/message"), None) => {
+                vec![Event::Detail(log_line(&message["params"]))]
+            }
             (Some("notifications/progress"), None) => match self.state {
-                State::Calling(id) if is_number(&message["params"]["progressToken"], id) => vec![Event::Progress],
+                State::Calling(id) if is_number(&message["params"]["progressToken"], id) => {
+                    vec![Event::Progress]
+                }
                 _ => Vec::new(),
             },
             (Some(_), None) => Vec::new(),
@@ -226,7 +253,9 @@ impl Protocol {
         let id = &message["id"];
         // A server that could not read a request does not know its number. A program's error may be about a notification,
         // unless only the first request has been sent.
-        let is_nameless = id.is_null() && error.is_some() && (self.is_paired || self.state == State::Initializing);
+        let is_nameless = id.is_null()
+            && error.is_some()
+            && (self.is_paired || self.state == State::Initializing);
         // Anything else is the late answer to a call that was given up.
         if !is_number(id, self.last_id) && !is_nameless {
             return Vec::new();
@@ -235,7 +264,10 @@ impl Protocol {
         match (self.state, error) {
             (State::Initializing, None) => self.initialized(result),
             (State::Initializing, Some(error)) => {
-                vec![Event::Send(self.discover(format!("refused to start a conversation: {}", words(error))))]
+                vec![Event::Send(self.discover(format!(
+                    "refused to start a conversation: {}",
+                    words(error)
+                )))]
             }
             (State::Discovering, None) => self.discovered(result),
             (State::Discovering, Some(error)) if error["code"] == UNSUPPORTED_VERSION => {
@@ -243,10 +275,15 @@ impl Protocol {
             }
             (State::Discovering, Some(_)) => self.refuse(self.refusal.clone()),
             (State::Listing, None) => self.listed(result),
-            (State::Listing, Some(error)) => self.refuse(format!("refused to list its tools: {}", words(error))),
+            (State::Listing, Some(error)) => {
+                self.refuse(format!("refused to list its tools: {}", words(error)))
+            }
             (State::Calling(id), error) => {
                 self.state = State::Idle;
-                vec![Event::Answer(id, error.map_or_else(|| Ok(result.clone()), |error| Err(words(error))))]
+                vec![Event::Answer(
+                    id,
+                    error.map_or_else(|| Ok(result.clone()), |error| Err(words(error))),
+                )]
             }
             (State::Idle | State::Unusable, _) => Vec::new(),
         }
@@ -278,7 +315,10 @@ impl Protocol {
         match versions.as_array() {
             None => self.refuse(self.refusal.clone()),
             Some(supported) if supported.iter().any(|version| version == STATELESS) => {
-                vec![self.introduced(result, &result["_meta"]["io.modelcontextprotocol/serverInfo"])]
+                vec![self.introduced(
+                    result,
+                    &result["_meta"]["io.modelcontextprotocol/serverInfo"],
+                )]
             }
             Some(_) => self.speaks_others(versions),
         }
@@ -288,7 +328,10 @@ impl Protocol {
     fn introduced(&mut self, result: &Value, server: &Value) -> Event {
         self.about.name = quoted(&server["name"]);
         self.about.version = quoted(&server["version"]);
-        self.about.instructions = result["instructions"].as_str().unwrap_or_default().to_owned();
+        self.about.instructions = result["instructions"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         if !result["capabilities"]["tools"].is_object() {
             return self.ready();
         }
@@ -324,9 +367,16 @@ impl Protocol {
     }
 
     fn speaks_others(&mut self, versions: &Value) -> Vec<Event> {
-        let others: Vec<&str> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let others: Vec<&str> = versions
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let (others, oldest) = (quote(others.join(", ").as_bytes()), KNOWN_VERSIONS[0]);
-        self.refuse(format!("speaks version {others} of the protocol, and q speaks {oldest} to {STATELESS}"))
+        self.refuse(format!(
+            "speaks version {others} of the protocol, and q speaks {oldest} to {STATELESS}"
+        ))
     }
 
     fn refuse(&mut self, reason: String) -> Vec<Event> {
@@ -379,7 +429,9 @@ fn notification(method: &str, parameters: Value) -> Value {
 
 /// What a JSON-RPC error says: its message, code and data. Without a message the whole error stands for it.
 fn words(error: &Value) -> String {
-    let message = error["message"].as_str().filter(|message| !message.is_empty());
+    let message = error["message"]
+        .as_str()
+        .filter(|message| !message.is_empty());
     let mut words = message.map_or_else(|| error.to_string(), str::to_owned);
     if let Some(code) = error["code"].as_i64() {
         words += &format!(" ({code})");
@@ -396,25 +448,44 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
     if tool["execution"]["taskSupport"] == "required" {
         return None;
     }
-    let name = tool["name"].as_str().filter(|name| !name.is_empty())?.to_owned();
-    let description = tool["description"].as_str().or_else(|| tool["title"].as_str()).unwrap_or_default().to_owned();
-    let schema = Some(&tool["inputSchema"]).filter(|schema| schema.is_object()).cloned();
+    let name = tool["name"]
+        .as_str()
+        .filter(|name| !name.is_empty())?
+        .to_owned();
+    let description = tool["description"]
+        .as_str()
+        .or_else(|| tool["title"].as_str())
+        .unwrap_or_default()
+        .to_owned();
+    let schema = Some(&tool["inputSchema"])
+        .filter(|schema| schema.is_object())
+        .cloned();
     let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
     // By default, a tool may change, overwrite and reach anything.
     let says = |hint: &str, said: bool| tool["annotations"][hint] == said;
     let reads = says("readOnlyHint", true);
     let is_harmless = reads && says("openWorldHint", false) && !says("destructiveHint", true);
-    Some(ListedTool { name, description, schema, reads, is_harmless })
+    Some(ListedTool {
+        name,
+        description,
+        schema,
+        reads,
+        is_harmless,
+    })
 }
 
 /// The arguments that a tool's schema wants in headers, too, so that proxies see them.
 fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let header = property["x-mcp-header"].as_str().map(|header| format!("mcp-param-{header}"));
+        let header = property["x-mcp-header"]
+            .as_str()
+            .map(|header| format!("mcp-param-{header}"));
         match (header, &arguments[name]) {
             (Some(header), Value::String(text)) => headers.push((header, header_value(text))),
-            (Some(header), value @ (Value::Number(_) | Value::Bool(_))) => headers.push((header, value.to_string())),
+            (Some(header), value @ (Value::Number(_) | Value::Bool(_))) => {
+                headers.push((header, value.to_string()))
+            }
             (_, value) => headers.extend(mirrored(property, value)),
         }
     }
@@ -434,7 +505,9 @@ fn header_value(text: &str) -> String {
 fn log_line(parameters: &Value) -> String {
     let level = parameters["level"].as_str().unwrap_or("log");
     let data = &parameters["data"];
-    let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+    let data = data
+        .as_str()
+        .map_or_else(|| data.to_string(), str::to_owned);
     format!("{}: {}", quote(level.as_bytes()), quote(data.as_bytes()))
 }
 
@@ -465,10 +538,16 @@ mod tests {
         for (line, text) in [
             (&b"{\"a\":\"x\xff\"}"[..], "x\u{fffd}"),
             (br#"{"a":"x\ud800y"}"#, "x\u{fffd}y"),
-            (br#"{"a":"\udc00\ud83d\ude00\ud83d"}"#, "\u{fffd}\u{1f600}\u{fffd}"),
+            (
+                br#"{"a":"\udc00\ud83d\ude00\ud83d"}"#,
+                "\u{fffd}\u{1f600}\u{fffd}",
+            ),
             (br#"{"a":"\\ud800"}"#, "\\ud800"),
             (br#"{"a":"\\ud800\ud800"}"#, "\\ud800\u{fffd}"),
-            (br#"{"a":"\udc00\udc01\ud83d\ud83e"}"#, "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+            (
+                br#"{"a":"\udc00\udc01\ud83d\ud83e"}"#,
+                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+            ),
         ] {
             let value = parse(line).expect("JSON");
             assert_eq!(value["a"], text, "{}", String::from_utf8_lossy(line));
@@ -526,8 +605,12 @@ mod tests {
     fn the_first_line_introduces_q() {
         let line = Protocol::open(false, None).1;
         let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
-        let parameters = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-        assert_eq!(line, json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}));
+        let parameters =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        assert_eq!(
+            line,
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters})
+        );
     }
 
     #[test]
@@ -536,26 +619,38 @@ mod tests {
         for is_paired in [false, true] {
             let events = Protocol::open(is_paired, None).0.receive(nameless);
             assert!(matches!(events[..], [Event::Send(_)]), "{events:?}");
-            let mut protocol = Protocol { is_paired, ..listing() };
+            let mut protocol = Protocol {
+                is_paired,
+                ..listing()
+            };
             let is_refused = matches!(protocol.receive(nameless)[..], [Event::Unusable(_)]);
             assert_eq!(is_refused, is_paired);
-            let mut protocol = Protocol { is_paired, ..ready() };
+            let mut protocol = Protocol {
+                is_paired,
+                ..ready()
+            };
             let (id, _) = protocol.call("a", &Map::new());
             let refusal = Err("what? (-32700)".to_owned());
-            let events: Vec<Event> = is_paired.then(|| Event::Answer(id, refusal)).into_iter().collect();
+            let events: Vec<Event> = is_paired
+                .then(|| Event::Answer(id, refusal))
+                .into_iter()
+                .collect();
             assert_eq!(protocol.receive(nameless), events);
         }
     }
 
     fn error(id: Id, code: i64, data: &Value) -> Vec<u8> {
-        json!({"id": id, "error": {"code": code, "message": "no", "data": data}}).to_string().into_bytes()
+        json!({"id": id, "error": {"code": code, "message": "no", "data": data}})
+            .to_string()
+            .into_bytes()
     }
 
     /// A request without a handshake.
     fn stateless(id: Id, method: &str, mut parameters: Value) -> Value {
         let meta = &mut parameters["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
-        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
+        meta["io.modelcontextprotocol/clientInfo"] =
+            json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
         meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters})
     }
@@ -573,22 +668,35 @@ mod tests {
             let id = if is_new_process { 1 } else { 2 };
             assert_eq!(asked, stateless(id, "server/discover", json!({})));
             assert!(protocol.refusal().is_some());
-            let meta = json!({"io.modelcontextprotocol/serverInfo": {"name": "db", "version": "1"}});
+            let meta =
+                json!({"io.modelcontextprotocol/serverInfo": {"name": "db", "version": "1"}});
             let result = json!({"supportedVersions": ["2027-01-01", "2026-07-28"], "capabilities": {"tools": {}},
                                 "instructions": "Be brief.", "resultType": "complete", "_meta": meta});
             let events = protocol.receive(answer(id, &result).as_bytes());
             assert_eq!(sent(&events), [stateless(id + 1, "tools/list", json!({}))]);
-            assert_eq!((protocol.revision(), protocol.refusal()), ("2026-07-28", None));
+            assert_eq!(
+                (protocol.revision(), protocol.refusal()),
+                ("2026-07-28", None)
+            );
             let tools = json!({"tools": [tool("a")], "resultType": "complete", "nextCursor": "n"});
             let events = protocol.receive(answer(id + 1, &tools).as_bytes());
-            assert_eq!(sent(&events), [stateless(id + 2, "tools/list", json!({"cursor": "n"}))]);
+            assert_eq!(
+                sent(&events),
+                [stateless(id + 2, "tools/list", json!({"cursor": "n"}))]
+            );
             let events = protocol.receive(answer(id + 2, &json!({"tools": []})).as_bytes());
-            let [Event::Ready(about)] = &events[..] else { panic!("{events:?}") };
-            assert_eq!((&*about.name, &*about.instructions, about.tools.len()), ("db", "Be brief.", 1));
+            let [Event::Ready(about)] = &events[..] else {
+                panic!("{events:?}")
+            };
+            assert_eq!(
+                (&*about.name, &*about.instructions, about.tools.len()),
+                ("db", "Be brief.", 1)
+            );
             // It answers no request, and gives up a call like any other.
             assert_eq!(protocol.receive(br#"{"id":"p","method":"ping"}"#), []);
             let (number, call) = protocol.call("a", &Map::new());
-            let parameters = json!({"name": "a", "arguments": {}, "_meta": {"progressToken": number}});
+            let parameters =
+                json!({"name": "a", "arguments": {}, "_meta": {"progressToken": number}});
             assert_eq!(call, stateless(number, "tools/call", parameters));
             assert!(protocol.cancel(number).is_some());
             // Over HTTP the end of the connection says it.
@@ -600,17 +708,24 @@ mod tests {
     #[test]
     fn a_server_that_speaks_neither_revision_says_so() {
         let refused = "refused to start a conversation: no (-1)";
-        let others = "speaks version 2027-01-01, x of the protocol, and q speaks 2024-11-05 to 2026-07-28";
+        let others =
+            "speaks version 2027-01-01, x of the protocol, and q speaks 2024-11-05 to 2026-07-28";
         let supported = json!({"supported": ["2027-01-01", "x"]});
         for (answer, expected) in [
             (error(2, -32601, &json!(null)), refused),
             (error(2, -32022, &supported), others),
-            (answer(2, &json!({"supportedVersions": ["2027-01-01", "x"]})).into_bytes(), others),
+            (
+                answer(2, &json!({"supportedVersions": ["2027-01-01", "x"]})).into_bytes(),
+                others,
+            ),
             (answer(2, &json!({})).into_bytes(), refused),
         ] {
             let (mut protocol, _) = Protocol::open(false, None);
             protocol.receive(&error(1, -1, &json!(null)));
-            assert_eq!(protocol.receive(&answer), [Event::Unusable(expected.to_owned())]);
+            assert_eq!(
+                protocol.receive(&answer),
+                [Event::Unusable(expected.to_owned())]
+            );
         }
     }
 
@@ -624,12 +739,20 @@ mod tests {
             "gone": {"x-mcp-header": "Gone"}, "null": {"x-mcp-header": "Null"}, "plain": {},
             "deep": {"properties": {"on": {"type": "boolean", "x-mcp-header": "On"}}},
         }});
-        let names = ["a b", "größe", " a", "=?base64?x?="].map(|name| json!({"name": name, "inputSchema": schema}));
+        let names = ["a b", "größe", " a", "=?base64?x?="]
+            .map(|name| json!({"name": name, "inputSchema": schema}));
         let discover = sent(&protocol.receive(&error(1, -32601, &json!(null)))).remove(0);
         let version = pair("mcp-protocol-version", "2026-07-28");
-        assert_eq!(protocol.headers(&discover), [version.clone(), pair("mcp-method", "server/discover")]);
+        assert_eq!(
+            protocol.headers(&discover),
+            [version.clone(), pair("mcp-method", "server/discover")]
+        );
         protocol.receive(
-            answer(2, &json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})).as_bytes(),
+            answer(
+                2,
+                &json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}),
+            )
+            .as_bytes(),
         );
         let tools: Vec<Value> = [tool("plain")].into_iter().chain(names).collect();
         protocol.receive(answer(3, &json!({"tools": tools})).as_bytes());
@@ -639,8 +762,7 @@ mod tests {
             (" a", "=?base64?IGE=?="),
             ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
         ] {
-            let arguments =
-                json!({"region": "ä", "row": -7, "null": null, "plain": "x", "deep": {"on": true}, "more": 1});
+            let arguments = json!({"region": "ä", "row": -7, "null": null, "plain": "x", "deep": {"on": true}, "more": 1});
             let (_, call) = protocol.call(name, arguments.as_object().expect("an object"));
             let mut headers = protocol.headers(&call);
             headers[3..].sort();
@@ -658,22 +780,33 @@ mod tests {
         let (mut protocol, _) = Protocol::open(true, None);
         protocol.receive(introduction("2025-06-18", &json!({})).as_bytes());
         let call = protocol.call("a", &Map::new()).1;
-        assert_eq!(protocol.headers(&call), [pair("mcp-protocol-version", "2025-06-18")]);
+        assert_eq!(
+            protocol.headers(&call),
+            [pair("mcp-protocol-version", "2025-06-18")]
+        );
     }
 
     #[test]
     fn every_handshake_version_is_spoken() {
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
             let (mut protocol, _) = Protocol::open(false, None);
-            let events = protocol.receive(introduction(version, &json!({"tools": {"listChanged": true}})).as_bytes());
-            let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}});
+            let events = protocol.receive(
+                introduction(version, &json!({"tools": {"listChanged": true}})).as_bytes(),
+            );
+            let initialized =
+                json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}});
             let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
             assert_eq!(sent(&events), [initialized, list], "{version}");
             let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
             assert_eq!(protocol.receive(changed), []);
             let schema = json!({"type": "object"});
-            let tool_a =
-                ListedTool { name: "a".into(), description: "D".into(), schema, reads: false, is_harmless: false };
+            let tool_a = ListedTool {
+                name: "a".into(),
+                description: "D".into(),
+                schema,
+                reads: false,
+                is_harmless: false,
+            };
             let about = About {
                 name: "db".into(),
                 version: "1.2".into(),
@@ -691,12 +824,28 @@ mod tests {
     fn a_server_that_cannot_be_spoken_to_is_unusable() {
         let new = introduction("2027-07-28", &json!({"tools": {}}));
         for (name, line, expected) in [
-            ("new", &new, "speaks version 2027-07-28 of the protocol, and q speaks 2024-11-05 to 2026-07-28"),
-            ("empty", &answer(1, &json!({})), "did not say which version of the protocol it speaks"),
-            ("no result", &json!({"id": 1}).to_string(), "did not say which version of the protocol it speaks"),
+            (
+                "new",
+                &new,
+                "speaks version 2027-07-28 of the protocol, and q speaks 2024-11-05 to 2026-07-28",
+            ),
+            (
+                "empty",
+                &answer(1, &json!({})),
+                "did not say which version of the protocol it speaks",
+            ),
+            (
+                "no result",
+                &json!({"id": 1}).to_string(),
+                "did not say which version of the protocol it speaks",
+            ),
         ] {
             let (mut protocol, _) = Protocol::open(false, None);
-            assert_eq!(protocol.receive(line.as_bytes()), [Event::Unusable(expected.to_owned())], "{name}");
+            assert_eq!(
+                protocol.receive(line.as_bytes()),
+                [Event::Unusable(expected.to_owned())],
+                "{name}"
+            );
             assert_eq!(protocol.receive(line.as_bytes()), [], "{name}");
         }
     }
@@ -706,13 +855,21 @@ mod tests {
         let refused = json!({"id": 2, "error": {"code": -1, "message": "broken"}}).to_string();
         for (line, expected) in [
             (refused, "refused to list its tools: broken (-1)"),
-            (answer(2, &json!({"tools": null})), "answered tools/list without a list of tools"),
+            (
+                answer(2, &json!({"tools": null})),
+                "answered tools/list without a list of tools",
+            ),
         ] {
-            assert_eq!(listing().receive(line.as_bytes()), [Event::Unusable(expected.to_owned())]);
+            assert_eq!(
+                listing().receive(line.as_bytes()),
+                [Event::Unusable(expected.to_owned())]
+            );
         }
         assert_eq!(
             listing().receive_too_long(16 << 20),
-            [Event::Unusable("sent a message of more than 16 MB".to_owned())]
+            [Event::Unusable(
+                "sent a message of more than 16 MB".to_owned()
+            )]
         );
     }
 
@@ -728,11 +885,14 @@ mod tests {
     fn pages_are_read_until_one_is_the_last_or_repeats() {
         for last in [json!(null), json!(""), json!("second"), json!(7)] {
             let mut protocol = listing();
-            let events = protocol.receive(answer(2, &json!({"tools": [tool("a")], "nextCursor": "second"})).as_bytes());
+            let events = protocol.receive(
+                answer(2, &json!({"tools": [tool("a")], "nextCursor": "second"})).as_bytes(),
+            );
             let page = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"cursor": "second"}});
             assert_eq!(sent(&events), [page], "{last}");
             let tools = [tool("b"), tool("a")];
-            let events = protocol.receive(answer(3, &json!({"tools": tools, "nextCursor": last})).as_bytes());
+            let events = protocol
+                .receive(answer(3, &json!({"tools": tools, "nextCursor": last})).as_bytes());
             assert_eq!(names(&events), ["a", "b"], "{last}");
         }
     }
@@ -744,7 +904,9 @@ mod tests {
             let mut events = Vec::new();
             let mut read = 0;
             while !matches!(events[..], [Event::Ready(_)]) {
-                let page: Vec<Value> = (0..tools_of_a_page).map(|at| tool(&format!("t{read}-{at}"))).collect();
+                let page: Vec<Value> = (0..tools_of_a_page)
+                    .map(|at| tool(&format!("t{read}-{at}")))
+                    .collect();
                 let result = json!({"tools": page, "nextCursor": read.to_string()});
                 events = protocol.receive(answer(read + 2, &result).as_bytes());
                 read += 1;
@@ -765,16 +927,29 @@ mod tests {
     fn hints_say_whether_a_call_is_harmless() {
         for (annotations, harmless) in [
             (json!({"readOnlyHint": true, "openWorldHint": false}), true),
-            (json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}), true),
-            (json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": true}), false),
+            (
+                json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}),
+                true,
+            ),
+            (
+                json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": true}),
+                false,
+            ),
             (json!({"readOnlyHint": true, "openWorldHint": true}), false),
             (json!({"readOnlyHint": true}), false),
-            (json!({"readOnlyHint": "true", "openWorldHint": false}), false),
-            (json!({"readOnlyHint": false, "openWorldHint": false}), false),
+            (
+                json!({"readOnlyHint": "true", "openWorldHint": false}),
+                false,
+            ),
+            (
+                json!({"readOnlyHint": false, "openWorldHint": false}),
+                false,
+            ),
             (json!({"openWorldHint": false}), false),
             (json!(null), false),
         ] {
-            let tool = listed_tool(&json!({"name": "a", "annotations": annotations})).expect("a tool");
+            let tool =
+                listed_tool(&json!({"name": "a", "annotations": annotations})).expect("a tool");
             assert_eq!(tool.is_harmless, harmless, "{annotations}");
         }
     }
@@ -784,37 +959,71 @@ mod tests {
         let mut protocol = ready();
         let arguments = json!({"x": "1\n2"});
         let (id, line) = protocol.call("a", arguments.as_object().expect("an object"));
-        let parameters = json!({"name": "a", "arguments": {"x": "1\n2"}, "_meta": {"progressToken": 3}});
-        assert_eq!(line, json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": parameters}));
-        for other in [answer(1, &json!({})), answer(99, &json!({})), json!({"id": null, "result": 1}).to_string()] {
+        let parameters =
+            json!({"name": "a", "arguments": {"x": "1\n2"}, "_meta": {"progressToken": 3}});
+        assert_eq!(
+            line,
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": parameters})
+        );
+        for other in [
+            answer(1, &json!({})),
+            answer(99, &json!({})),
+            json!({"id": null, "result": 1}).to_string(),
+        ] {
             assert_eq!(protocol.receive(other.as_bytes()), [], "{other}");
         }
         let progress = |token: &str| {
             let parameters = format!(r#"{{"progressToken":{token},"progress":1}}"#);
             format!(r#"{{"method":"notifications/progress","params":{parameters}}}"#)
         };
-        for (token, events) in [("3", &[Event::Progress][..]), ("\"3\"", &[Event::Progress]), ("2", &[]), ("null", &[])]
-        {
-            assert_eq!(protocol.receive(progress(token).as_bytes()), events, "{token}");
+        for (token, events) in [
+            ("3", &[Event::Progress][..]),
+            ("\"3\"", &[Event::Progress]),
+            ("2", &[]),
+            ("null", &[]),
+        ] {
+            assert_eq!(
+                protocol.receive(progress(token).as_bytes()),
+                events,
+                "{token}"
+            );
         }
         assert!(protocol.awaits(&json!(3)) && !protocol.awaits(&json!(2)));
         let result = answer(3, &json!({"content": []}));
-        assert_eq!(protocol.receive(result.as_bytes()), [Event::Answer(3, Ok(json!({"content": []})))]);
+        assert_eq!(
+            protocol.receive(result.as_bytes()),
+            [Event::Answer(3, Ok(json!({"content": []})))]
+        );
         assert!(!protocol.awaits(&json!(3)), "its answer has come");
         assert_eq!(protocol.receive(result.as_bytes()), []);
         assert_eq!(protocol.receive(progress("3").as_bytes()), []);
         let (id, _) = protocol.call("a", &Map::new());
         let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
-        assert_eq!(protocol.receive(refused.as_bytes()), [Event::Answer(4, Err("no (-32602)".to_owned()))]);
+        assert_eq!(
+            protocol.receive(refused.as_bytes()),
+            [Event::Answer(4, Err("no (-32602)".to_owned()))]
+        );
     }
 
     #[test]
     fn a_refusal_is_reported_with_code_and_data() {
         for (error, expected) in [
-            (json!({"code": -32602, "message": "Unknown tool"}), "Unknown tool (-32602)"),
-            (json!({"code": -1, "message": "no", "data": "disk full"}), "no (-1): disk full"),
-            (json!({"message": "no", "data": {"row": 1}}), r#"no: {"row":1}"#),
-            (json!({"message": "", "data": 1}), r#"{"message":"","data":1}"#),
+            (
+                json!({"code": -32602, "message": "Unknown tool"}),
+                "Unknown tool (-32602)",
+            ),
+            (
+                json!({"code": -1, "message": "no", "data": "disk full"}),
+                "no (-1): disk full",
+            ),
+            (
+                json!({"message": "no", "data": {"row": 1}}),
+                r#"no: {"row":1}"#,
+            ),
+            (
+                json!({"message": "", "data": 1}),
+                r#"{"message":"","data":1}"#,
+            ),
             (json!({"message": "no", "data": null}), "no"),
             (json!({"code": -1}), r#"{"code":-1} (-1)"#),
             (json!("no"), r#""no""#),
@@ -829,11 +1038,17 @@ mod tests {
         let (first, _) = protocol.call("a", &Map::new());
         let line = protocol.cancel(first).expect("a message");
         let parameters = json!({"requestId": first, "reason": "timed out"});
-        assert_eq!(line, json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": parameters}));
+        assert_eq!(
+            line,
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": parameters})
+        );
         assert_eq!(protocol.receive(answer(first, &json!({})).as_bytes()), []);
         let (second, _) = protocol.call("a", &Map::new());
         assert_eq!(protocol.receive(answer(first, &json!({})).as_bytes()), []);
-        assert_eq!(protocol.receive(answer(second, &json!({})).as_bytes()), [Event::Answer(second, Ok(json!({})))]);
+        assert_eq!(
+            protocol.receive(answer(second, &json!({})).as_bytes()),
+            [Event::Answer(second, Ok(json!({})))]
+        );
     }
 
     #[test]
@@ -841,49 +1056,86 @@ mod tests {
         let not_found = json!({"code": -32601, "message": "Method not found"});
         for mut protocol in [Protocol::open(false, None).0, listing(), ready()] {
             let events = protocol.receive(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
-            assert_eq!(sent(&events), [json!({"jsonrpc": "2.0", "id": "p", "result": {}})]);
+            assert_eq!(
+                sent(&events),
+                [json!({"jsonrpc": "2.0", "id": "p", "result": {}})]
+            );
             let events = protocol.receive(br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
-            assert_eq!(sent(&events), [json!({"jsonrpc": "2.0", "id": 1, "error": not_found})]);
+            assert_eq!(
+                sent(&events),
+                [json!({"jsonrpc": "2.0", "id": 1, "error": not_found})]
+            );
         }
     }
 
     #[test]
     fn what_is_not_a_message_is_a_detail() {
         let mut protocol = listing();
-        let noise = |text: &str| vec![Event::Detail(format!("wrote a line that is not a message: {text}"))];
-        assert_eq!(protocol.receive(b"Listening  on\tstdio\r"), noise("Listening on stdio"));
+        let noise = |text: &str| {
+            vec![Event::Detail(format!(
+                "wrote a line that is not a message: {text}"
+            ))]
+        };
+        assert_eq!(
+            protocol.receive(b"Listening  on\tstdio\r"),
+            noise("Listening on stdio")
+        );
         assert_eq!(protocol.receive(b"\xff"), noise("\u{fffd}"));
         assert_eq!(protocol.receive(b"5"), noise("5"));
         assert_eq!(protocol.receive(b"[1,{}]"), noise("[1,{}]"));
-        for debug in [r#"sending {"jsonrpc":"2.0","id":1}"#, r#"[{"jsonrpc":"2.0"}]"#, "{'jsonrpc': '2.0'}"] {
+        for debug in [
+            r#"sending {"jsonrpc":"2.0","id":1}"#,
+            r#"[{"jsonrpc":"2.0"}]"#,
+            "{'jsonrpc': '2.0'}",
+        ] {
             assert_eq!(protocol.receive(debug.as_bytes()), noise(debug));
         }
         assert_eq!(protocol.receive(b" "), []);
         let deep = "[".repeat(10_000);
-        assert_eq!(protocol.receive(deep.as_bytes()), noise(&"[".repeat(MAX_QUOTE)));
+        assert_eq!(
+            protocol.receive(deep.as_bytes()),
+            noise(&"[".repeat(MAX_QUOTE))
+        );
         let log = br#"{"method":"notifications/message","params":{"level":"info","data":{"a":1}}}"#;
-        assert_eq!(protocol.receive(log), [Event::Detail("info: {\"a\":1}".to_owned())]);
+        assert_eq!(
+            protocol.receive(log),
+            [Event::Detail("info: {\"a\":1}".to_owned())]
+        );
     }
 
     #[test]
     fn a_line_that_is_too_long_fails_the_call_that_waits() {
         let mut protocol = ready();
         let message = "sent a message of more than 16 MB".to_owned();
-        assert_eq!(protocol.receive_too_long(16 << 20), [Event::Detail(message.clone())]);
+        assert_eq!(
+            protocol.receive_too_long(16 << 20),
+            [Event::Detail(message.clone())]
+        );
         let (id, _) = protocol.call("a", &Map::new());
         let refusal = format!("the tool server {message}");
-        assert_eq!(protocol.receive_too_long(16 << 20), [Event::Answer(id, Err(refusal))]);
+        assert_eq!(
+            protocol.receive_too_long(16 << 20),
+            [Event::Answer(id, Err(refusal))]
+        );
     }
 
     #[test]
     fn a_message_that_cannot_be_parsed_fails_the_call_that_waits() {
-        for result in ["NaN".to_owned(), format!("{}1{}", "[".repeat(200), "]".repeat(200))] {
+        for result in [
+            "NaN".to_owned(),
+            format!("{}1{}", "[".repeat(200), "]".repeat(200)),
+        ] {
             let mut protocol = ready();
             let (id, _) = protocol.call("a", &Map::new());
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
             let events = protocol.receive(line.as_bytes());
-            let [Event::Answer(answered, Err(refusal))] = &events[..] else { panic!("{events:?}") };
-            assert!(refusal.contains("sent a message that cannot be parsed ("), "{refusal}");
+            let [Event::Answer(answered, Err(refusal))] = &events[..] else {
+                panic!("{events:?}")
+            };
+            assert!(
+                refusal.contains("sent a message that cannot be parsed ("),
+                "{refusal}"
+            );
             assert_eq!(*answered, id);
         }
     }
@@ -894,7 +1146,11 @@ mod tests {
             let mut protocol = ready();
             let (id, _) = protocol.call("a", &Map::new());
             let line = format!("{{\"id\":{number},\"result\":{{}}}}");
-            assert_eq!(protocol.receive(line.as_bytes()), [Event::Answer(id, Ok(json!({})))], "{number}");
+            assert_eq!(
+                protocol.receive(line.as_bytes()),
+                [Event::Answer(id, Ok(json!({})))],
+                "{number}"
+            );
         }
     }
 

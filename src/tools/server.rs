@@ -61,18 +61,34 @@ impl Server {
     ///
     /// # Errors
     /// `Tools`: the server cannot be started, has ended, is too slow, refuses, or does not speak the protocol.
-    pub(crate) fn open(spec: Spec, groups: &Groups, report: Report) -> Result<(Server, About), Error> {
+    pub(crate) fn open(
+        spec: Spec,
+        groups: &Groups,
+        report: Report,
+    ) -> Result<(Server, About), Error> {
         let (session, about) = if let Location::Commands(commands) = &spec.location {
             (None, commands.about())
         } else {
             let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
                 groups.wait_if_closed();
                 let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.section.name));
-                Error { advice: failure.advice, ..error }
+                Error {
+                    advice: failure.advice,
+                    ..error
+                }
             })?;
             (Some(session), about)
         };
-        Ok((Server { spec, groups: groups.clone(), report, session, is_second: false }, about))
+        Ok((
+            Server {
+                spec,
+                groups: groups.clone(),
+                report,
+                session,
+                is_second: false,
+            },
+            about,
+        ))
     }
 
     /// Checks what can be checked before a person is asked.
@@ -99,7 +115,9 @@ impl Server {
         if let Err(failure) = &called
             && failure.broken == Broken::Session
         {
-            (self.report)(&format!("{failure}; sending the call again in a new session"));
+            (self.report)(&format!(
+                "{failure}; sending the call again in a new session"
+            ));
             self.session = None;
             called = self.try_call(tool, arguments);
         }
@@ -114,8 +132,15 @@ impl Server {
         let name = &self.spec.section.name;
         // The model does not get the program's own lines, which may contain anything.
         let for_model = format!("the tool server {name} failed: {}", failure.what);
-        let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
-        Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(for_model) }
+        let advice: String = failure
+            .advice
+            .iter()
+            .map(|advice| format!("\n{advice}"))
+            .collect();
+        Outcome {
+            server_failed: Some(format!("{name}: {failure}{advice}")),
+            ..Outcome::failed(for_model)
+        }
     }
 
     fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
@@ -123,15 +148,24 @@ impl Server {
         let session = match self.session.take() {
             Some(session) => session,
             None if self.is_second => {
-                return Err(Failure::new("its second session has ended, and q does not begin a third"));
+                return Err(Failure::new(
+                    "its second session has ended, and q does not begin a third",
+                ));
             }
             None => {
                 self.is_second = true;
                 let opened = Session::open(&self.spec, &self.groups, &self.report);
-                opened.map_err(|failure| Failure { broken: Broken::Server, ..failure })?.0
+                opened
+                    .map_err(|failure| Failure {
+                        broken: Broken::Server,
+                        ..failure
+                    })?
+                    .0
             }
         };
-        self.session.insert(session).call(tool, arguments, self.spec.section.timeout)
+        self.session
+            .insert(session)
+            .call(tool, arguments, self.spec.section.timeout)
     }
 }
 
@@ -143,7 +177,15 @@ impl Session {
         let mut session = Session::begin(spec, None, groups, report)?;
         let mut listed = session.list_tools(spec, deadline);
         let refusal = session.protocol().refusal();
-        if refusal.is_some() && matches!(listed, Err(Failure { broken: Broken::Server, .. })) {
+        if refusal.is_some()
+            && matches!(
+                listed,
+                Err(Failure {
+                    broken: Broken::Server,
+                    ..
+                })
+            )
+        {
             session = Session::begin(spec, refusal, groups, report)?;
             listed = session.list_tools(spec, deadline);
         }
@@ -152,21 +194,39 @@ impl Session {
             (Ok(about), _) => Ok((session, about)),
             (Err(failure), None) => Err(failure),
             // The refusal says more than how the server failed after it.
-            (Err(failure), Some(what)) => Err(Failure { what, advice: None, ..failure }),
+            (Err(failure), Some(what)) => Err(Failure {
+                what,
+                advice: None,
+                ..failure
+            }),
         }
     }
 
     /// Begins the conversation and does not wait for the server.
-    fn begin(spec: &Spec, refusal: Option<String>, groups: &Groups, report: &Report) -> Result<Session, Failure> {
+    fn begin(
+        spec: &Spec,
+        refusal: Option<String>,
+        groups: &Groups,
+        report: &Report,
+    ) -> Result<Session, Failure> {
         let (events, receiver) = mpsc::channel();
-        let (protocol, first) = Protocol::open(matches!(spec.location, Location::Remote(_)), refusal);
+        let (protocol, first) =
+            Protocol::open(matches!(spec.location, Location::Remote(_)), refusal);
         let protocol = Arc::new(Mutex::new(protocol));
-        let listener = Listener { protocol: Arc::clone(&protocol), events, report: Arc::clone(report) };
+        let listener = Listener {
+            protocol: Arc::clone(&protocol),
+            events,
+            report: Arc::clone(report),
+        };
         let transport = match &spec.location {
             Location::Local(program) => {
                 let read = move |input: &Input, line: Line| on_line(&line, &listener, input);
-                let cannot = |error| Failure::new(format!("cannot run {}: {error}", program.command.join(" ")));
-                Transport::Local(Process::start(program, groups, read, Arc::clone(report)).map_err(cannot)?)
+                let cannot = |error| {
+                    Failure::new(format!("cannot run {}: {error}", program.command.join(" ")))
+                };
+                Transport::Local(
+                    Process::start(program, groups, read, Arc::clone(report)).map_err(cannot)?,
+                )
             }
             Location::Commands(_) => return Err(Failure::new("has commands, and no server")),
             Location::Remote(site) => {
@@ -174,7 +234,11 @@ impl Session {
                 Transport::Remote(Http::new(Arc::clone(site), listener, limits))
             }
         };
-        let session = Session { protocol, transport, events: receiver };
+        let session = Session {
+            protocol,
+            transport,
+            events: receiver,
+        };
         session.send(first);
         Ok(session)
     }
@@ -188,9 +252,14 @@ impl Session {
                 Some(_) => (),
                 None => {
                     let (name, limit) = (&spec.section.name, seconds(spec.section.start));
-                    let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
+                    let advice = format!(
+                        "a longer start may help, such as start = \"2m\" in [tools.{name}]"
+                    );
                     let failure = self.failure(&format!("did not list its tools within {limit}"));
-                    return Err(Failure { advice: Some(advice), ..failure });
+                    return Err(Failure {
+                        advice: Some(advice),
+                        ..failure
+                    });
                 }
             }
         }
@@ -212,12 +281,17 @@ impl Session {
         loop {
             match self.next(deadline, "during the call")? {
                 Some(Event::Progress) => deadline = after(patience),
-                Some(Event::Answer(answered, answer)) if answered == id => return Ok(Outcome::read(answer)),
+                Some(Event::Answer(answered, answer)) if answered == id => {
+                    return Ok(Outcome::read(answer));
+                }
                 Some(_) => (),
                 None => {
                     let message = self.protocol().cancel(id);
                     message.into_iter().for_each(|message| self.send(message));
-                    return Ok(Outcome::failed(format!("no answer within {}", seconds(patience))));
+                    return Ok(Outcome::failed(format!(
+                        "no answer within {}",
+                        seconds(patience)
+                    )));
                 }
             }
         }
@@ -235,15 +309,25 @@ impl Session {
     fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, Failure> {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            match self.events.recv_timeout(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))) {
+            match self
+                .events
+                .recv_timeout(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL)))
+            {
                 Ok(received) => return received.map(Some),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.output_closed(when)),
                 Err(RecvTimeoutError::Timeout) if self.process_has_ended() => {
                     // Its last lines may still be on their way.
                     let last = self.events.recv_timeout(POLL_INTERVAL);
-                    return last.map_or_else(|_| Err(self.output_closed(when)), |received| received.map(Some));
+                    return last.map_or_else(
+                        |_| Err(self.output_closed(when)),
+                        |received| received.map(Some),
+                    );
                 }
-                Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= POLL_INTERVAL) => return Ok(None),
+                Err(RecvTimeoutError::Timeout)
+                    if left.is_some_and(|left| left <= POLL_INTERVAL) =>
+                {
+                    return Ok(None);
+                }
                 Err(RecvTimeoutError::Timeout) => (),
             }
         }
@@ -274,12 +358,18 @@ impl Session {
             Some(status) => format!("ended {when} ({})", status.to_string().replace(": ", " ")),
             None => format!("closed its output {when}"),
         };
-        Failure { broken: Broken::Server, ..self.failure(&what) }
+        Failure {
+            broken: Broken::Server,
+            ..self.failure(&what)
+        }
     }
 
     fn failure(&self, what: &str) -> Failure {
         match &self.transport {
-            Transport::Local(process) => Failure { lines: process.lines(), ..Failure::new(what) },
+            Transport::Local(process) => Failure {
+                lines: process.lines(),
+                ..Failure::new(what)
+            },
             Transport::Remote(http) => http.failure(what),
         }
     }
@@ -349,7 +439,12 @@ mod tests {
     fn program(script: &str) -> Program {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        Program { file: "/bin/sh".into(), command, environment, folder: "/".into() }
+        Program {
+            file: "/bin/sh".into(),
+            command,
+            environment,
+            folder: "/".into(),
+        }
     }
 
     fn spec(script: &str) -> Spec {
@@ -358,7 +453,10 @@ mod tests {
 
     fn with(program: Program) -> Spec {
         let section = ToolServer::parse("db", "command = [\"x\"]\nstart = \"60s\"");
-        Spec { section, location: Location::Local(program) }
+        Spec {
+            section,
+            location: Location::Local(program),
+        }
     }
 
     fn silent() -> Report {
@@ -367,7 +465,9 @@ mod tests {
 
     /// A server that has listed its tools and then does what the script says.
     fn started(script: &str) -> Server {
-        open(spec(&format!("{START}{script}")), &silent()).expect("tools").0
+        open(spec(&format!("{START}{script}")), &silent())
+            .expect("tools")
+            .0
     }
 
     fn open(spec: Spec, report: &Report) -> Result<(Server, About), Error> {
@@ -384,7 +484,10 @@ mod tests {
     /// What the model learns about a server that cannot continue, and what only the user learns.
     fn failed(what: &str, lines: &str) -> Outcome {
         let server_failed = Some(format!("db: {what}{lines}"));
-        Outcome { server_failed, ..outcome(&format!("the tool server db failed: {what}"), true) }
+        Outcome {
+            server_failed,
+            ..outcome(&format!("the tool server db failed: {what}"), true)
+        }
     }
 
     /// Calls a tool with arguments in JSON.
@@ -393,7 +496,11 @@ mod tests {
     }
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
-        Outcome { text: text.to_owned(), is_error, ..Outcome::default() }
+        Outcome {
+            text: text.to_owned(),
+            is_error,
+            ..Outcome::default()
+        }
     }
 
     #[test]
@@ -413,16 +520,30 @@ mod tests {
         drop((server, report));
         let details: Vec<String> = details.iter().collect();
         assert_eq!(details.iter().filter(|line| *line == "noise").count(), 400);
-        assert_eq!(details[200], "writes more to standard error, which is not shown");
+        assert_eq!(
+            details[200],
+            "writes more to standard error, which is not shown"
+        );
         assert_eq!(details.len(), 402);
     }
 
     #[test]
     fn a_program_that_cannot_be_run_is_reported() {
-        let error = |spec: Spec| open(spec, &silent()).map(|_| ()).expect_err("no process").message;
-        let missing =
-            error(with(Program { file: "/no/such".into(), command: vec!["/no/such".to_owned()], ..program("") }));
-        assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
+        let error = |spec: Spec| {
+            open(spec, &silent())
+                .map(|_| ())
+                .expect_err("no process")
+                .message
+        };
+        let missing = error(with(Program {
+            file: "/no/such".into(),
+            command: vec!["/no/such".to_owned()],
+            ..program("")
+        }));
+        assert_eq!(
+            missing,
+            "db: cannot run /no/such: No such file or directory (os error 2)"
+        );
     }
 
     #[test]
@@ -434,19 +555,43 @@ mod tests {
         };
         let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
         for (spec, expected) in [
-            (spec("echo no module >&2; exit 1"), "db: ended before its tools were listed (exit status 1): no module"),
-            (spec("echo a >&2; echo b >&2"), "db: ended before its tools were listed (exit status 0):\na\nb"),
-            (spec("kill -9 $$"), "db: ended before its tools were listed (signal 9 (SIGKILL))"),
-            (spec("exec >&-; read -r line; read -r end"), "db: closed its output before its tools were listed"),
+            (
+                spec("echo no module >&2; exit 1"),
+                "db: ended before its tools were listed (exit status 1): no module",
+            ),
+            (
+                spec("echo a >&2; echo b >&2"),
+                "db: ended before its tools were listed (exit status 0):\na\nb",
+            ),
+            (
+                spec("kill -9 $$"),
+                "db: ended before its tools were listed (signal 9 (SIGKILL))",
+            ),
+            (
+                spec("exec >&-; read -r line; read -r end"),
+                "db: closed its output before its tools were listed",
+            ),
             // It is ended at once.
             (
                 spec("exec >/dev/null; cat; sleep 1; echo late >&2"),
                 "db: closed its output before its tools were listed",
             ),
-            (spec(refused), "db: refused to start a conversation: no initialize (-32601)"),
-            (hurry(1, "while read -r line; do :; done"), "db: did not list its tools within 0.001 s"),
+            (
+                spec(refused),
+                "db: refused to start a conversation: no initialize (-32601)",
+            ),
+            (
+                hurry(1, "while read -r line; do :; done"),
+                "db: did not list its tools within 0.001 s",
+            ),
         ] {
-            assert_eq!(open(spec, &silent()).map(|_| ()).expect_err("no tools").message, expected);
+            assert_eq!(
+                open(spec, &silent())
+                    .map(|_| ())
+                    .expect_err("no tools")
+                    .message,
+                expected
+            );
         }
     }
 
@@ -454,9 +599,14 @@ mod tests {
     fn an_answer_that_is_too_long_fails_only_its_call() {
         let long = "head -c 17000000 /dev/zero | tr '\\0' x; echo";
         // Only the first one is meant as a message.
-        let script = format!("read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end");
+        let script = format!(
+            "read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end"
+        );
         let mut server = started(&script);
-        assert_eq!(call(&mut server, "{}"), outcome("the tool server sent a message of more than 16 MB", true));
+        assert_eq!(
+            call(&mut server, "{}"),
+            outcome("the tool server sent a message of more than 16 MB", true)
+        );
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
 
@@ -468,7 +618,10 @@ mod tests {
         assert_eq!(call(&mut server, "{}"), broken);
         assert_eq!(call(&mut server, r#"{"again":1}"#), outcome("ok", false));
         assert_eq!(call(&mut server, "{}"), broken);
-        let out = failed("its second session has ended, and q does not begin a third", "");
+        let out = failed(
+            "its second session has ended, and q does not begin a third",
+            "",
+        );
         assert_eq!(call(&mut server, "{}"), out);
         assert_eq!(call(&mut server, "{}"), out);
     }
@@ -476,7 +629,10 @@ mod tests {
     #[test]
     fn a_server_that_closes_its_output_did_not_end_by_itself() {
         let mut server = started("read -r call; echo broken >&2; exec >&-; read -r end");
-        assert_eq!(call(&mut server, "{}"), failed("closed its output during the call", ": broken"));
+        assert_eq!(
+            call(&mut server, "{}"),
+            failed("closed its output during the call", ": broken")
+        );
     }
 
     #[test]
@@ -487,15 +643,22 @@ mod tests {
             std::thread::yield_now();
         }
         let second = call(&mut server, "{}");
-        assert!(!first.is_error && !second.is_error && first != second, "{first:?} {second:?}");
+        assert!(
+            !first.is_error && !second.is_error && first != second,
+            "{first:?} {second:?}"
+        );
     }
 
     #[test]
     fn requests_of_the_server_are_answered_between_calls() {
-        let ping = r#"say '{"id":"p","method":"ping"}'; read -r pong; say "pong: $pong" >&2; read -r end"#;
+        let ping =
+            r#"say '{"id":"p","method":"ping"}'; read -r pong; say "pong: $pong" >&2; read -r end"#;
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let _server = open(spec(&format!("{START}{ping}")), &report).expect("tools");
-        assert_eq!(details.recv().expect("a line"), r#"pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
+        assert_eq!(
+            details.recv().expect("a line"),
+            r#"pong: {"jsonrpc":"2.0","id":"p","result":{}}"#
+        );
     }
 }

@@ -60,13 +60,27 @@ impl Starting {
         notes: &Notes,
     ) -> Result<Starting, Error> {
         let prepared = prepared(selection, settings, notes)?;
-        let of_providers = settings.providers.iter().filter_map(|provider| match &provider.key {
-            Key::Variables { found: Some((_, key)), .. } => Some(key),
-            _ => None,
-        });
-        let keys: Vec<Secret> = prepared.iter().flat_map(|server| &server.keys).chain(of_providers).cloned().collect();
-        let secrets: Vec<Secret> =
-            keys.iter().chain(prepared.iter().flat_map(|server| &server.hidden)).cloned().collect();
+        let of_providers = settings
+            .providers
+            .iter()
+            .filter_map(|provider| match &provider.key {
+                Key::Variables {
+                    found: Some((_, key)),
+                    ..
+                } => Some(key),
+                _ => None,
+            });
+        let keys: Vec<Secret> = prepared
+            .iter()
+            .flat_map(|server| &server.keys)
+            .chain(of_providers)
+            .cloned()
+            .collect();
+        let secrets: Vec<Secret> = keys
+            .iter()
+            .chain(prepared.iter().flat_map(|server| &server.hidden))
+            .cloned()
+            .collect();
         if !prepared.is_empty() {
             let (first, last) = (groups.clone(), groups.clone());
             interrupts.before_the_end(When::First, move || first.terminate());
@@ -75,10 +89,15 @@ impl Starting {
         let (sender, opened) = mpsc::channel();
         let mut awaited = Vec::new();
         for Prepared { spec, .. } in prepared {
-            let (name, is_command) = (spec.section.name.clone(), matches!(spec.location, Location::Commands(_)));
+            let (name, is_command) = (
+                spec.section.name.clone(),
+                matches!(spec.location, Location::Commands(_)),
+            );
             let report: Report = {
                 let (notes, secrets, name) = (notes.clone(), secrets.clone(), name.clone());
-                Arc::new(move |text: &str| notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets)))
+                Arc::new(move |text: &str| {
+                    notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets))
+                })
             };
             let (sender, groups, began) = (sender.clone(), groups.clone(), Instant::now());
             let open = move || {
@@ -90,13 +109,23 @@ impl Starting {
                 open();
             } else {
                 interrupts.install();
-                threads::start(open).map_err(|error| Error::new(Kind::Tools, format!("{name}: {error}")))?;
+                threads::start(open)
+                    .map_err(|error| Error::new(Kind::Tools, format!("{name}: {error}")))?;
                 awaited.push(name);
             }
         }
         drop(sender);
         let (selection, groups, file) = (selection.cloned(), groups.clone(), settings.file.clone());
-        let mut starting = Starting { selection, awaited, opened, collected: None, groups, file, keys, secrets };
+        let mut starting = Starting {
+            selection,
+            awaited,
+            opened,
+            collected: None,
+            groups,
+            file,
+            keys,
+            secrets,
+        };
         // If there are only commands, their names are checked before q waits for input.
         if starting.awaited.is_empty() {
             starting.collected = Some(starting.collect(notes)?);
@@ -115,7 +144,14 @@ impl Starting {
         let (servers, offers, instructions) = self.collect(notes)?;
         offers::check_count(&offers)?;
         let (keys, secrets) = (self.keys.clone(), self.secrets.clone());
-        Ok(Some(Toolbox::new(servers, offers, &instructions, yes, keys, secrets)))
+        Ok(Some(Toolbox::new(
+            servers,
+            offers,
+            &instructions,
+            yes,
+            keys,
+            secrets,
+        )))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
@@ -133,15 +169,21 @@ impl Starting {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
-        notes.spinner().wait_for(&format!("waiting for {}", self.awaited.join(", ")));
-        let (mut servers, mut offers, mut instructions, mut remarks) = <(Servers, Vec<_>, Vec<_>, Vec<_>)>::default();
+        notes
+            .spinner()
+            .wait_for(&format!("waiting for {}", self.awaited.join(", ")));
+        let (mut servers, mut offers, mut instructions, mut remarks) =
+            <(Servers, Vec<_>, Vec<_>, Vec<_>)>::default();
         for opened in &self.opened {
             let offered = opened.and_then(|(server, about, took)| {
                 let Spec { section, location } = &server.spec;
                 if !matches!(location, Location::Commands(_)) {
-                    notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
+                    notes.detail(|| {
+                        secret::redact(&introduction(section, &about, took), &self.secrets)
+                    });
                 }
-                let (offered, noted) = offers::of_server(servers.0.len(), section, &about, &self.file)?;
+                let (offered, noted) =
+                    offers::of_server(servers.0.len(), section, &about, &self.file)?;
                 instructions.push((section.name.clone(), about.instructions));
                 remarks.extend(noted);
                 servers.0.push(server);
@@ -152,8 +194,14 @@ impl Starting {
                 Err(error) => {
                     notes.spinner().stop();
                     let message = secret::redact(&error.message, &self.secrets);
-                    let advice = error.advice.map(|advice| secret::redact(&advice, &self.secrets));
-                    let error = Error { message, advice, ..error };
+                    let advice = error
+                        .advice
+                        .map(|advice| secret::redact(&advice, &self.secrets));
+                    let error = Error {
+                        message,
+                        advice,
+                        ..error
+                    };
                     match self.selection {
                         Some(_) => return Err(error),
                         None => note(&error, notes),
@@ -185,24 +233,41 @@ impl Drop for Starting {
 
 /// What a server says about itself, for `-v`.
 fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
-    let (of, count) = (format!("{} {}", about.name, about.version), about.tools.len());
+    let (of, count) = (
+        format!("{} {}", about.name, about.version),
+        about.tools.len(),
+    );
     let tools = if count == 1 { "tool" } else { "tools" };
     let (name, took) = (&section.name, took.as_secs_f64());
-    format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.revision)
+    format!(
+        "{name}: {}, protocol {}, {count} {tools}, {took:.3} s",
+        of.trim(),
+        about.revision
+    )
 }
 
 /// The selected servers, or all that can be started, ready to start.
-fn prepared(selection: Option<&Selection>, settings: &Settings, notes: &Notes) -> Result<Vec<Prepared>, Error> {
+fn prepared(
+    selection: Option<&Selection>,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Vec<Prepared>, Error> {
     let mut configured = match selection {
         Some(selection) if selection.is_empty() => Vec::new(),
         _ => settings.tool_servers()?,
     };
     if let Some(selection) = selection {
         let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
-        configured = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
+        configured = selection
+            .servers(configured)
+            .map_err(|name| unknown(&name, &names, settings))?;
     }
     // No key is asked for where a program is missing.
-    configured.sort_by_key(|one| one.server.as_ref().is_ok_and(|server| matches!(server.place, Place::Remote(_))));
+    configured.sort_by_key(|one| {
+        one.server
+            .as_ref()
+            .is_ok_and(|server| matches!(server.place, Place::Remote(_)))
+    });
     let mut prepared = Vec::new();
     for one in configured {
         match valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes)) {
@@ -216,20 +281,31 @@ fn prepared(selection: Option<&Selection>, settings: &Settings, notes: &Notes) -
 
 /// The server, or what is wrong with its configuration.
 fn valid(configured: Configured) -> Result<ToolServer, Error> {
-    configured.server.map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
+    configured
+        .server
+        .map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
 }
 
 /// Reports an error that does not end q.
 fn note(error: &Error, notes: &Notes) {
-    let advice = error.advice.as_ref().map_or_else(String::new, |advice| format!("\n{advice}"));
+    let advice = error
+        .advice
+        .as_ref()
+        .map_or_else(String::new, |advice| format!("\n{advice}"));
     notes.note(&format!("{}{advice}", error.message));
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
-    let error = Error::settings(format!("{}there are no tools named “{name}”", settings.place_of_server(name)));
+    let error = Error::settings(format!(
+        "{}there are no tools named “{name}”",
+        settings.place_of_server(name)
+    ));
     let (file, meant) = (settings.file.display(), did_you_mean(name, names));
     error.advise(match names.is_empty() {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
-        false => format!("{meant}there are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
+        false => format!(
+            "{meant}there are {}\na section [tools.NAME] in {file} adds one",
+            names.join(", ")
+        ),
     })
 }

@@ -58,7 +58,10 @@ impl Toolbox {
             .iter()
             .filter(|(_, text)| !text.trim().is_empty())
             .map(|(server, text)| {
-                fence::around_instructions(server, &shortened(&secret::redact(text, &keys), MAX_INSTRUCTIONS))
+                fence::around_instructions(
+                    server,
+                    &shortened(&secret::redact(text, &keys), MAX_INSTRUCTIONS),
+                )
             })
             .collect();
         Toolbox {
@@ -66,7 +69,10 @@ impl Toolbox {
             tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
             instructions: fence::join(instructions.iter().map(String::as_str)),
-            consent: Consent { yes, ..Consent::default() },
+            consent: Consent {
+                yes,
+                ..Consent::default()
+            },
             keys,
             secrets,
             room: MAX_RESULTS,
@@ -91,10 +97,23 @@ impl Toolbox {
     }
 
     /// Runs a call if it may run, and calls `runs` just before that. `watched`: each call is shown as a line.
-    pub(crate) fn run(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> ToolRun {
+    pub(crate) fn run(
+        &mut self,
+        call: &Call,
+        watched: bool,
+        runs: &dyn Fn(),
+        notes: &Notes,
+    ) -> ToolRun {
         let began = Instant::now();
-        let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
-        let Outcome { text, images, is_error, server_failed } = outcome;
+        let outcome = self
+            .outcome(call, watched, runs, notes)
+            .unwrap_or_else(Outcome::failed);
+        let Outcome {
+            text,
+            images,
+            is_error,
+            server_failed,
+        } = outcome;
         notes.spinner().stop();
         if let Some(reason) = server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
@@ -105,9 +124,16 @@ impl Toolbox {
         self.room = self.room.saturating_sub(text.len());
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
-            format!("{}: {what} of {whole} bytes after {:.3} s", call.name, began.elapsed().as_secs_f64())
+            format!(
+                "{}: {what} of {whole} bytes after {:.3} s",
+                call.name,
+                began.elapsed().as_secs_f64()
+            )
         });
-        ToolRun { images: self.fitting(images), ..ToolRun::new(call, text, is_error) }
+        ToolRun {
+            images: self.fitting(images),
+            ..ToolRun::new(call, text, is_error)
+        }
     }
 
     /// The images that are small enough, alone and together with the earlier ones.
@@ -126,9 +152,21 @@ impl Toolbox {
     /// # Errors
     /// What is wrong with it, in words for the model.
     fn checked(&self, call: &Call) -> Result<(usize, Map<String, Value>), String> {
-        let there = || self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+        let there = || {
+            self.tools
+                .iter()
+                .map(|tool| tool.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let at = self.tools.iter().position(|tool| tool.name == call.name);
-        let at = at.ok_or_else(|| format!("There is no tool {}. The tools are: {}.", call.name, there()))?;
+        let at = at.ok_or_else(|| {
+            format!(
+                "There is no tool {}. The tools are: {}.",
+                call.name,
+                there()
+            )
+        })?;
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         self.servers.0[self.offers[at].server].check(&self.offers[at].tool, &arguments)?;
@@ -139,10 +177,20 @@ impl Toolbox {
     ///
     /// # Errors
     /// Why it did not run, in words for the model.
-    fn outcome(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Result<Outcome, String> {
+    fn outcome(
+        &mut self,
+        call: &Call,
+        watched: bool,
+        runs: &dyn Fn(),
+        notes: &Notes,
+    ) -> Result<Outcome, String> {
         let (at, arguments) = self.checked(call).inspect_err(|reason| {
             if watched {
-                let line = format!("{} did not run: {}", call.name, secret::redact(reason, &self.secrets));
+                let line = format!(
+                    "{} did not run: {}",
+                    call.name,
+                    secret::redact(reason, &self.secrets)
+                );
                 notes.note(&shortened_line(&line));
             }
         })?;
@@ -157,7 +205,9 @@ impl Toolbox {
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
-        notes.spinner().wait_for(&format!("waiting for {}", call.name));
+        notes
+            .spinner()
+            .wait_for(&format!("waiting for {}", call.name));
         runs();
         Ok(server.call(&offer.tool, &arguments))
     }
@@ -165,7 +215,11 @@ impl Toolbox {
 
 /// At most this many bytes of a text; a mark says how much is missing.
 fn shortened(text: &str, limit: usize) -> String {
-    if text.len() <= limit { text.to_owned() } else { outcome::cut(text, limit.saturating_sub(MAX_MARK)) }
+    if text.len() <= limit {
+        text.to_owned()
+    } else {
+        outcome::cut(text, limit.saturating_sub(MAX_MARK))
+    }
 }
 
 /// The beginning of a text, on one line.

@@ -79,13 +79,23 @@ fn main() {
     if let Some(deltas) = std::env::var_os(SERVE).and_then(|deltas| deltas.to_str()?.parse().ok()) {
         return serve(deltas);
     }
-    if let Some(pause) = std::env::var(TOOLS).ok().and_then(|pause| pause.parse().ok()) {
+    if let Some(pause) = std::env::var(TOOLS)
+        .ok()
+        .and_then(|pause| pause.parse().ok())
+    {
         return serve_tools(Duration::from_millis(pause));
     }
-    let parts: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let parts: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
     let memory = Path::new("/dev/shm");
-    let state = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new(env!("CARGO_TARGET_TMPDIR")) })
-        .expect("a folder");
+    let state = tempfile::tempdir_in(if memory.is_dir() {
+        memory
+    } else {
+        Path::new(env!("CARGO_TARGET_TMPDIR"))
+    })
+    .expect("a folder");
     let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(STATIC);
     let (short, long) = (Server::start(SHORT, None), Server::start(LONG, None));
@@ -124,7 +134,10 @@ impl Bench {
         let mut contestants: Vec<Contestant> = vec![
             ("q", Box::new(|| saved(&self.state))),
             ("curl", Box::new(|| curl(&self.short))),
-            ("--no-save", Box::new(|| self.q(&self.short, &self.state, &["--no-save", "question"]))),
+            (
+                "--no-save",
+                Box::new(|| self.q(&self.short, &self.state, &["--no-save", "question"])),
+            ),
             ("on disk", Box::new(|| saved(&self.disk))),
         ];
         if let Some(client) = &self.client {
@@ -132,7 +145,10 @@ impl Bench {
             contestants.push(("client", Box::new(move || with(quiet(client), [address]))));
         }
         if let Some(archive) = &self.archive {
-            contestants.push(("static", Box::new(|| self.program(archive, &self.short, &self.state, &["question"]))));
+            contestants.push((
+                "static",
+                Box::new(|| self.program(archive, &self.short, &self.state, &["question"])),
+            ));
         }
         let results = compare(&contestants, 200);
         let (q, curl) = (results.of("q"), results.of("curl"));
@@ -143,25 +159,46 @@ impl Bench {
         if let Some(archive) = results.find("static") {
             times("the same, static archive", archive, "curl", curl, "0.24");
         }
-        times(&format!("{SHORT} deltas, `--no-save`"), results.of("--no-save"), "curl", curl, "");
+        times(
+            &format!("{SHORT} deltas, `--no-save`"),
+            results.of("--no-save"),
+            "curl",
+            curl,
+            "",
+        );
         more("saved on a disk", results.of("on disk"), "on tmpfs", q, "");
         let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
         let (own, other) = (megabytes(q.memory), megabytes(curl.memory));
-        line(&format!("peak memory, {SHORT} deltas"), &own, "curl", &other, q.memory / curl.memory, "0.42");
+        line(
+            &format!("peak memory, {SHORT} deltas"),
+            &own,
+            "curl",
+            &other,
+            q.memory / curl.memory,
+            "0.42",
+        );
     }
 
     /// From the moment in which a server writes a delta to the one in which its word can be read.
     fn one_delta(&self) {
-        let programs: [&dyn Fn(&str) -> Command; 2] =
-            [&|server| self.q(server, &self.state, &["--no-save", "question"]), &curl];
-        for (name, on_terminal) in [("one delta, into a pipe", false), ("one delta, to a terminal", true)] {
+        let programs: [&dyn Fn(&str) -> Command; 2] = [
+            &|server| self.q(server, &self.state, &["--no-save", "question"]),
+            &curl,
+        ];
+        for (name, on_terminal) in [
+            ("one delta, into a pipe", false),
+            ("one delta, to a terminal", true),
+        ] {
             let mut latencies = [Vec::new(), Vec::new()];
             for _ in 0..10 {
                 for (program, latencies) in programs.iter().zip(&mut latencies) {
                     latencies.extend(watch(program, on_terminal));
                 }
             }
-            let [q, curl] = latencies.map(|seconds| Median { seconds: middle(seconds), memory: 0.0 });
+            let [q, curl] = latencies.map(|seconds| Median {
+                seconds: middle(seconds),
+                memory: 0.0,
+            });
             times(name, q, "curl", curl, "1");
         }
     }
@@ -175,11 +212,17 @@ impl Bench {
         let terminal = drained_terminal();
         let on_terminal = |wrap: &str, style: &str| {
             let mut command = self.q(&self.long, &self.state, &["question"]);
-            command.env("Q_WRAP", wrap).env("Q_STYLE", style).stdout(terminal.try_clone().expect("a descriptor"));
+            command
+                .env("Q_WRAP", wrap)
+                .env("Q_STYLE", style)
+                .stdout(terminal.try_clone().expect("a descriptor"));
             command
         };
         let contestants: Vec<Contestant> = vec![
-            ("q", Box::new(|| self.q(&self.long, &self.state, &["question"]))),
+            (
+                "q",
+                Box::new(|| self.q(&self.long, &self.state, &["question"])),
+            ),
             ("curl", Box::new(|| curl(&self.long))),
             ("jq", Box::new(|| with(quiet("sh"), ["-c", &pipeline]))),
             ("terminal", Box::new(|| on_terminal("false", "false"))),
@@ -188,16 +231,49 @@ impl Bench {
         ];
         let results = compare(&contestants, 7);
         let q = results.of("q");
-        times(&format!("{LONG} deltas"), q, "curl", results.of("curl"), "3");
-        times("the same", q, "`curl \\| sed \\| jq`", results.of("jq"), "0.05");
-        times("the same on a terminal", results.of("terminal"), "into /dev/null", q, "3");
-        times("the same, wrapped", results.of("wrapped"), "into /dev/null", q, "3");
-        times("the same, wrapped and styled", results.of("styled"), "only wrapped", results.of("wrapped"), "1.5");
+        times(
+            &format!("{LONG} deltas"),
+            q,
+            "curl",
+            results.of("curl"),
+            "3",
+        );
+        times(
+            "the same",
+            q,
+            "`curl \\| sed \\| jq`",
+            results.of("jq"),
+            "0.05",
+        );
+        times(
+            "the same on a terminal",
+            results.of("terminal"),
+            "into /dev/null",
+            q,
+            "3",
+        );
+        times(
+            "the same, wrapped",
+            results.of("wrapped"),
+            "into /dev/null",
+            q,
+            "3",
+        );
+        times(
+            "the same, wrapped and styled",
+            results.of("styled"),
+            "only wrapped",
+            results.of("wrapped"),
+            "1.5",
+        );
     }
 
     /// The store of the system is loaded where it holds the server's authority, too, which has to be named for the test.
     fn short_answer_over_tls(&self) {
-        let (authority, store) = (self.state.join("authority.pem"), self.state.join("store.pem"));
+        let (authority, store) = (
+            self.state.join("authority.pem"),
+            self.state.join("store.pem"),
+        );
         let server = Server::start(SHORT, Some(&authority));
         let mut stores = vec![("one authority", authority.clone())];
         if let Ok(mut certificates) = std::fs::read(SYSTEM_STORE) {
@@ -215,10 +291,24 @@ impl Bench {
                         command
                     }),
                 ),
-                ("curl", Box::new(|| with(curl(&server.address), [OsStr::new("--cacert"), certificates.as_os_str()]))),
+                (
+                    "curl",
+                    Box::new(|| {
+                        with(
+                            curl(&server.address),
+                            [OsStr::new("--cacert"), certificates.as_os_str()],
+                        )
+                    }),
+                ),
             ];
             let results = compare(&contestants, 50);
-            times(&format!("{SHORT} deltas over TLS, {name}"), results.of("q"), "curl", results.of("curl"), "");
+            times(
+                &format!("{SHORT} deltas over TLS, {name}"),
+                results.of("q"),
+                "curl",
+                results.of("curl"),
+                "",
+            );
         }
     }
 
@@ -227,28 +317,64 @@ impl Bench {
         self.converse(&empty, "bench", "", 0);
         self.converse(&large, "bench", "", LARGE);
         let contestants: Vec<Contestant> = vec![
-            ("empty", Box::new(|| self.q(&self.short, &empty, &["-s", "bench", "question"]))),
-            ("large", Box::new(|| self.q(&self.short, &large, &["-s", "bench", "question"]))),
+            (
+                "empty",
+                Box::new(|| self.q(&self.short, &empty, &["-s", "bench", "question"])),
+            ),
+            (
+                "large",
+                Box::new(|| self.q(&self.short, &large, &["-s", "bench", "question"])),
+            ),
         ];
         let results = compare(&contestants, 30);
         let name = format!("a follow-up on {} MB", LARGE / 1_000_000);
-        more(&name, results.of("large"), "on an empty conversation", results.of("empty"), "+50 ms");
+        more(
+            &name,
+            results.of("large"),
+            "on an empty conversation",
+            results.of("empty"),
+            "+50 ms",
+        );
     }
 
     /// One of the conversations has the word that is looked for.
     fn list(&self) {
         let many = self.state.join("searched");
         for number in 0..SEARCHED {
-            let word = if number == SEARCHED / 2 { "needle" } else { "hay" };
+            let word = if number == SEARCHED / 2 {
+                "needle"
+            } else {
+                "hay"
+            };
             self.converse(&many, &format!("talk-{number}"), word, USUAL);
         }
         let contestants: Vec<Contestant> = vec![
-            ("q", Box::new(|| self.q(&self.short, &many, &["--list", "needle"]))),
-            ("grep", Box::new(|| with(with(quiet("grep"), ["-ril", "needle"]), [many.join("q/sessions")]))),
+            (
+                "q",
+                Box::new(|| self.q(&self.short, &many, &["--list", "needle"])),
+            ),
+            (
+                "grep",
+                Box::new(|| {
+                    with(
+                        with(quiet("grep"), ["-ril", "needle"]),
+                        [many.join("q/sessions")],
+                    )
+                }),
+            ),
         ];
         let results = compare(&contestants, 30);
-        let name = format!("`--list WORD`, {SEARCHED} conversations of {} KB", USUAL / 1_000);
-        times(&name, results.of("q"), "`grep -ril`", results.of("grep"), "2");
+        let name = format!(
+            "`--list WORD`, {SEARCHED} conversations of {} KB",
+            USUAL / 1_000
+        );
+        times(
+            &name,
+            results.of("q"),
+            "`grep -ril`",
+            results.of("grep"),
+            "2",
+        );
     }
 
     fn many_conversations(&self) {
@@ -256,7 +382,12 @@ impl Bench {
             let state = self.state.join(name);
             for number in 0..count {
                 let (minute, milliseconds) = (number / 60_000, number % 60_000);
-                self.converse(&state, &format!("session_2026010100{minute:02}{milliseconds:05}"), "hay", SMALL);
+                self.converse(
+                    &state,
+                    &format!("session_2026010100{minute:02}{milliseconds:05}"),
+                    "hay",
+                    SMALL,
+                );
             }
             state
         });
@@ -269,26 +400,56 @@ impl Bench {
         };
         let contestants: Vec<Contestant> = vec![
             ("few", Box::new(|| self.q(&self.short, few, &["question"]))),
-            ("many", Box::new(|| self.q(&self.short, many, &["question"]))),
+            (
+                "many",
+                Box::new(|| self.q(&self.short, many, &["question"])),
+            ),
             ("list", Box::new(listed)),
         ];
         let results = compare(&contestants, 30);
         let name = format!("a question among {MANY} conversations");
-        times(&name, results.of("many"), &format!("among {FEW}"), results.of("few"), "1");
-        alone(&format!("`--list` on a terminal, {MANY} conversations"), results.of("list").seconds, "1 s");
+        times(
+            &name,
+            results.of("many"),
+            &format!("among {FEW}"),
+            results.of("few"),
+            "1",
+        );
+        alone(
+            &format!("`--list` on a terminal, {MANY} conversations"),
+            results.of("list").seconds,
+            "1 s",
+        );
     }
 
     /// What an image costs beside a question without any.
     fn image(&self) {
         let image = self.state.join("image.png");
         std::fs::write(&image, b"\x89PNG\r\n\x1A\n".repeat(IMAGE / 8)).expect("a file");
-        let asked = ["-a", image.to_str().expect("a path"), "--no-save", "question"];
+        let asked = [
+            "-a",
+            image.to_str().expect("a path"),
+            "--no-save",
+            "question",
+        ];
         let contestants: Vec<Contestant> = vec![
-            ("plain", Box::new(|| self.q(&self.short, &self.state, &asked[2..]))),
-            ("image", Box::new(|| self.q(&self.short, &self.state, &asked))),
+            (
+                "plain",
+                Box::new(|| self.q(&self.short, &self.state, &asked[2..])),
+            ),
+            (
+                "image",
+                Box::new(|| self.q(&self.short, &self.state, &asked)),
+            ),
         ];
         let results = compare(&contestants, 20);
-        more("an image of 3.75 MB", results.of("image"), "without", results.of("plain"), "");
+        more(
+            "an image of 3.75 MB",
+            results.of("image"),
+            "without",
+            results.of("plain"),
+            "",
+        );
     }
 
     /// Writes a configuration with tool servers, and returns its folder.
@@ -298,7 +459,9 @@ impl Bench {
         let section = |(name, pause): (&str, u64)| {
             let program = std::env::current_exe().expect("a program");
             let stamp = self.stamp(name);
-            format!("[tools.{name}]\ncommand = [{program:?}]\nenv = {{ {TOOLS} = \"{pause}\", {STAMP} = {stamp:?} }}\n")
+            format!(
+                "[tools.{name}]\ncommand = [{program:?}]\nenv = {{ {TOOLS} = \"{pause}\", {STAMP} = {stamp:?} }}\n"
+            )
         };
         let sections = [("now", 0), ("one", 100), ("two", 100), ("three", 100)].map(section);
         std::fs::write(folder.join("q/config.toml"), sections.concat()).expect("a file");
@@ -318,18 +481,35 @@ impl Bench {
         std::fs::write(plain.join("q/config.toml"), "messages = 10\n").expect("a file");
         let q = |configuration: &Path, arguments: &[&str]| {
             let mut command = self.q(&self.short, &self.state, arguments);
-            command.args(["--no-save", "question"]).env("XDG_CONFIG_HOME", configuration);
+            command
+                .args(["--no-save", "question"])
+                .env("XDG_CONFIG_HOME", configuration);
             command
         };
         let contestants: Vec<Contestant> = vec![
             ("none", Box::new(|| q(&plain, &[]))),
             ("unused", Box::new(|| q(&configured, &[]))),
             ("one", Box::new(|| q(&configured, &["-t", "one"]))),
-            ("three", Box::new(|| q(&configured, &["-t", "one,two,three"]))),
+            (
+                "three",
+                Box::new(|| q(&configured, &["-t", "one,two,three"])),
+            ),
         ];
         let results = compare(&contestants, 50);
-        times("tool servers that are not used", results.of("unused"), "none configured", results.of("none"), "1");
-        times("three tool servers that start in 100 ms", results.of("three"), "one of them", results.of("one"), "1");
+        times(
+            "tool servers that are not used",
+            results.of("unused"),
+            "none configured",
+            results.of("none"),
+            "1",
+        );
+        times(
+            "three tool servers that start in 100 ms",
+            results.of("three"),
+            "one of them",
+            results.of("one"),
+            "1",
+        );
     }
 
     /// From the moment in which the server lists its tools to the request of the model.
@@ -341,7 +521,11 @@ impl Bench {
             let listed = std::fs::read_to_string(self.stamp("now")).expect("a server that ran");
             (stream, asked - listed.parse::<f64>().expect("a time"))
         };
-        self.request_after("from a tool server's answer to the request", &self.configure_tools(), gap);
+        self.request_after(
+            "from a tool server's answer to the request",
+            &self.configure_tools(),
+            gap,
+        );
     }
 
     /// From the model's call of a command to the next request, without the time that the command takes by itself.
@@ -357,29 +541,59 @@ impl Bench {
             let (stream, _) = listener.accept().expect("a connection");
             stream.peek(&mut [0]).expect("a request");
             let took = called.elapsed().as_secs_f64();
-            (stream, took - measure(quiet("true"), "true").time.as_secs_f64())
+            (
+                stream,
+                took - measure(quiet("true"), "true").time.as_secs_f64(),
+            )
         };
-        self.request_after("from a call of a command to the request, beside its own time", &configured, gap);
+        self.request_after(
+            "from a call of a command to the request, beside its own time",
+            &configured,
+            gap,
+        );
     }
 
     /// Measures how long a request takes, which is the last of a question with the tools `now`.
-    fn request_after(&self, what: &str, configured: &Path, gap: impl Fn(&TcpListener) -> (TcpStream, f64)) {
+    fn request_after(
+        &self,
+        what: &str,
+        configured: &Path,
+        gap: impl Fn(&TcpListener) -> (TcpStream, f64),
+    ) {
         let (listener, address) = listen();
         let gaps = (0..50).map(|_| {
-            let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
-            command.env("XDG_CONFIG_HOME", configured).env("Q_RETRIES", "0").stdin(Stdio::null()).stderr(Stdio::null());
+            let mut command = self.q(
+                &address,
+                &self.state,
+                &["--no-save", "-t", "now", "question"],
+            );
+            command
+                .env("XDG_CONFIG_HOME", configured)
+                .env("Q_RETRIES", "0")
+                .stdin(Stdio::null())
+                .stderr(Stdio::null());
             let mut child = command.spawn().expect("q");
             let (stream, seconds) = gap(&listener);
-            reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
+            reply(stream, &answer(1))
+                .and_then(|()| child.wait())
+                .expect("an end");
             seconds
         });
         alone(what, middle(gaps.collect()), "5 ms");
     }
 
     fn binary(&self) {
-        let size = |path: &Path| std::fs::metadata(path).map_or(0.0, |metadata| metadata.len() as f64 / 1e6);
-        let archive = self.archive.as_ref().map_or_else(String::new, |path| format!("static: {:.2} MB", size(path)));
-        println!("| binary | {:.2} MB | {archive} | | 3.5 MB |", size(Path::new(Q)));
+        let size = |path: &Path| {
+            std::fs::metadata(path).map_or(0.0, |metadata| metadata.len() as f64 / 1e6)
+        };
+        let archive = self
+            .archive
+            .as_ref()
+            .map_or_else(String::new, |path| format!("static: {:.2} MB", size(path)));
+        println!(
+            "| binary | {:.2} MB | {archive} | | 3.5 MB |",
+            size(Path::new(Q))
+        );
     }
 
     fn q(&self, server: &str, state: &Path, arguments: &[&str]) -> Command {
@@ -406,7 +620,8 @@ impl Bench {
         let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
         let time = "2026-11-21T10:00:00.000Z";
         // Piece by piece: the system would count the memory of this process as that of its children.
-        let mut file = BufWriter::new(File::create(sessions.join(format!("{name}.json"))).expect("a file"));
+        let mut file =
+            BufWriter::new(File::create(sessions.join(format!("{name}.json"))).expect("a file"));
         let mut write = |piece: String| file.write_all(piece.as_bytes()).expect("a file");
         write(format!(
             "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-6-luna\",\"created\":\"{time}\",\"updated\":\"{time}\",\"messages\":["
@@ -463,7 +678,12 @@ fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
         (Box::new(output), stdout.into())
     };
     let mut command = program(&address);
-    let mut child = command.stdout(stdout).stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a program");
+    let mut child = command
+        .stdout(stdout)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a program");
     // Only the program has the other end now.
     drop(command);
     let (mut stream, _) = listener.accept().expect("a connection");
@@ -475,7 +695,10 @@ fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
         shown.clear();
         let began = Instant::now();
         stream.write_all(event.as_bytes()).expect("a socket");
-        while !shown.windows(word.len()).any(|bytes| bytes == word.as_bytes()) {
+        while !shown
+            .windows(word.len())
+            .any(|bytes| bytes == word.as_bytes())
+        {
             let count = output.read(&mut part).expect("output");
             shown.extend_from_slice(&part[..count]);
         }
@@ -487,15 +710,26 @@ fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
     drop(stream);
     // Where nobody reads a terminal, its end is an error.
     let _ = output.read_to_end(&mut shown);
-    assert!(child.wait().is_ok_and(|status| status.success()), "a program failed");
+    assert!(
+        child.wait().is_ok_and(|status| status.success()),
+        "a program failed"
+    );
     latencies
 }
 
-const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"question"}]}"#;
+const BODY: &str =
+    r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"question"}]}"#;
 
 fn curl(server: &str) -> Command {
     let mut command = quiet("curl");
-    command.args(["-sN", "-H", "content-type: application/json", "-d", BODY, &format!("{server}/v1/chat/completions")]);
+    command.args([
+        "-sN",
+        "-H",
+        "content-type: application/json",
+        "-d",
+        BODY,
+        &format!("{server}/v1/chat/completions"),
+    ]);
     command
 }
 
@@ -517,7 +751,10 @@ struct Results(Vec<(String, Median)>);
 
 impl Results {
     fn find(&self, name: &str) -> Option<Median> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, median)| *median)
+        self.0
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, median)| *median)
     }
 
     fn of(&self, name: &str) -> Median {
@@ -541,7 +778,13 @@ fn compare(contestants: &[Contestant], runs: usize) -> Results {
         seconds: middle(runs.iter().map(|run| run.time.as_secs_f64()).collect()),
         memory: middle(runs.iter().map(|run| run.memory as f64 * 1024.0).collect()),
     };
-    Results(contestants.iter().zip(&all).map(|((name, _), runs)| ((*name).to_owned(), median(runs))).collect())
+    Results(
+        contestants
+            .iter()
+            .zip(&all)
+            .map(|((name, _), runs)| ((*name).to_owned(), median(runs)))
+            .collect(),
+    )
 }
 
 fn middle(mut figures: Vec<f64>) -> f64 {
@@ -563,14 +806,24 @@ fn line(what: &str, q: &str, name: &str, other: &str, ratio: f64, goal: &str) {
 }
 
 fn times(what: &str, q: Median, name: &str, other: Median, goal: &str) {
-    line(what, &shown(q.seconds), name, &shown(other.seconds), q.seconds / other.seconds, goal);
+    line(
+        what,
+        &shown(q.seconds),
+        name,
+        &shown(other.seconds),
+        q.seconds / other.seconds,
+        goal,
+    );
 }
 
 /// A line that says how much more one takes than the other, in time and in memory.
 fn more(what: &str, q: Median, name: &str, other: Median, goal: &str) {
     // Rounded, and without the minus of a zero.
     let tenths = |value: f64| (value * 10.0).round() / 10.0 + 0.0;
-    let (time, memory) = (tenths((q.seconds - other.seconds) * 1e3), tenths((q.memory - other.memory) / 1e6));
+    let (time, memory) = (
+        tenths((q.seconds - other.seconds) * 1e3),
+        tenths((q.memory - other.memory) / 1e6),
+    );
     println!(
         "| {what} | {} | {name}: {} | {time:+.1} ms, {memory:+.1} MB | {goal} |",
         shown(q.seconds),
@@ -585,8 +838,11 @@ fn alone(what: &str, seconds: f64, goal: &str) {
 
 fn measure(mut command: Command, name: &str) -> Run {
     let began = Instant::now();
-    let mut child =
-        command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
     let (success, memory) = wait(&child);
     let time = began.elapsed();
     assert!(success, "{name} failed");
@@ -605,7 +861,10 @@ fn wait(child: &Child) -> (bool, i64) {
         libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage);
         usage
     };
-    (libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, usage.ru_maxrss)
+    (
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
+        usage.ru_maxrss,
+    )
 }
 
 /// Makes a new process the server; the value is its number of deltas.
@@ -633,10 +892,19 @@ impl Server {
         if let Some(path) = authority {
             command.env(AUTHORITY, path);
         }
-        let mut child = command.env(SERVE, deltas.to_string()).stdout(Stdio::piped()).spawn().expect("a server");
+        let mut child = command
+            .env(SERVE, deltas.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a server");
         let mut address = String::new();
-        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut address).expect("an address");
-        Server { child, address: address.trim().to_owned() }
+        BufReader::new(child.stdout.take().expect("a pipe"))
+            .read_line(&mut address)
+            .expect("an address");
+        Server {
+            child,
+            address: address.trim().to_owned(),
+        }
     }
 }
 
@@ -648,7 +916,8 @@ impl Drop for Server {
 }
 
 /// How an answer begins and ends.
-const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// An event with one word.
@@ -661,7 +930,12 @@ fn event(number: usize) -> String {
 /// The answer to a question: a stream of so many deltas.
 fn answer(deltas: usize) -> Vec<u8> {
     let events = (0..deltas).map(|number| event(number % 10));
-    [HEAD.to_owned()].into_iter().chain(events).chain([END.to_owned()]).collect::<String>().into_bytes()
+    [HEAD.to_owned()]
+        .into_iter()
+        .chain(events)
+        .chain([END.to_owned()])
+        .collect::<String>()
+        .into_bytes()
 }
 
 /// Answers every request with a stream of so many deltas, and prints at which address.
@@ -673,13 +947,21 @@ fn serve(deltas: usize) {
         std::fs::write(path, authority.pem()).expect("a file");
         authority.server(&["127.0.0.1"], 2000..=2999)
     });
-    println!("{}", if tls.is_some() { address.replace("http", "https") } else { address });
+    println!(
+        "{}",
+        if tls.is_some() {
+            address.replace("http", "https")
+        } else {
+            address
+        }
+    );
     for stream in listener.incoming().flatten() {
         // A client that goes away early is no concern.
         let _ = match &tls {
             None => reply(stream, &answer),
             Some(config) => {
-                let connection = ServerConnection::new(Arc::clone(config)).expect("a server's side of TLS");
+                let connection =
+                    ServerConnection::new(Arc::clone(config)).expect("a server's side of TLS");
                 let mut stream = StreamOwned::new(connection, stream);
                 reply(&mut stream, &answer).and_then(|()| {
                     stream.conn.send_close_notify();
@@ -706,7 +988,9 @@ fn reply(mut stream: impl Read + Write, answer: &[u8]) -> std::io::Result<()> {
 /// Speaks the Model Context Protocol on standard input and output as far as q needs it to have one tool.
 fn serve_tools(pause: Duration) {
     std::thread::sleep(pause);
-    let say = |id: usize, result: &str| println!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
+    let say = |id: usize, result: &str| {
+        println!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")
+    };
     for line in std::io::stdin().lines().map_while(Result::ok) {
         if line.contains("\"initialize\"") {
             say(
@@ -716,14 +1000,20 @@ fn serve_tools(pause: Duration) {
         } else if line.contains("\"tools/list\"") {
             let stamp = std::env::var_os(STAMP).expect("a place");
             std::fs::write(stamp, now().to_string()).expect("a file");
-            say(2, r#"{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}"#);
+            say(
+                2,
+                r#"{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}"#,
+            );
         }
     }
 }
 
 /// Seconds on the clock that all processes share.
 fn now() -> f64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs_f64()
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("a time")
+        .as_secs_f64()
 }
 
 /// Compiles the bare client, statically linked; `None` where that cannot be done.
@@ -731,7 +1021,16 @@ fn bare_client() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bare-client");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/client.rs");
     let compiled = Command::new("rustc")
-        .args(["--edition", "2024", "-O", "-C", "target-feature=+crt-static", "-C", "panic=abort", "-o"])
+        .args([
+            "--edition",
+            "2024",
+            "-O",
+            "-C",
+            "target-feature=+crt-static",
+            "-C",
+            "panic=abort",
+            "-o",
+        ])
         .arg(&path)
         .arg(source)
         .output();

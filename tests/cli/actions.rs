@@ -7,8 +7,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::fixtures::{
-    ACTIONS, ARCHIVED, CREATED, EARLIER, ID, LARGEST, OTHER, STORED_MODEL, case, full_device, hold_the_lock, lacks,
-    numbered, prompt, snapshot, stored, with, with_every_kind,
+    ACTIONS, ARCHIVED, CREATED, EARLIER, ID, LARGEST, OTHER, STORED_MODEL, case, full_device,
+    hold_the_lock, lacks, numbered, prompt, snapshot, stored, with, with_every_kind,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Running, Sandbox};
@@ -33,13 +33,19 @@ fn no_action_needs_a_provider_a_valid_configuration_input_or_a_request() {
             ("", "OPENAI_BASE_URL", "no address"),
         ] {
             // A local server that would answer, if it were looked for.
-            let sandbox = with_current().env("OLLAMA_HOST", &host).env(variable, value);
+            let sandbox = with_current()
+                .env("OLLAMA_HOST", &host)
+                .env(variable, value);
             sandbox.config(config);
             sandbox.write_session("work.json", &stored(&["five", "six"]));
             let _case = case((action, config, variable));
             let done = sandbox.q(action).stdin_open().run();
-            done.exit(0).stderr_lacks(config.lines().next().unwrap_or("config")).stderr_lacks(value);
-            done.check(!done.stdout.is_empty(), || "expected something on stdout".to_owned());
+            done.exit(0)
+                .stderr_lacks(config.lines().next().unwrap_or("config"))
+                .stderr_lacks(value);
+            done.check(!done.stdout.is_empty(), || {
+                "expected something on stdout".to_owned()
+            });
         }
     }
     server.expect_requests(0);
@@ -55,7 +61,12 @@ fn each_action_reports_that_there_is_nothing_and_creates_nothing() {
         (&["--last"], 1, "", "no conversation"),
         (&["--undo"], 1, "", "nothing to undo"),
         (&["--clear"], 0, "Conversation cleared\n", "no conversation"),
-        (&["--clear", "--all", "--yes"], 0, "Conversations cleared: 0\n", ""),
+        (
+            &["--clear", "--all", "--yes"],
+            0,
+            "Conversations cleared: 0\n",
+            "",
+        ),
         (&["--history", "-s", "work"], 1, "", "work"),
         (&["--last", "-s", "work"], 1, "", "work"),
         (&["--undo", "-s", "work"], 1, "", "work"),
@@ -67,14 +78,21 @@ fn each_action_reports_that_there_is_nothing_and_creates_nothing() {
     ] {
         let outcome = sandbox.q(action).run();
         outcome.exit(exit).stdout(stdout).stderr_contains(says);
-        outcome.check(outcome.stderr.is_empty() == says.is_empty(), || "expected words or silence".to_owned());
+        outcome.check(outcome.stderr.is_empty() == says.is_empty(), || {
+            "expected words or silence".to_owned()
+        });
         sandbox.expect_no_files();
     }
     // The same if there are other conversations.
     sandbox.write_current(&stored(&["one", "two"]));
     for action in ["--history", "--last", "--undo", "--clear"] {
         let before = snapshot(sandbox.sessions());
-        sandbox.q(&[action, "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("work");
+        sandbox
+            .q(&[action, "-s", "work"])
+            .run()
+            .exit(1)
+            .stdout_is_empty()
+            .stderr_contains("work");
         before.expect_unchanged();
     }
 }
@@ -96,12 +114,30 @@ fn a_history_shows_role_time_model_and_text_of_each_message() {
     }
     let before = snapshot(sandbox.sessions());
     sandbox.q(&["--history"]).run().success().stdout(&expected);
-    sandbox.q(&["--history"]).env("Q_SESSION", "tty1").run().success().stdout(&expected);
-    sandbox.q(&["--history", "-s", "work"]).run().success().stdout(&expected);
-    sandbox.q(&["-s", "talk.json", "--history"]).run().success().stdout(&expected);
+    sandbox
+        .q(&["--history"])
+        .env("Q_SESSION", "tty1")
+        .run()
+        .success()
+        .stdout(&expected);
+    sandbox
+        .q(&["--history", "-s", "work"])
+        .run()
+        .success()
+        .stdout(&expected);
+    sandbox
+        .q(&["-s", "talk.json", "--history"])
+        .run()
+        .success()
+        .stdout(&expected);
     before.expect_unchanged();
     sandbox.write_current(&with(stored::<&str>(&[]), "messages", json!([])));
-    sandbox.q(&["--history"]).run().exit(0).stdout_is_empty().stderr("q: the conversation has no messages\n");
+    sandbox
+        .q(&["--history"])
+        .run()
+        .exit(0)
+        .stdout_is_empty()
+        .stderr("q: the conversation has no messages\n");
 }
 
 #[test]
@@ -118,12 +154,25 @@ fn a_history_on_a_terminal_has_local_time() {
         ("UTC", "2026-07-31 22:30", "2026-01-02 03:04"),
         ("", "2026-07-31 22:30", "2026-01-02 03:04"),
         ("XYZ-5:45", "2026-08-01 04:15", "2026-01-02 08:49"),
-        ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-08-01 00:30", "2026-01-02 04:04"),
+        (
+            "CET-1CEST,M3.5.0,M10.5.0/3",
+            "2026-08-01 00:30",
+            "2026-01-02 04:04",
+        ),
     ] {
         let _case = case(zone);
         let terminal = Terminal::new(80);
-        sandbox.q(&["--history"]).env("TZ", zone).stdout_to(terminal.end()).run().success();
-        let heads: Vec<String> = terminal.screen().into_iter().filter(|line| line.starts_with('[')).collect();
+        sandbox
+            .q(&["--history"])
+            .env("TZ", zone)
+            .stdout_to(terminal.end())
+            .run()
+            .success();
+        let heads: Vec<String> = terminal
+            .screen()
+            .into_iter()
+            .filter(|line| line.starts_with('['))
+            .collect();
         let expected = [
             format!("[user {first}]"),
             format!("[assistant {others} openai/{STORED_MODEL}]"),
@@ -141,7 +190,10 @@ fn advice_that_names_a_file_can_be_copied() {
     conversation["messages"][1]["interrupted"] = json!(true);
     sandbox.write_home("my talk.json", conversation.to_string());
     let refused = sandbox.q(&["--last", "-x", "-s", "my talk.json"]).run();
-    refused.exit(1).stderr_contains("q --last -s '/").stderr_contains("/my talk.json' prints");
+    refused
+        .exit(1)
+        .stderr_contains("q --last -s '/")
+        .stderr_contains("/my talk.json' prints");
 }
 
 #[test]
@@ -155,9 +207,11 @@ fn a_history_as_json_is_the_file_to_the_byte() {
     sandbox.write_home("talk.json", &text);
     sandbox.write_bytes("current.json", &text);
     sandbox.write_bytes("work.json", &text);
-    for arguments in
-        [&["--history", "--json"][..], &["-j", "--history", "-s", "work"], &["--history", "-js", "talk.json"]]
-    {
+    for arguments in [
+        &["--history", "--json"][..],
+        &["-j", "--history", "-s", "work"],
+        &["--history", "-js", "talk.json"],
+    ] {
         sandbox.q(arguments).run().success().stdout(&text);
     }
 }
@@ -168,7 +222,10 @@ fn the_last_answer_is_printed_as_it_came() {
         (stored(&["one", "two", "three", "four"]), "four\n"),
         (stored(&["one", "four\n"]), "four\n"),
         (stored(&["one", "four\n\n"]), "four\n\n"),
-        (stored(&["one", "\u{1b}[31m\t\u{202e}\u{e4}\r\n"]), "\u{1b}[31m\t\u{202e}\u{e4}\r\n"),
+        (
+            stored(&["one", "\u{1b}[31m\t\u{202e}\u{e4}\r\n"]),
+            "\u{1b}[31m\t\u{202e}\u{e4}\r\n",
+        ),
         // The last question has no answer.
         (stored(&["one", "two", "three"]), "two\n"),
     ] {
@@ -178,13 +235,22 @@ fn the_last_answer_is_printed_as_it_came() {
             sandbox.write_session(name, &conversation);
         }
         sandbox.q(&["--last"]).run().success().stdout(expected);
-        sandbox.q(&["--last", "-s", "work"]).run().success().stdout(expected);
+        sandbox
+            .q(&["--last", "-s", "work"])
+            .run()
+            .success()
+            .stdout(expected);
     }
     for texts in [&[][..], &["one"]] {
         let _case = case(texts);
         let sandbox = Sandbox::new();
         sandbox.write_current(&stored(texts));
-        sandbox.q(&["--last"]).run().exit(1).stdout_is_empty().stderr_contains("no answer");
+        sandbox
+            .q(&["--last"])
+            .run()
+            .exit(1)
+            .stdout_is_empty()
+            .stderr_contains("no answer");
     }
 }
 
@@ -202,8 +268,17 @@ fn the_code_of_the_last_answer_is_printed_alone() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "Do\n```sh\nls -l\n```\nand so on."]));
     sandbox.write_session("work.json", &stored(&["one", "No code."]));
-    sandbox.q(&["--last", "-x"]).run().success().stdout("ls -l\n");
-    sandbox.q(&["-x", "--last", "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("code");
+    sandbox
+        .q(&["--last", "-x"])
+        .run()
+        .success()
+        .stdout("ls -l\n");
+    sandbox
+        .q(&["-x", "--last", "-s", "work"])
+        .run()
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("code");
 }
 
 #[test]
@@ -218,7 +293,11 @@ fn undo_drops_the_last_exchange_and_an_earlier_state_keeps_it() {
         ("work.json", &["--undo", "-s", "work"], ""),
         (ARCHIVED, &["--undo", "-s", ID], ""),
         // The earlier state of a file elsewhere is a conversation of its own.
-        ("../../../home/talk.json", &["--undo", "-s", "talk.json"], ""),
+        (
+            "../../../home/talk.json",
+            &["--undo", "-s", "talk.json"],
+            "",
+        ),
     ] {
         let _case = case(name);
         let sandbox = Sandbox::new().env("Q_SESSION", slot);
@@ -229,18 +308,31 @@ fn undo_drops_the_last_exchange_and_an_earlier_state_keeps_it() {
         let after = sandbox.session(name);
         assert_eq!(after["messages"][0], conversation["messages"][0]);
         assert_eq!(after["x-title"], conversation["x-title"]);
-        assert_eq!((&after["provider"], &after["model"]), (&conversation["provider"], &conversation["model"]));
-        let state = sandbox.all_files().into_iter().find(|file| file.contains('~') || name.starts_with('.'));
+        assert_eq!(
+            (&after["provider"], &after["model"]),
+            (&conversation["provider"], &conversation["model"])
+        );
+        let state = sandbox
+            .all_files()
+            .into_iter()
+            .find(|file| file.contains('~') || name.starts_with('.'));
         let state = state.expect("an earlier state");
         assert_eq!(state.contains('~'), !name.starts_with('.'), "{state}");
         assert_eq!(sandbox.session(&state), conversation);
-        sandbox.q(&["--last", "-s", state.trim_end_matches(".json")]).run().success().stdout("four\n");
+        sandbox
+            .q(&["--last", "-s", state.trim_end_matches(".json")])
+            .run()
+            .success()
+            .stdout("four\n");
     }
 }
 
 #[test]
 fn undo_finds_the_last_exchange_of_odd_conversations() {
-    let (user, assistant) = (json!({"role": "user", "content": "u"}), json!({"role": "assistant", "content": "a"}));
+    let (user, assistant) = (
+        json!({"role": "user", "content": "u"}),
+        json!({"role": "assistant", "content": "a"}),
+    );
     for (before, left) in [
         (vec![&user, &user], 1),
         (vec![&user, &assistant, &user], 2),
@@ -261,7 +353,12 @@ fn undo_finds_the_last_exchange_of_odd_conversations() {
         let sandbox = Sandbox::new();
         sandbox.write_current(&with(stored::<&str>(&[]), "messages", json!(none)));
         let before = snapshot(sandbox.sessions());
-        sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
+        sandbox
+            .q(&["--undo"])
+            .run()
+            .exit(1)
+            .stdout_is_empty()
+            .stderr_contains("nothing to undo");
         before.expect_unchanged();
     }
 }
@@ -270,22 +367,35 @@ fn undo_finds_the_last_exchange_of_odd_conversations() {
 fn undo_and_follow_ask_the_last_question_again() {
     let (server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
-    for (name, script) in
-        [("current.json", "q --undo | q -f 'in one line'"), ("work.json", "q --undo -s work | q -s work 'in one line'")]
-    {
+    for (name, script) in [
+        ("current.json", "q --undo | q -f 'in one line'"),
+        ("work.json", "q --undo -s work | q -s work 'in one line'"),
+    ] {
         let _case = case(script);
         let asked = server.requests().len();
         sandbox.write_session(name, &stored(&["one", "two", "three", "four"]));
-        sandbox.shell(script).run().success().stdout(format!("answer {asked}\n"));
+        sandbox
+            .shell(script)
+            .run()
+            .success()
+            .stdout(format!("answer {asked}\n"));
         let question = "<context>\nthree\n</context>\n\nin one line";
-        let sent = format!("Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: {question}");
+        let sent =
+            format!("Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: {question}");
         assert_eq!(prompt(&server.requests()[asked]), sent);
         sandbox.expect_texts(name, &["one", "two", question, &format!("answer {asked}")]);
 
         // The same with the only question.
         sandbox.write_session(name, &stored(&["one", "two"]));
-        sandbox.shell(script).run().exit(0).stdout(format!("answer {}\n", asked + 1));
-        assert_eq!(prompt(&server.requests()[asked + 1]), "<context>\none\n</context>\n\nin one line");
+        sandbox
+            .shell(script)
+            .run()
+            .exit(0)
+            .stdout(format!("answer {}\n", asked + 1));
+        assert_eq!(
+            prompt(&server.requests()[asked + 1]),
+            "<context>\none\n</context>\n\nin one line"
+        );
     }
 }
 
@@ -296,7 +406,12 @@ fn a_question_that_cannot_be_printed_is_in_an_earlier_state() {
     }
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
-    sandbox.q(&["--undo"]).stdout_to(full_device()).run().exit(1).stderr_contains("No space left");
+    sandbox
+        .q(&["--undo"])
+        .stdout_to(full_device())
+        .run()
+        .exit(1)
+        .stderr_contains("No space left");
     sandbox.expect_texts(&format!("{ID}~1.json"), &["one", "two"]);
 }
 
@@ -308,9 +423,13 @@ fn a_question_that_stays_is_not_printed() {
     let sandbox = Sandbox::new();
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
     let before = sandbox.read_bytes(ARCHIVED);
-    let full = "exec strace -f -o trace -e inject=?rename,?renameat,?renameat2:error=ENOSPC q --undo";
+    let full =
+        "exec strace -f -o trace -e inject=?rename,?renameat,?renameat2:error=ENOSPC q --undo";
     let refused = sandbox.shell(full).run();
-    refused.exit(1).stderr_contains("q: nothing was undone: ").stdout_is_empty();
+    refused
+        .exit(1)
+        .stderr_contains("q: nothing was undone: ")
+        .stdout_is_empty();
     sandbox.expect_bytes("current.json", before);
     sandbox.expect_files(&["current.json"]);
 }
@@ -324,9 +443,13 @@ fn without_the_lock_nothing_is_undone_or_copied_and_everything_can_be_read() {
     for action in ["--history", "--last", "--list", "--status"] {
         sandbox.q(&[action]).run().success();
     }
-    let refused = [&["--undo"][..], &["--undo", "-j"], &["--copy", "branch"]].map(|args| sandbox.q(args).spawn());
+    let refused = [&["--undo"][..], &["--undo", "-j"], &["--copy", "branch"]]
+        .map(|args| sandbox.q(args).spawn());
     for outcome in refused.map(Running::wait) {
-        outcome.exit(1).stderr_contains("another q holds the lock").stdout_lacks("one");
+        outcome
+            .exit(1)
+            .stderr_contains("another q holds the lock")
+            .stdout_lacks("one");
     }
     sandbox.expect_bytes("current.json", &before);
     sandbox.expect_files(&["current.json"]);
@@ -336,7 +459,12 @@ fn without_the_lock_nothing_is_undone_or_copied_and_everything_can_be_read() {
 fn undo_releases_the_lock_before_its_question_is_read() {
     let (_server, sandbox) = numbered();
     // More than a pipe holds.
-    sandbox.write_current(&stored(&["x".repeat(300_000).as_str(), "answer", "last", "answer"]));
+    sandbox.write_current(&stored(&[
+        "x".repeat(300_000).as_str(),
+        "answer",
+        "last",
+        "answer",
+    ]));
     sandbox.q(&["--undo"]).run().success();
     let (mut reader, writer) = io::pipe().unwrap();
     let undo = sandbox.q(&["--undo"]).stdout_to(writer).spawn();
@@ -351,9 +479,14 @@ fn undo_releases_the_lock_before_its_question_is_read() {
 fn of_two_undos_at_once_each_drops_an_exchange() {
     let sandbox = Sandbox::new();
     let messages: Vec<String> = (0..20).map(|number| format!("{number}")).collect();
-    sandbox.write_current(&stored(&messages.iter().map(String::as_str).collect::<Vec<_>>()));
+    sandbox.write_current(&stored(
+        &messages.iter().map(String::as_str).collect::<Vec<_>>(),
+    ));
     let running: Vec<_> = (0..6).map(|_| sandbox.q(&["--undo"]).spawn()).collect();
-    let mut printed: Vec<String> = running.into_iter().map(|run| run.wait().success().stdout_text()).collect();
+    let mut printed: Vec<String> = running
+        .into_iter()
+        .map(|run| run.wait().success().stdout_text())
+        .collect();
     printed.sort();
     assert_eq!(printed, ["10\n", "12\n", "14\n", "16\n", "18\n", "8\n"]);
     sandbox.expect_texts("current.json", &["0", "1", "2", "3", "4", "5", "6", "7"]);
@@ -369,12 +502,21 @@ fn a_broken_link_to_the_folder_is_an_error() {
         let away = sandbox.root().join("away");
         fs::rename(&path, &away).unwrap();
         symlink(sandbox.root().join("unmounted"), &path).unwrap();
-        let actions =
-            [&["--history"][..], &["--last"], &["--undo"], &["--list"], &["--clear"], &["--clear", "--all", "--yes"]];
+        let actions = [
+            &["--history"][..],
+            &["--last"],
+            &["--undo"],
+            &["--list"],
+            &["--clear"],
+            &["--clear", "--all", "--yes"],
+        ];
         for action in actions {
             let _case = case(action);
             let outcome = sandbox.q(action).run();
-            outcome.exit(1).stdout_is_empty().stderr_contains("is a link to something that does not exist");
+            outcome
+                .exit(1)
+                .stdout_is_empty()
+                .stderr_contains("is a link to something that does not exist");
         }
     }
 }
@@ -393,18 +535,33 @@ fn clear_deletes_one_and_mentions_the_others() {
         sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
         let before = [snapshot(sandbox.sessions()), snapshot(sandbox.home())];
         let cleared = sandbox.q(typed).run();
-        cleared.exit(0).stdout("Conversation cleared\n").stderr_contains("q --list").stderr_contains("--clear --all");
-        assert_eq!(before.map(|folder| folder.changes()).concat(), [format!("- {gone}")]);
+        cleared
+            .exit(0)
+            .stdout("Conversation cleared\n")
+            .stderr_contains("q --list")
+            .stderr_contains("--clear --all");
+        assert_eq!(
+            before.map(|folder| folder.changes()).concat(),
+            [format!("- {gone}")]
+        );
     }
 }
 
 #[test]
 fn clear_is_silent_if_nothing_else_is_kept_and_deletes_unreadable_files() {
-    for text in [stored(&["one", "two"]).to_string(), String::new(), "{".to_owned()] {
+    for text in [
+        stored(&["one", "two"]).to_string(),
+        String::new(),
+        "{".to_owned(),
+    ] {
         let _case = case(&text);
         let sandbox = Sandbox::new();
         sandbox.write_bytes("current.json", &text);
-        sandbox.q(&["--clear"]).run().success().stdout("Conversation cleared\n");
+        sandbox
+            .q(&["--clear"])
+            .run()
+            .success()
+            .stdout("Conversation cleared\n");
         sandbox.expect_no_files();
     }
 }
@@ -426,10 +583,18 @@ fn clear_all_deletes_every_conversation_and_nothing_else() {
     sandbox.link("gone.json", "nowhere.json");
     sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
     let before = snapshot(sandbox.home());
-    sandbox.q(&["--clear", "--all", "--yes"]).run().success().stdout("Conversations cleared: 7\n");
+    sandbox
+        .q(&["--clear", "--all", "--yes"])
+        .run()
+        .success()
+        .stdout("Conversations cleared: 7\n");
     sandbox.expect_files(&[".own.json", "notes.txt", "work.json.bak"]);
     before.expect_unchanged();
-    sandbox.q(&["--clear", "--all", "--yes"]).run().success().stdout("Conversations cleared: 0\n");
+    sandbox
+        .q(&["--clear", "--all", "--yes"])
+        .run()
+        .success()
+        .stdout("Conversations cleared: 0\n");
 }
 
 #[test]
@@ -448,7 +613,11 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
         sandbox.write_session("work~1.json", &stored(&["one", "two"]));
         let before = snapshot(sandbox.sessions());
         let terminal = Terminal::new(WIDE);
-        let running = sandbox.q(args).stdin_from(terminal.end()).stderr_to(terminal.end()).spawn();
+        let running = sandbox
+            .q(args)
+            .stdin_from(terminal.end())
+            .stderr_to(terminal.end())
+            .spawn();
         if typed.is_empty() {
             running.wait().exit(0).stdout("Conversations cleared: 5\n");
             assert_eq!(terminal.screen(), [""]);
@@ -477,11 +646,24 @@ fn where_nobody_can_be_asked_every_conversation_is_deleted_only_with_yes() {
             let before = snapshot(sandbox.sessions());
             // A yes in a pipe is not a person's.
             let refused = sandbox.q(args).stdin("y\n").run();
-            refused.refused(&["standard input is not a terminal", "nothing was deleted", "--yes"]);
+            refused.refused(&[
+                "standard input is not a terminal",
+                "nothing was deleted",
+                "--yes",
+            ]);
             before.expect_unchanged();
         }
-        let printed = sandbox.q(&["--clear", "--all", "-j"]).run().exit(2).stdout_json();
-        assert!(printed["error"]["message"].as_str().expect("a message").contains("nothing was deleted"));
+        let printed = sandbox
+            .q(&["--clear", "--all", "-j"])
+            .run()
+            .exit(2)
+            .stdout_json();
+        assert!(
+            printed["error"]["message"]
+                .as_str()
+                .expect("a message")
+                .contains("nothing was deleted")
+        );
     }
 }
 
@@ -494,52 +676,93 @@ fn actions_report_as_json_what_they_show_or_have_done() {
     });
     assert_eq!(printed(&["--last", "-j"]), expected);
     assert_eq!(printed(&["--copy", "work", "-j"]), json!({"id": "work"}));
-    assert_eq!(printed(&["--undo", "-j"]), json!({"id": ID, "question": "three"}));
+    assert_eq!(
+        printed(&["--undo", "-j"]),
+        json!({"id": ID, "question": "three"})
+    );
     assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 1}));
     let none = sandbox.q(&["--clear", "-j"]).run();
     assert_eq!(none.stdout_json(), json!({"cleared": 0}));
-    none.exit(0).stderr_contains_all(&["there was no conversation", "other conversations kept: 1; q --list"]);
+    none.exit(0).stderr_contains_all(&[
+        "there was no conversation",
+        "other conversations kept: 1; q --list",
+    ]);
     let mut odd = stored(&["one", "```\nls\n```\nmore"]);
     let answer = &mut odd["messages"][1];
-    (answer["finish"], answer["provider"], answer["model"]) = (json!("length"), json!("groq"), json!("big"));
+    (answer["finish"], answer["provider"], answer["model"]) =
+        (json!("length"), json!("groq"), json!("big"));
     sandbox.write_session("odd.json", &odd);
     let last = printed(&["--last", "-j", "-s", "odd"]);
-    assert_eq!((&last["finish"], &last["provider"], &last["model"]), (&json!("length"), &json!("groq"), &json!("big")));
+    assert_eq!(
+        (&last["finish"], &last["provider"], &last["model"]),
+        (&json!("length"), &json!("groq"), &json!("big"))
+    );
     odd["messages"][1]["interrupted"] = json!(true);
     odd["messages"][1]["finish"] = json!(null);
     sandbox.write_session("odd.json", &odd);
     let broken_off = printed(&["--last", "-j", "-s", "odd"]);
-    assert_eq!((&broken_off["interrupted"], &broken_off["finish"]), (&json!(true), &json!(null)));
+    assert_eq!(
+        (&broken_off["interrupted"], &broken_off["finish"]),
+        (&json!(true), &json!(null))
+    );
     odd["messages"][1]["interrupted"] = json!(false);
     sandbox.write_session("odd.json", &odd);
     assert_eq!(printed(&["--last", "-xj", "-s", "odd"])["answer"], "ls\n");
     assert_eq!(printed(&["--clear", "--all", "--yes", "-j"])["cleared"], 2);
     let nothing = sandbox.q(&["--last", "-j"]).run();
-    assert_eq!(nothing.exit(1).stdout_json()["error"]["message"], "there is no conversation");
+    assert_eq!(
+        nothing.exit(1).stdout_json()["error"]["message"],
+        "there is no conversation"
+    );
 }
 
 #[test]
 fn a_copy_has_all_that_the_original_has_and_a_life_of_its_own() {
     let (server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
-    let original = with(with(stored(&["one", "two", "three", "four"]), "system", "be brief"), "x-mine", 7);
+    let original = with(
+        with(
+            stored(&["one", "two", "three", "four"]),
+            "system",
+            "be brief",
+        ),
+        "x-mine",
+        7,
+    );
     sandbox.write_current(&original);
     let before = sandbox.read_bytes("current.json");
-    sandbox.q(&["--copy", "branch"]).run().success().stdout("Conversation copied to branch\n");
+    sandbox
+        .q(&["--copy", "branch"])
+        .run()
+        .success()
+        .stdout("Conversation copied to branch\n");
     sandbox.expect_bytes("current.json", before);
     let copy = sandbox.session("branch.json");
     assert_ne!(copy["created"], original["created"]);
     assert_eq!(with(copy, "created", CREATED), original);
     // After an undo, each continues by itself.
-    sandbox.q(&["--undo", "-s", "branch"]).run().success().stdout("three\n");
+    sandbox
+        .q(&["--undo", "-s", "branch"])
+        .run()
+        .success()
+        .stdout("three\n");
     sandbox.q(&["-s", "branch", "instead"]).run().success();
     sandbox.q(&["-f", "more"]).run().success();
     assert!(prompt(&server.requests()[0]).contains("two\n\nHuman: instead"));
     sandbox.expect_texts("branch.json", &["one", "two", "instead", "answer 0"]);
-    sandbox.expect_texts("current.json", &["one", "two", "three", "four", "more", "answer 1"]);
+    sandbox.expect_texts(
+        "current.json",
+        &["one", "two", "three", "four", "more", "answer 1"],
+    );
     // A named conversation can be copied, and a copy can be a file.
-    sandbox.q(&["-s", "branch", "--copy", "talk.json"]).run().success();
-    assert_eq!(sandbox.home_session("talk.json")["messages"], sandbox.session("branch.json")["messages"]);
+    sandbox
+        .q(&["-s", "branch", "--copy", "talk.json"])
+        .run()
+        .success();
+    assert_eq!(
+        sandbox.home_session("talk.json")["messages"],
+        sandbox.session("branch.json")["messages"]
+    );
 }
 
 #[test]
@@ -549,15 +772,39 @@ fn a_copy_overwrites_nothing_and_has_a_name_that_a_user_may_give() {
     sandbox.write_home("talk.json", "mine");
     let before = snapshot(sandbox.sessions());
     for name in ["work", "talk.json"] {
-        sandbox.q(&["--copy", name]).run().exit(1).stdout_is_empty().stderr_contains_all(&[name, "new"]);
+        sandbox
+            .q(&["--copy", name])
+            .run()
+            .exit(1)
+            .stdout_is_empty()
+            .stderr_contains_all(&[name, "new"]);
     }
-    for name in ["session_20260102030405", "session_20260102030405678", "current", "a/b", ""] {
+    for name in [
+        "session_20260102030405",
+        "session_20260102030405678",
+        "current",
+        "a/b",
+        "",
+    ] {
         sandbox.q(&["--copy", name]).run().exit(2).stdout_is_empty();
     }
-    sandbox.q(&["--copy", "new", "-s", "nobody"]).run().exit(1).stdout_is_empty().stderr_contains("nobody");
+    sandbox
+        .q(&["--copy", "new", "-s", "nobody"])
+        .run()
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("nobody");
     assert_eq!(snapshot(sandbox.sessions()).contents(), before.contents());
-    assert_eq!(fs::read_to_string(sandbox.home().join("talk.json")).unwrap(), "mine");
-    Sandbox::new().q(&["--copy", "new"]).run().exit(1).stdout_is_empty().stderr_contains("no conversation");
+    assert_eq!(
+        fs::read_to_string(sandbox.home().join("talk.json")).unwrap(),
+        "mine"
+    );
+    Sandbox::new()
+        .q(&["--copy", "new"])
+        .run()
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("no conversation");
 }
 
 #[test]
@@ -568,6 +815,11 @@ fn a_copy_that_would_be_too_large_to_read_is_refused() {
     let text = "x".repeat(LARGEST - short.len());
     sandbox.write_bytes("work.json", stored(&[text.as_str(), "two"]).to_string());
     sandbox.q(&["--last", "-s", "work"]).run().success();
-    sandbox.q(&["--copy", "new", "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("10000000 bytes");
+    sandbox
+        .q(&["--copy", "new", "-s", "work"])
+        .run()
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("10000000 bytes");
     sandbox.expect_files(&["work.json"]);
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, PIXEL, ahead, attachment, case, held_back, hold_the_lock, id_of, idle_for,
-    lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, PIXEL, ahead, attachment, case, held_back, hold_the_lock,
+    id_of, idle_for, lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
 };
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
@@ -34,9 +34,16 @@ fn follow_ups_at_the_same_time_are_all_saved_in_one_conversation() {
 fn follow_ups_at_the_same_time_with_nothing_to_continue_are_all_saved() {
     let (sandbox, outcomes) = crowd(Sandbox::new().env("Q_PAIRS", "1000"), &["-f"]);
     for outcome in outcomes {
-        outcome.exit(0).stderr_contains("q: there is no conversation to continue").stderr_has_lines(1);
+        outcome
+            .exit(0)
+            .stderr_contains("q: there is no conversation to continue")
+            .stderr_has_lines(1);
     }
-    let said: Vec<String> = sandbox.session_files().iter().flat_map(|name| texts(&sandbox.session(name))).collect();
+    let said: Vec<String> = sandbox
+        .session_files()
+        .iter()
+        .flat_map(|name| texts(&sandbox.session(name)))
+        .collect();
     assert_eq!(exchanges(&said), crowd_exchanges());
 }
 
@@ -46,7 +53,11 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
     for outcome in outcomes {
         outcome.success();
     }
-    let files: Vec<String> = sandbox.all_files().into_iter().filter(|name| name != "current.json").collect();
+    let files: Vec<String> = sandbox
+        .all_files()
+        .into_iter()
+        .filter(|name| name != "current.json")
+        .collect();
     assert_eq!(files.len(), CROWD);
     let mut said = Vec::new();
     for name in &files {
@@ -55,7 +66,10 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
         said.extend(texts(&kept));
     }
     assert_eq!(exchanges(&said), crowd_exchanges());
-    assert!(files.contains(&format!("{}.json", sandbox.current_id())), "the link leads to one of them");
+    assert!(
+        files.contains(&format!("{}.json", sandbox.current_id())),
+        "the link leads to one of them"
+    );
 }
 
 #[test]
@@ -68,7 +82,11 @@ fn a_new_file_replaces_none_and_a_taken_id_is_counted_up() {
     }
     sandbox.q(&["one"]).run().success();
     sandbox.q(&["two"]).run().success();
-    let taken = sandbox.archived().iter().filter(|name| sandbox.read_bytes(name) == b"taken").count();
+    let taken = sandbox
+        .archived()
+        .iter()
+        .filter(|name| sandbox.read_bytes(name) == b"taken")
+        .count();
     assert_eq!((taken, sandbox.session_files().len()), (2_000, 2_002));
     assert_eq!(sandbox.current_id(), id_of(&sandbox.current()));
 }
@@ -84,18 +102,33 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_saved_on_its_own() {
     };
     // Another one under the same id.
     let other = |sandbox: &Sandbox| {
-        fs::write(sandbox.sessions().join("current.json"), stored(&["two", "2"]).to_string()).expect("a conversation");
+        fs::write(
+            sandbox.sessions().join("current.json"),
+            stored(&["two", "2"]).to_string(),
+        )
+        .expect("a conversation");
     };
     type Meanwhile<'a> = &'a dyn Fn(&Sandbox);
-    let table: [(Meanwhile, &[&str]); 3] = [(&clear, &[]), (&new, &["new", "answer"]), (&other, &["two", "2"])];
-    for (number, linked) in [0, 1, 2].into_iter().flat_map(|number| [(number, false), (number, true)]) {
+    let table: [(Meanwhile, &[&str]); 3] = [
+        (&clear, &[]),
+        (&new, &["new", "answer"]),
+        (&other, &["two", "2"]),
+    ];
+    for (number, linked) in [0, 1, 2]
+        .into_iter()
+        .flat_map(|number| [(number, false), (number, true)])
+    {
         let _case = case((number, linked));
         let (meanwhile, current) = table[number];
         let (outcome, sandbox) = overtaken(linked, meanwhile);
         let own = sandbox.only_archived();
-        let note =
-            "q: the conversation was cleared or replaced in the meantime: this exchange is saved on its own, in ";
-        outcome.exit(0).stdout("late\n").stderr_contains(note).stderr_contains(&own).stderr_has_lines(1);
+        let note = "q: the conversation was cleared or replaced in the meantime: this exchange is saved on its own, in ";
+        outcome
+            .exit(0)
+            .stdout("late\n")
+            .stderr_contains(note)
+            .stderr_contains(&own)
+            .stderr_has_lines(1);
         sandbox.expect_texts(&own, &["slow", "late"]);
         // What was cleared must not come back.
         if current.is_empty() {
@@ -118,12 +151,22 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     elsewhere.write_home("talk.json", idle_for(HOUR, &["one", "1"]).to_string());
     let home = snapshot(elsewhere.home());
     let folder = lock_folder(&elsewhere.home());
-    let runs = [sandbox.q(&["-f", "two"]), sandbox.q(&["--again", "two"]), elsewhere.q(&["-s", "talk.json", "two"])];
+    let runs = [
+        sandbox.q(&["-f", "two"]),
+        sandbox.q(&["--again", "two"]),
+        elsewhere.q(&["-s", "talk.json", "two"]),
+    ];
     for running in runs.map(Q::spawn) {
         let outcome = running.wait();
         let note = "q: another q holds the lock: this exchange is saved on its own, in ";
-        outcome.exit(0).stdout("answer\n").stderr_contains(note).stderr_contains("session_");
-        outcome.check(outcome.elapsed().as_secs() >= 5, || "expected five seconds of patience".to_owned());
+        outcome
+            .exit(0)
+            .stdout("answer\n")
+            .stderr_contains(note)
+            .stderr_contains("session_");
+        outcome.check(outcome.elapsed().as_secs() >= 5, || {
+            "expected five seconds of patience".to_owned()
+        });
     }
     drop((lock, folder));
     home.expect_unchanged();
@@ -159,11 +202,18 @@ fn a_new_conversation_removes_no_other_however_many_there_are() {
     }
     let before = snapshot(sandbox.sessions());
     sandbox.q(&["one"]).run().success();
-    assert_eq!(before.changes(), ["+ current.json".to_owned(), format!("+ {}.json", sandbox.current_id())]);
+    assert_eq!(
+        before.changes(),
+        [
+            "+ current.json".to_owned(),
+            format!("+ {}.json", sandbox.current_id())
+        ]
+    );
 }
 
 #[test]
-fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_earlier_state_has_them() {
+fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_earlier_state_has_them()
+ {
     let long = "x".repeat(990_000);
     for (name, state, args) in [
         ("current.json", EARLIER, &["-f"][..]),
@@ -173,35 +223,73 @@ fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_ea
         for keep in ["", "0"] {
             let _case = case((name, keep));
             let server = Server::openai("answer");
-            let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never").env("Q_KEEP", keep);
+            let sandbox = Sandbox::new()
+                .server_env(&server)
+                .env("Q_EXPIRE", "never")
+                .env("Q_KEEP", keep);
             let attached = [attachment("a.png", "image/png", PIXEL)];
-            let old = with_attachments(with_attachments(stored(&[long.as_str(); 10]), 0, &attached), 8, &attached);
+            let old = with_attachments(
+                with_attachments(stored(&[long.as_str(); 10]), 0, &attached),
+                8,
+                &attached,
+            );
             sandbox.write_session(name, &old);
             let before = sandbox.read_bytes(name);
             assert!(before.len() < LARGEST, "{} bytes", before.len());
-            let outcome = sandbox.q(args).args(&["--messages", "0", "two"]).stdin("y".repeat(200_000)).run();
+            let outcome = sandbox
+                .q(args)
+                .args(&["--messages", "0", "two"])
+                .stdin("y".repeat(200_000))
+                .run();
             let continued = sandbox.session(name);
             let kept = texts(&continued);
             let note = format!(
                 "q: the conversation would have more than 10000000 bytes: it continues with its newest {} messages",
                 kept.len()
             );
-            outcome.exit(0).stdout("answer\n").stderr_contains(&note).stderr_has_lines(1);
+            outcome
+                .exit(0)
+                .stdout("answer\n")
+                .stderr_contains(&note)
+                .stderr_has_lines(1);
             if keep.is_empty() {
                 let path = sandbox.sessions().join(state);
-                outcome.stderr_contains(&format!("; the full conversation is in {}\n", path.display()));
+                outcome.stderr_contains(&format!(
+                    "; the full conversation is in {}\n",
+                    path.display()
+                ));
                 sandbox.expect_bytes(state, &before);
             }
-            assert_eq!(sandbox.all_files().iter().any(|name| name.contains('~')), keep.is_empty());
+            assert_eq!(
+                sandbox.all_files().iter().any(|name| name.contains('~')),
+                keep.is_empty()
+            );
             let bytes = sandbox.read_bytes(name).len();
-            outcome.check(bytes <= LARGEST, || format!("expected at most {LARGEST} bytes, not {bytes}"));
-            assert!(kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12, "{} messages", kept.len());
-            let ends = kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer";
-            outcome.check(ends, || "expected old messages first and the new exchange last".to_owned());
+            outcome.check(bytes <= LARGEST, || {
+                format!("expected at most {LARGEST} bytes, not {bytes}")
+            });
+            assert!(
+                kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12,
+                "{} messages",
+                kept.len()
+            );
+            let ends = kept[0] == long
+                && kept[kept.len() - 2].ends_with("two")
+                && kept[kept.len() - 1] == "answer";
+            outcome.check(ends, || {
+                "expected old messages first and the new exchange last".to_owned()
+            });
             assert_eq!(continued["created"], old["created"]);
             // The exchanges that remain are complete.
-            assert_eq!(continued["messages"][kept.len() - 4]["attachments"], json!(attached));
-            sandbox.q(args).args(&["--messages", "2", "three"]).run().success();
+            assert_eq!(
+                continued["messages"][kept.len() - 4]["attachments"],
+                json!(attached)
+            );
+            sandbox
+                .q(args)
+                .args(&["--messages", "2", "three"])
+                .run()
+                .success();
             assert_eq!(texts(&sandbox.session(name)).len(), kept.len() + 2);
         }
     }
@@ -212,13 +300,22 @@ fn leftovers_of_a_killed_run_are_removed_by_the_next_that_writes() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
-    for args in [&["-f", "two"][..], &["-s", "work", "two"], &["--undo"], &["new"]] {
+    for args in [
+        &["-f", "two"][..],
+        &["-s", "work", "two"],
+        &["--undo"],
+        &["new"],
+    ] {
         let _case = case(args);
         // Half a conversation that was about to take the current one's place, and a link.
         sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
         sandbox.link(".tmp-link", ARCHIVED);
         sandbox.q(args).run().exit(0);
-        let left: Vec<String> = sandbox.all_files().into_iter().filter(|name| name.starts_with('.')).collect();
+        let left: Vec<String> = sandbox
+            .all_files()
+            .into_iter()
+            .filter(|name| name.starts_with('.'))
+            .collect();
         assert_eq!(left, [""; 0]);
     }
 }
@@ -226,15 +323,26 @@ fn leftovers_of_a_killed_run_are_removed_by_the_next_that_writes() {
 #[test]
 fn a_follow_up_lands_in_its_conversation_whatever_was_asked_meanwhile() {
     for (meanwhile, current, own) in [
-        (&["new"][..], &["new", "answer"][..], &["one", "1", "slow", "late"][..]),
+        (
+            &["new"][..],
+            &["new", "answer"][..],
+            &["one", "1", "slow", "late"][..],
+        ),
         (&["-f", "quick"], &["quick", "answer", "slow", "late"], &[]),
     ] {
         for linked in [false, true] {
             let _case = case((meanwhile, linked));
-            let (overtaken, sandbox) = overtaken(linked, |sandbox| drop(sandbox.q(meanwhile).run()));
+            let (overtaken, sandbox) =
+                overtaken(linked, |sandbox| drop(sandbox.q(meanwhile).run()));
             overtaken.success().stdout("late\n");
             sandbox.expect_texts("current.json", current);
-            assert_eq!(sandbox.archived(), own.first().map(|_| ARCHIVED).into_iter().collect::<Vec<_>>());
+            assert_eq!(
+                sandbox.archived(),
+                own.first()
+                    .map(|_| ARCHIVED)
+                    .into_iter()
+                    .collect::<Vec<_>>()
+            );
             sandbox.expect_texts(ARCHIVED, if own.is_empty() { current } else { own });
         }
     }
@@ -250,7 +358,11 @@ fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
     let input = "\"".repeat(6_000_000);
     for option in ["-f", "--no-stream"] {
         let outcome = sandbox.q(&[option, "two"]).stdin(&input).run();
-        outcome.exit(0).stdout("answer\n").stderr_contains("q: ").stderr_contains("not saved");
+        outcome
+            .exit(0)
+            .stdout("answer\n")
+            .stderr_contains("q: ")
+            .stderr_contains("not saved");
         sandbox.expect_bytes("current.json", &before);
         assert_eq!(sandbox.all_files(), ["current.json", ARCHIVED]);
     }
@@ -260,15 +372,26 @@ fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
 fn exchanges(texts: &[String]) -> Vec<(String, String)> {
     let mut exchanges: Vec<_> = texts
         .chunks(2)
-        .map(|pair| (pair[0].clone(), pair.get(1).expect("an answer to each question").clone()))
+        .map(|pair| {
+            (
+                pair[0].clone(),
+                pair.get(1).expect("an answer to each question").clone(),
+            )
+        })
         .collect();
     exchanges.sort();
     exchanges
 }
 
 fn crowd_exchanges() -> Vec<(String, String)> {
-    let texts: Vec<String> =
-        (0..CROWD).flat_map(|number| [format!("question {number}"), format!("answer to question {number}")]).collect();
+    let texts: Vec<String> = (0..CROWD)
+        .flat_map(|number| {
+            [
+                format!("question {number}"),
+                format!("answer to question {number}"),
+            ]
+        })
+        .collect();
     exchanges(&texts)
 }
 
@@ -276,10 +399,13 @@ fn crowd_exchanges() -> Vec<(String, String)> {
 fn crowd(sandbox: Sandbox, options: &[&str]) -> (Sandbox, Vec<Outcome>) {
     let gate = Gate::new();
     let held = gate.clone();
-    let server = Server::start(move |request, _| held_back(&held, &format!("answer to {}", prompt(request))));
+    let server = Server::start(move |request, _| {
+        held_back(&held, &format!("answer to {}", prompt(request)))
+    });
     let sandbox = sandbox.server_env(&server);
-    let running: Vec<Running> =
-        (0..CROWD).map(|number| sandbox.q(options).arg(format!("question {number}")).spawn()).collect();
+    let running: Vec<Running> = (0..CROWD)
+        .map(|number| sandbox.q(options).arg(format!("question {number}")).spawn())
+        .collect();
     server.wait_for_requests(CROWD);
     gate.open();
     let outcomes = running.into_iter().map(Running::wait).collect();
@@ -290,11 +416,16 @@ fn crowd(sandbox: Sandbox, options: &[&str]) -> (Sandbox, Vec<Outcome>) {
 fn overtaken(linked: bool, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
     let gate = Gate::new();
     let held = gate.clone();
-    let server = Server::start(move |request, _| match prompt(request).ends_with("Human: slow") {
-        true => held_back(&held, "late"),
-        false => openai_reply(request, "answer"),
-    });
-    let sandbox = Sandbox::new().server_env(&server).env("Q_PAIRS", "2").env("Q_EXPIRE", "never");
+    let server = Server::start(
+        move |request, _| match prompt(request).ends_with("Human: slow") {
+            true => held_back(&held, "late"),
+            false => openai_reply(request, "answer"),
+        },
+    );
+    let sandbox = Sandbox::new()
+        .server_env(&server)
+        .env("Q_PAIRS", "2")
+        .env("Q_EXPIRE", "never");
     match linked {
         true => sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "1"])),
         false => sandbox.write_current(&stored(&["one", "1"])),
@@ -323,5 +454,11 @@ fn a_system_prompt_stays_out_of_a_conversation_that_was_started_meanwhile() {
     sandbox.expect_texts("current.json", &["slow", "late"]);
     let plain = format!("{}.json", plain["id"].as_str().expect("an id"));
     sandbox.expect_texts(&plain, &["plain", "answer"]);
-    assert_eq!((&sandbox.session(&plain)["system"], &sandbox.current()["system"]), (&Value::Null, &json!("own")));
+    assert_eq!(
+        (
+            &sandbox.session(&plain)["system"],
+            &sandbox.current()["system"]
+        ),
+        (&Value::Null, &json!("own"))
+    );
 }

@@ -19,9 +19,10 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 
 /// The lines that a case may have above its reply.
 const KEYS: &[&str] = &[
-    "why", "provider", "options", "stream", "history", "retries", "status", "type", "header", "lines", "begins",
-    "trimmed", "body", "cut", "pause", "exit", "answer", "shown", "stdout", "saved", "finish", "word", "usage", "note",
-    "error", "lacks", "requests", "takes", "blocked", "sources",
+    "why", "provider", "options", "stream", "history", "retries", "status", "type", "header",
+    "lines", "begins", "trimmed", "body", "cut", "pause", "exit", "answer", "shown", "stdout",
+    "saved", "finish", "word", "usage", "note", "error", "lacks", "requests", "takes", "blocked",
+    "sources",
 ];
 
 /// Providers that need nothing but their variables; every other one is written into the configuration file.
@@ -60,7 +61,10 @@ struct Case {
 impl Case {
     fn all(&self, key: &str) -> impl Iterator<Item = &str> {
         assert!(KEYS.contains(&key), "{key} is no key");
-        self.lines.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.lines
+            .iter()
+            .filter(move |(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
     }
 
     fn one(&self, key: &str) -> Option<&str> {
@@ -72,12 +76,20 @@ impl Case {
 
     fn says(&self, key: &str, expected: &str) -> bool {
         let value = self.one(key);
-        assert!(value.is_none_or(|value| value == expected), "{}: {key} can only be {expected}", self.name);
+        assert!(
+            value.is_none_or(|value| value == expected),
+            "{}: {key} can only be {expected}",
+            self.name
+        );
         value.is_some()
     }
 
     fn number(&self, key: &str, default: u64) -> u64 {
-        self.one(key).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{}: {key}", self.name)))
+        self.one(key).map_or(default, |value| {
+            value
+                .parse()
+                .unwrap_or_else(|_| panic!("{}: {key}", self.name))
+        })
     }
 
     /// Text in which `\n` stands for a line end.
@@ -90,7 +102,9 @@ impl Case {
     }
 
     fn exit(&self) -> i32 {
-        self.one("exit").and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{}: no exit", self.name))
+        self.one("exit")
+            .and_then(|code| code.parse().ok())
+            .unwrap_or_else(|| panic!("{}: no exit", self.name))
     }
 
     /// The sources as a file has them.
@@ -99,7 +113,8 @@ impl Case {
             Some((url, title)) => json!({"url": url, "title": title}),
             None => json!({"url": text}),
         };
-        self.one("sources").map(|all| all.split(" | ").map(source).collect())
+        self.one("sources")
+            .map(|all| all.split(" | ").map(source).collect())
     }
 
     fn requests(&self) -> usize {
@@ -111,26 +126,44 @@ impl Case {
         let status = u16::try_from(self.number("status", 200)).expect("a status");
         let whole = status != 200 || self.says("stream", "no");
         let mut reply = Reply::new(status).chunked();
-        let kind = if whole { "application/json" } else { "text/event-stream" };
+        let kind = if whole {
+            "application/json"
+        } else {
+            "text/event-stream"
+        };
         reply = reply.header("content-type", self.one("type").unwrap_or(kind));
         for header in self.all("header") {
-            let (name, value) = header.split_once(": ").unwrap_or_else(|| panic!("{}: {header}", self.name));
+            let (name, value) = header
+                .split_once(": ")
+                .unwrap_or_else(|| panic!("{}: {header}", self.name));
             reply = reply.header(name, value);
         }
         reply = match (pieces, self.number("pause", 0)) {
             ([_], seconds @ 1..) => {
-                let first = self.reply.windows(2).position(|two| two == b"\n\n").expect("an event") + 2;
+                let first = self
+                    .reply
+                    .windows(2)
+                    .position(|two| two == b"\n\n")
+                    .expect("an event")
+                    + 2;
                 let gate = Gate::new();
                 let opened = gate.clone();
                 thread::spawn(move || {
                     thread::sleep(Duration::from_secs(seconds));
                     opened.open();
                 });
-                reply.piece(&self.reply[..first]).wait_for(&gate).piece(&self.reply[first..])
+                reply
+                    .piece(&self.reply[..first])
+                    .wait_for(&gate)
+                    .piece(&self.reply[first..])
             }
             _ => reply.pieces(pieces),
         };
-        if self.says("cut", "yes") { reply.cut() } else { reply }
+        if self.says("cut", "yes") {
+            reply.cut()
+        } else {
+            reply
+        }
     }
 }
 
@@ -157,43 +190,69 @@ fn ok(dialect: &str) -> Reply {
 
 /// The cases of every file whose name begins with the dialect.
 fn cases(dialect: &'static str) -> Vec<Case> {
-    let mut paths: Vec<_> = fs::read_dir(FOLDER).expect(FOLDER).map(|entry| entry.expect("an entry").path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(FOLDER)
+        .expect(FOLDER)
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.retain(|path| stem(path).split('-').next() == Some(dialect));
     paths.sort();
     let mut cases = Vec::new();
     for path in &paths {
-        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        cases.extend(text.split("\n=== ").skip(1).map(|case| parse(dialect, stem(path), case)));
+        let text =
+            fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        cases.extend(
+            text.split("\n=== ")
+                .skip(1)
+                .map(|case| parse(dialect, stem(path), case)),
+        );
     }
     assert!(!cases.is_empty(), "no case for {dialect}");
     let names: HashSet<_> = cases.iter().map(|case| &case.name).collect();
-    assert_eq!(names.len(), cases.len(), "two cases of {dialect} have one name");
+    assert_eq!(
+        names.len(),
+        cases.len(),
+        "two cases of {dialect} have one name"
+    );
     cases
 }
 
 fn stem(path: &Path) -> &str {
-    path.file_stem().and_then(|stem| stem.to_str()).expect("a name")
+    path.file_stem()
+        .and_then(|stem| stem.to_str())
+        .expect("a name")
 }
 
 /// Reads a case: its name, its lines, `---`, and the reply up to the next case.
 fn parse(dialect: &'static str, file: &str, text: &str) -> Case {
-    let (head, reply) = text.split_once("\n---\n").unwrap_or_else(|| panic!("{file}: no --- in\n{text}"));
-    let (name, lines) = head.split_once('\n').unwrap_or_else(|| panic!("{file}: no lines in\n{text}"));
+    let (head, reply) = text
+        .split_once("\n---\n")
+        .unwrap_or_else(|| panic!("{file}: no --- in\n{text}"));
+    let (name, lines) = head
+        .split_once('\n')
+        .unwrap_or_else(|| panic!("{file}: no lines in\n{text}"));
     let name = format!("{file}: {name}");
     let lines: Vec<_> = lines
         .lines()
         .map(|line| {
-            let (key, value) = line.split_once(": ").unwrap_or_else(|| panic!("{name}: {line}"));
+            let (key, value) = line
+                .split_once(": ")
+                .unwrap_or_else(|| panic!("{name}: {line}"));
             assert!(KEYS.contains(&key), "{name}: {key} is no key");
             (key.to_owned(), value.to_owned())
         })
         .collect();
     // The line end before the next case belongs to the reply.
-    let mut case = Case { dialect, name, lines, reply: format!("{reply}\n").into_bytes() };
+    let mut case = Case {
+        dialect,
+        name,
+        lines,
+        reply: format!("{reply}\n").into_bytes(),
+    };
     assert!(case.one("why").is_some(), "{}: no why", case.name);
     if let Some(body) = case.one("body") {
-        case.reply = fs::read(Path::new(FOLDER).join(body)).unwrap_or_else(|error| panic!("{body}: {error}"));
+        case.reply = fs::read(Path::new(FOLDER).join(body))
+            .unwrap_or_else(|error| panic!("{body}: {error}"));
     }
     if case.says("trimmed", "yes") {
         case.reply = case.reply.trim_ascii_end().to_owned();
@@ -207,13 +266,15 @@ fn parse(dialect: &'static str, file: &str, text: &str) -> Case {
         };
         let mut ends = ends.iter().cycle();
         let text = String::from_utf8(case.reply).expect("text");
-        case.reply = text.split_inclusive('\n').fold(Vec::new(), |mut reply, line| {
-            reply.extend_from_slice(line.trim_end_matches('\n').as_bytes());
-            if line.ends_with('\n') {
-                reply.extend_from_slice(ends.next().expect("an end").as_bytes());
-            }
-            reply
-        });
+        case.reply = text
+            .split_inclusive('\n')
+            .fold(Vec::new(), |mut reply, line| {
+                reply.extend_from_slice(line.trim_end_matches('\n').as_bytes());
+                if line.ends_with('\n') {
+                    reply.extend_from_slice(ends.next().expect("an end").as_bytes());
+                }
+                reply
+            });
     }
     if case.says("begins", "BOM") {
         case.reply.splice(0..0, *b"\xEF\xBB\xBF");
@@ -228,7 +289,9 @@ fn random_pieces(reply: &[u8]) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     while !rest.is_empty() {
         // The constants are Knuth's; the low bits of such a sequence are not random.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let length = usize::try_from(state >> 59).expect("five bits") + 1;
         let (piece, after) = rest.split_at(length.min(rest.len()));
         pieces.push(piece);
@@ -250,7 +313,13 @@ impl<'a> Run<'a> {
     fn new(case: &'a Case, pieces: &[&[u8]], options: &[&str]) -> Run<'a> {
         let first = case.response(pieces);
         let dialect = case.dialect;
-        let server = Server::start(move |_, number| if number == 0 { first.clone() } else { ok(dialect) });
+        let server = Server::start(move |_, number| {
+            if number == 0 {
+                first.clone()
+            } else {
+                ok(dialect)
+            }
+        });
         let sandbox = Sandbox::new().env("Q_EXPIRE", "never");
         let provider = case.provider();
         let base_url = base_url(dialect, &server);
@@ -267,7 +336,11 @@ impl<'a> Run<'a> {
             sandbox.write_current(&conversation);
         }
         let mut run = ask(case, &sandbox, &base_url);
-        run = run.args(options).args(&case.one("options").map_or(Vec::new(), |options| options.split(' ').collect()));
+        run = run.args(options).args(
+            &case
+                .one("options")
+                .map_or(Vec::new(), |options| options.split(' ').collect()),
+        );
         if case.says("stream", "no") {
             run = run.arg("--no-stream");
         }
@@ -275,7 +348,13 @@ impl<'a> Run<'a> {
             run = run.arg("-f");
         }
         let outcome = run.arg(QUESTION).run();
-        Run { case, sandbox, server, before, outcome }
+        Run {
+            case,
+            sandbox,
+            server,
+            before,
+            outcome,
+        }
     }
 
     /// What is not as the case says.
@@ -283,28 +362,60 @@ impl<'a> Run<'a> {
         let mut wrong = Wrong::default();
         let case = self.case;
         let (exit, stderr) = (case.exit(), self.outcome.stderr_text());
-        wrong.unless(self.outcome.status.code() == Some(exit), || format!("the exit status is not {exit}"));
-        let stdout = case.text("stdout").or(case.text("answer")).or(case.text("shown"));
-        let stdout = stdout.map_or(String::new(), |text| text.trim_end_matches('\n').to_owned() + "\n");
-        wrong.unless(self.outcome.stdout == stdout.as_bytes(), || format!("standard output is not {stdout:?}"));
+        wrong.unless(self.outcome.status.code() == Some(exit), || {
+            format!("the exit status is not {exit}")
+        });
+        let stdout = case
+            .text("stdout")
+            .or(case.text("answer"))
+            .or(case.text("shown"));
+        let stdout = stdout.map_or(String::new(), |text| {
+            text.trim_end_matches('\n').to_owned() + "\n"
+        });
+        wrong.unless(self.outcome.stdout == stdout.as_bytes(), || {
+            format!("standard output is not {stdout:?}")
+        });
         for text in case.all("note").chain(case.all("error")) {
-            wrong.unless(stderr.contains(text), || format!("standard error lacks {text:?}"));
+            wrong.unless(stderr.contains(text), || {
+                format!("standard error lacks {text:?}")
+            });
         }
         for text in case.all("note") {
             let lines = stderr.lines().filter(|line| line.contains(text)).count();
-            wrong.unless(lines < 2, || format!("{lines} lines of standard error have {text:?}"));
+            wrong.unless(lines < 2, || {
+                format!("{lines} lines of standard error have {text:?}")
+            });
         }
-        let (listed, stderr): (Vec<&str>, Vec<&str>) =
-            stderr.split_inclusive('\n').partition(|line| line.starts_with("q: ["));
+        let (listed, stderr): (Vec<&str>, Vec<&str>) = stderr
+            .split_inclusive('\n')
+            .partition(|line| line.starts_with("q: ["));
         let (listed, stderr) = (listed.concat(), stderr.concat());
         let sources = case.sources().unwrap_or_default();
         let line = |(source, number): (&Value, usize)| {
-            let title = source["title"].as_str().map_or_else(String::new, |title| format!("{title} "));
-            format!("q: [{number}] {title}{}\n", source["url"].as_str().expect("an address"))
+            let title = source["title"]
+                .as_str()
+                .map_or_else(String::new, |title| format!("{title} "));
+            format!(
+                "q: [{number}] {title}{}\n",
+                source["url"].as_str().expect("an address")
+            )
         };
-        let lines: String = sources.as_array().into_iter().flatten().zip(1..).map(line).collect();
-        wrong.unless(listed == lines, || format!("the sources are {listed:?}, not {lines:?}"));
-        let saved = self.sandbox.session_files().iter().map(|name| self.sandbox.read_bytes(name)).collect::<Vec<_>>();
+        let lines: String = sources
+            .as_array()
+            .into_iter()
+            .flatten()
+            .zip(1..)
+            .map(line)
+            .collect();
+        wrong.unless(listed == lines, || {
+            format!("the sources are {listed:?}, not {lines:?}")
+        });
+        let saved = self
+            .sandbox
+            .session_files()
+            .iter()
+            .map(|name| self.sandbox.read_bytes(name))
+            .collect::<Vec<_>>();
         let saved = String::from_utf8_lossy(&saved.concat()).into_owned();
         let output = self.outcome.stdout_text() + &stderr + &saved;
         for text in case.all("lacks").chain([API_KEY]) {
@@ -312,31 +423,50 @@ impl<'a> Run<'a> {
         }
         match exit {
             0 if case.all("note").next().is_none() => {
-                wrong.unless(stderr.is_empty(), || "standard error is not empty".to_owned());
+                wrong.unless(stderr.is_empty(), || {
+                    "standard error is not empty".to_owned()
+                });
             }
             1 => {
                 let status = case.number("status", 200).to_string();
                 let reported = status == "200" || stderr.contains(&status);
                 wrong.unless(reported, || format!("the error lacks the status {status}"));
-                wrong.unless(stderr.contains(&self.server.url()), || "the error lacks the address".to_owned());
-                let lines = stderr.lines().filter(|line| line.starts_with("q: ")).count();
-                wrong.unless(lines == stderr.lines().count(), || "a line does not begin with q:".to_owned());
+                wrong.unless(stderr.contains(&self.server.url()), || {
+                    "the error lacks the address".to_owned()
+                });
+                let lines = stderr
+                    .lines()
+                    .filter(|line| line.starts_with("q: "))
+                    .count();
+                wrong.unless(lines == stderr.lines().count(), || {
+                    "a line does not begin with q:".to_owned()
+                });
                 let most = if case.says("history", "yes") { 4 } else { 3 };
-                wrong.unless((1..=most).contains(&lines), || format!("the error has {lines} lines"));
+                wrong.unless((1..=most).contains(&lines), || {
+                    format!("the error has {lines} lines")
+                });
             }
             _ => wrong.unless(!stderr.is_empty(), || "standard error is empty".to_owned()),
         }
         let requests = self.server.requests();
         let expected = case.requests();
-        wrong.unless(requests.len() == expected, || format!("{} requests, not {expected}", requests.len()));
+        wrong.unless(requests.len() == expected, || {
+            format!("{} requests, not {expected}", requests.len())
+        });
         let least = Duration::from_secs(case.number("takes", 0));
-        wrong.unless(self.outcome.elapsed() >= least, || format!("it took less than {least:?}"));
+        wrong.unless(self.outcome.elapsed() >= least, || {
+            format!("it took less than {least:?}")
+        });
         if case.says("history", "yes")
             && let [_, second] = &requests[..]
         {
             let sent = second.text();
-            let half = !sent.contains("question 1") && sent.contains("question 2") && sent.contains(QUESTION);
-            wrong.unless(half, || format!("the second request has not the newer half: {sent}"));
+            let half = !sent.contains("question 1")
+                && sent.contains("question 2")
+                && sent.contains(QUESTION);
+            wrong.unless(half, || {
+                format!("the second request has not the newer half: {sent}")
+            });
         }
         self.compare_saved(&mut wrong);
         wrong.0
@@ -346,7 +476,10 @@ impl<'a> Run<'a> {
     fn compare_saved(&self, wrong: &mut Wrong) {
         let case = self.case;
         let files = self.sandbox.session_files();
-        let expected = case.text("saved").or(case.text("answer")).or(case.text("shown"));
+        let expected = case
+            .text("saved")
+            .or(case.text("answer"))
+            .or(case.text("shown"));
         if expected.as_deref() == Some("any") {
             return;
         }
@@ -357,20 +490,37 @@ impl<'a> Run<'a> {
             };
             return wrong.unless(unchanged, || "the conversation was changed".to_owned());
         };
-        let conversation = if files.is_empty() { Value::Null } else { self.sandbox.current() };
-        let messages = conversation["messages"].as_array().cloned().unwrap_or_default();
+        let conversation = if files.is_empty() {
+            Value::Null
+        } else {
+            self.sandbox.current()
+        };
+        let messages = conversation["messages"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let count = if self.before.is_empty() { 2 } else { 6 };
-        wrong.unless(messages.len() == count, || format!("{} messages are saved, not {count}", messages.len()));
-        let Some([question, answer]) = messages.last_chunk() else { return };
-        wrong.unless(question["content"] == QUESTION, || "the question is not saved".to_owned());
+        wrong.unless(messages.len() == count, || {
+            format!("{} messages are saved, not {count}", messages.len())
+        });
+        let Some([question, answer]) = messages.last_chunk() else {
+            return;
+        };
+        wrong.unless(question["content"] == QUESTION, || {
+            "the question is not saved".to_owned()
+        });
         let content = &answer["content"];
-        wrong.unless(content == expected.as_str(), || format!("{expected:?} is not saved, but {content}"));
+        wrong.unless(content == expected.as_str(), || {
+            format!("{expected:?} is not saved, but {content}")
+        });
         let interrupted = (case.exit() == 1).then_some(&Value::Bool(true));
         wrong.unless(answer.get("interrupted") == interrupted, || {
             format!("interrupted is not {interrupted:?} in the file")
         });
         let sources = case.sources();
-        wrong.unless(answer.get("sources") == sources.as_ref(), || format!("the file has not the sources {sources:?}"));
+        wrong.unless(answer.get("sources") == sources.as_ref(), || {
+            format!("the file has not the sources {sources:?}")
+        });
         // What broke off may or may not have a word for it.
         let word = case.one("word").map(Value::from);
         let kept = answer.get("finish") == word.as_ref() || case.exit() == 1;
@@ -393,20 +543,29 @@ impl<'a> Run<'a> {
             let error = &printed["error"];
             wrong.unless(error["message"].is_string(), || "no message".to_owned());
             let status = case.number("status", 200);
-            wrong.unless(status == 200 || error["status"] == status, || format!("the status is not {status}"));
+            wrong.unless(status == 200 || error["status"] == status, || {
+                format!("the status is not {status}")
+            });
             return wrong.0;
         }
         let answer = case.text("answer").unwrap_or_default();
-        wrong.unless(printed["answer"] == answer.as_str(), || format!("the answer is not {answer:?}"));
+        wrong.unless(printed["answer"] == answer.as_str(), || {
+            format!("the answer is not {answer:?}")
+        });
         let finish = case.one("finish").unwrap_or("stop");
-        wrong.unless(printed["finish"] == finish, || format!("the finish is not {finish:?}"));
+        wrong.unless(printed["finish"] == finish, || {
+            format!("the finish is not {finish:?}")
+        });
         let sources = case.sources();
-        wrong.unless(printed.get("sources") == sources.as_ref(), || format!("the sources are not {sources:?}"));
+        wrong.unless(printed.get("sources") == sources.as_ref(), || {
+            format!("the sources are not {sources:?}")
+        });
         if let Some(usage) = case.one("usage") {
             let count = |text: &str| text.parse().unwrap_or(Value::Null);
             let usage = match usage.split(' ').collect::<Vec<_>>()[..] {
                 [input, output, ref others @ ..] => {
-                    let mut usage = json!({"input_tokens": count(input), "output_tokens": count(output)});
+                    let mut usage =
+                        json!({"input_tokens": count(input), "output_tokens": count(output)});
                     for (name, value) in others.iter().filter_map(|other| other.split_once('=')) {
                         usage[name] = count(value);
                     }
@@ -414,11 +573,19 @@ impl<'a> Run<'a> {
                 }
                 _ => Value::Null,
             };
-            wrong.unless(printed["usage"] == usage, || format!("the usage is not {usage}"));
+            wrong.unless(printed["usage"] == usage, || {
+                format!("the usage is not {usage}")
+            });
             let conversation = self.sandbox.current();
-            let kept = conversation["messages"].as_array().and_then(|messages| messages.last());
-            let kept = kept.and_then(|answer| answer.get("usage")).unwrap_or(&Value::Null);
-            wrong.unless(*kept == usage, || format!("the usage in the file is {kept}"));
+            let kept = conversation["messages"]
+                .as_array()
+                .and_then(|messages| messages.last());
+            let kept = kept
+                .and_then(|answer| answer.get("usage"))
+                .unwrap_or(&Value::Null);
+            wrong.unless(*kept == usage, || {
+                format!("the usage in the file is {kept}")
+            });
         }
         wrong.0
     }
@@ -429,16 +596,29 @@ impl<'a> Run<'a> {
         let case = self.case;
         if case.says("blocked", "yes") {
             let base_url = base_url(case.dialect, &self.server);
-            let outcome = ask(case, &self.sandbox, &base_url).args(&["-f", "and then?"]).run();
-            let sent = self.server.requests().pop().map_or(String::new(), |request| request.text());
-            wrong.unless(outcome.stdout == b"ok\n", || "the next question was not answered".to_owned());
-            let again = sent.contains(QUESTION) || case.one("shown").is_some_and(|shown| sent.contains(shown));
-            wrong.unless(!again, || format!("the blocked exchange was sent again: {sent}"));
+            let outcome = ask(case, &self.sandbox, &base_url)
+                .args(&["-f", "and then?"])
+                .run();
+            let sent = self
+                .server
+                .requests()
+                .pop()
+                .map_or(String::new(), |request| request.text());
+            wrong.unless(outcome.stdout == b"ok\n", || {
+                "the next question was not answered".to_owned()
+            });
+            let again = sent.contains(QUESTION)
+                || case.one("shown").is_some_and(|shown| sent.contains(shown));
+            wrong.unless(!again, || {
+                format!("the blocked exchange was sent again: {sent}")
+            });
         }
         if case.one("options") == Some("-x") && case.exit() == 3 {
             let outcome = self.sandbox.q(&["--last", "-x"]).run();
             let refused = outcome.status.code() == Some(1) && outcome.stdout.is_empty();
-            wrong.unless(refused, || format!("--last -x was not refused: {:?}", outcome.stdout_text()));
+            wrong.unless(refused, || {
+                format!("--last -x was not refused: {:?}", outcome.stdout_text())
+            });
         }
         wrong.0
     }
@@ -457,15 +637,22 @@ impl Wrong {
 
 /// The address as the dialect's variable has it.
 fn base_url(dialect: &str, server: &Server) -> String {
-    if matches!(dialect, "openai" | "responses") { server.url() + "/v1" } else { server.url() }
+    if matches!(dialect, "openai" | "responses") {
+        server.url() + "/v1"
+    } else {
+        server.url()
+    }
 }
 
 /// q as it asks the case's provider.
 fn ask(case: &Case, sandbox: &Sandbox, base_url: &str) -> Q {
     let (provider, retries) = (case.provider(), case.number("retries", 1));
     let name = provider.to_uppercase();
-    let q = sandbox.q(&["-p", provider, "-m", "m"]).env("Q_RETRIES", retries.to_string());
-    q.env(format!("{name}_API_KEY"), API_KEY).env(format!("{name}_BASE_URL"), base_url)
+    let q = sandbox
+        .q(&["-p", provider, "-m", "m"])
+        .env("Q_RETRIES", retries.to_string());
+    q.env(format!("{name}_API_KEY"), API_KEY)
+        .env(format!("{name}_BASE_URL"), base_url)
 }
 
 /// A conversation of two exchanges.
@@ -497,7 +684,12 @@ fn failures(case: &Case) -> Option<String> {
             here.extend(run.wrong_afterwards());
         }
         if shown.is_empty() && !here.is_empty() {
-            let outputs = [run.outcome.stdout_text(), run.outcome.stderr_text().replace(&run.server.url(), "SERVER")];
+            let outputs = [
+                run.outcome.stdout_text(),
+                run.outcome
+                    .stderr_text()
+                    .replace(&run.server.url(), "SERVER"),
+            ];
             shown = format!("\n  stdout {:?}\n  stderr {:?}", outputs[0], outputs[1]);
         }
         for what in here {
@@ -511,7 +703,10 @@ fn failures(case: &Case) -> Option<String> {
         let run = Run::new(case, &[&case.reply], &["--json"]);
         let here = run.wrong_in_json();
         if !here.is_empty() {
-            shown.push_str(&format!("\n  with --json {}", run.outcome.stdout_text().trim()));
+            shown.push_str(&format!(
+                "\n  with --json {}",
+                run.outcome.stdout_text().trim()
+            ));
         }
         wrong.extend(here.into_iter().map(|what| (what, vec!["with --json"])));
     }
@@ -521,7 +716,11 @@ fn failures(case: &Case) -> Option<String> {
     let mut failure = format!("{}\n  ({})", case.name, case.one("why").unwrap_or_default());
     for (what, splits_of) in wrong {
         let all = splits_of.len() == splits.len();
-        let place = if all { String::new() } else { format!("{}: ", splits_of.join(", ")) };
+        let place = if all {
+            String::new()
+        } else {
+            format!("{}: ", splits_of.join(", "))
+        };
         failure.push_str(&format!("\n  - {place}{what}"));
     }
     Some(failure + &shown)
@@ -536,7 +735,13 @@ fn replay(dialect: &'static str) {
         let failures = panic::catch_unwind(AssertUnwindSafe(|| failures(case)));
         failures.unwrap_or_else(|_| Some(format!("{}\n  panicked, see above", case.name)))
     });
-    assert!(failed.is_empty(), "{} of {} cases failed:\n\n{}\n", failed.len(), cases.len(), failed.join("\n\n"));
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases failed:\n\n{}\n",
+        failed.len(),
+        cases.len(),
+        failed.join("\n\n")
+    );
 }
 
 #[test]

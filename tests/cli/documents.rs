@@ -7,8 +7,12 @@ use crate::fixtures::{lacks, repository_file};
 use crate::sandbox::Sandbox;
 
 /// What the repository holds of what `q --generate KIND` prints.
-const GENERATED: [(&str, &str); 4] =
-    [("man", "man/q.1"), ("bash", "completions/q.bash"), ("zsh", "completions/_q"), ("fish", "completions/q.fish")];
+const GENERATED: [(&str, &str); 4] = [
+    ("man", "man/q.1"),
+    ("bash", "completions/q.bash"),
+    ("zsh", "completions/_q"),
+    ("fish", "completions/q.fish"),
+];
 
 #[test]
 fn the_man_page_and_the_completions_are_what_q_generates() {
@@ -16,18 +20,30 @@ fn the_man_page_and_the_completions_are_what_q_generates() {
     for (kind, file) in GENERATED {
         let outcome = sandbox.q(&["--generate", kind]).stdin_open().run();
         let right = outcome.success().stdout_text() == repository_file(file);
-        outcome.check(right, || format!("{file} is out of date: q --generate {kind} > {file}"));
+        outcome.check(right, || {
+            format!("{file} is out of date: q --generate {kind} > {file}")
+        });
     }
     for kind in ["keys-bash", "keys-zsh", "keys-fish"] {
         let key = sandbox.q(&["--generate", kind]).stdin_open().run();
-        key.success().stdout_contains("command q -x --no-save -n -- ");
+        key.success()
+            .stdout_contains("command q -x --no-save -n -- ");
         // Nothing of the user's is in the code that a shell evaluates.
-        let other = Sandbox::new().env("Q_KEY", "\\C-gk").env("SHELL", "/bin/other");
+        let other = Sandbox::new()
+            .env("Q_KEY", "\\C-gk")
+            .env("SHELL", "/bin/other");
         other.config("model = \"m\"\n[roles.review]\n");
-        other.q(&["--generate", kind]).run().success().stdout(key.stdout_text());
+        other
+            .q(&["--generate", kind])
+            .run()
+            .success()
+            .stdout(key.stdout_text());
     }
     let unknown = sandbox.q(&["--generate", "csh"]).run();
-    unknown.exit(2).stdout_is_empty().stderr_contains("man, bash, zsh, fish");
+    unknown
+        .exit(2)
+        .stdout_is_empty()
+        .stderr_contains("man, bash, zsh, fish");
 }
 
 #[test]
@@ -36,7 +52,9 @@ fn every_option_stands_in_every_document() {
     assert!(options.len() > 30, "{options:?}");
     let page = man_page();
     let short = printed(&["-h"]);
-    let completions = GENERATED[1..].iter().map(|(_, file)| (*file, repository_file(file)));
+    let completions = GENERATED[1..]
+        .iter()
+        .map(|(_, file)| (*file, repository_file(file)));
     for option in &options {
         assert!(has_word(&short, option), "{option} is not in q -h");
         assert!(has_word(&page, option), "{option} is not in the man page");
@@ -55,29 +73,50 @@ fn every_option_stands_in_every_document() {
 
 #[test]
 fn every_setting_and_provider_stands_in_every_document() {
-    let status = Sandbox::new().q(&["--status", "--json"]).run().success().stdout_json();
+    let status = Sandbox::new()
+        .q(&["--status", "--json"])
+        .run()
+        .success()
+        .stdout_json();
     let names = |list: &str| -> Vec<String> {
         let list = status[list].as_array().expect("a list");
-        list.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect()
+        list.iter()
+            .map(|one| one["name"].as_str().expect("a name").to_owned())
+            .collect()
     };
     let (settings, providers) = (names("settings"), names("providers"));
     assert_eq!((settings.len(), providers.len()), (19, 15));
     let sandbox = Sandbox::new();
     sandbox.config("[providers.work]\napi = \"none\"\n");
     let refused = sandbox.q(&["hi"]).run().exit(2).stderr_text();
-    let (_, dialects) =
-        refused.lines().next().and_then(|line| line.split_once("is not one of ")).expect("the dialects");
-    for (document, text) in &[("q --help", printed(&["--help"])), ("the man page", man_page())] {
+    let (_, dialects) = refused
+        .lines()
+        .next()
+        .and_then(|line| line.split_once("is not one of "))
+        .expect("the dialects");
+    for (document, text) in &[
+        ("q --help", printed(&["--help"])),
+        ("the man page", man_page()),
+    ] {
         for setting in &settings {
-            assert!(has_word(text, setting), "the setting {setting} is not in {document}");
+            assert!(
+                has_word(text, setting),
+                "the setting {setting} is not in {document}"
+            );
             let variable = format!("Q_{}", setting.to_uppercase());
             assert!(has_word(text, &variable), "{variable} is not in {document}");
         }
         for provider in &providers {
-            assert!(has_word(text, provider), "the provider {provider} is not in {document}");
+            assert!(
+                has_word(text, provider),
+                "the provider {provider} is not in {document}"
+            );
         }
         for dialect in dialects.split(", ") {
-            assert!(text.contains(&format!("\"{dialect}\"")), "the dialect {dialect} is not in {document}");
+            assert!(
+                text.contains(&format!("\"{dialect}\"")),
+                "the dialect {dialect} is not in {document}"
+            );
         }
         for provider in status["providers"].as_array().expect("a list") {
             let key = provider["key"].as_str().expect("words about the key");
@@ -90,29 +129,46 @@ fn every_setting_and_provider_stands_in_every_document() {
 
 #[test]
 fn the_man_page_is_valid() {
-    let sections: Vec<String> =
-        repository_file("man/q.1").lines().filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned())).collect();
+    let sections: Vec<String> = repository_file("man/q.1")
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned()))
+        .collect();
     let expected = "NAME SYNOPSIS DESCRIPTION QUESTIONS OPTIONS CONVERSATIONS FILES_AND_SHAPES TOOLS THE_WEB ROLES SETTINGS \
                     PROVIDERS SHELLS PRIVACY SECURITY EXIT_STATUS FILES ENVIRONMENT EXAMPLES";
     for section in expected.split(' ').map(|name| name.replace('_', " ")) {
-        assert!(sections.contains(&section), "no section {section}: {sections:?}");
+        assert!(
+            sections.contains(&section),
+            "no section {section}: {sections:?}"
+        );
     }
     if lacks("mandoc", "echo | mandoc") {
         return;
     }
     let lint = format!("exec mandoc -T lint '{}'", path("man/q.1").display());
-    Sandbox::new().shell(&lint).run().success().stdout_is_empty();
+    Sandbox::new()
+        .shell(&lint)
+        .run()
+        .success()
+        .stdout_is_empty();
 }
 
 /// The options as `q --help` shows them at the beginning of a paragraph, short and long.
 fn options() -> BTreeSet<String> {
     let help = printed(&["--help"]);
-    let heads = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    let heads = help
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'));
     // A head is `-s, --session NAME`; text that happens to begin with a dash has no such form.
-    let heads = heads.filter(|line| line.split(", ").all(|name| name.starts_with('-')) && line.split(' ').count() <= 3);
+    let heads = heads.filter(|line| {
+        line.split(", ").all(|name| name.starts_with('-')) && line.split(' ').count() <= 3
+    });
     heads
         .flat_map(|line| {
-            line.split([' ', ',']).filter(|word| word.starts_with('-')).map(str::to_owned).collect::<Vec<_>>()
+            line.split([' ', ','])
+                .filter(|word| word.starts_with('-'))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         })
         .collect()
 }
@@ -123,7 +179,10 @@ fn printed(args: &[&str]) -> String {
 
 /// The text of the page, with the characters that its language writes otherwise.
 fn man_page() -> String {
-    repository_file("man/q.1").replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
+    repository_file("man/q.1")
+        .replace("\\-", "-")
+        .replace("\\&", "")
+        .replace("\\e", "\\")
 }
 
 fn path(file: &str) -> PathBuf {

@@ -15,13 +15,19 @@ fn the_contents_of_fences_come_out_and_nothing_else() {
         ("Do this:\n\n```sh\nls -l\n```\nThat is all.", "ls -l\n"),
         // Several blocks, one after the other; which lines are code in them is tested beside the code.
         ("```\na\n```\ntext\n\n~~~ python\nb\n~~~\n", "a\nb\n"),
-        ("1. Run\n\n   ```sh\n   if x; then\n     y\n   fi\n   ```\n2. Done\n", "if x; then\n  y\nfi\n"),
+        (
+            "1. Run\n\n   ```sh\n   if x; then\n     y\n   fi\n   ```\n2. Done\n",
+            "if x; then\n  y\nfi\n",
+        ),
         // The last one is not closed, or does not even end its line.
         ("```sh\nls\ndf", "ls\ndf\n"),
         ("a\n```\nls\n", "ls\n"),
         // Line ends and controls stay as they are in a pipe.
         ("```\r\na\r\n```\r\n", "a\r\n"),
-        ("```\n\u{1b}[31mred\u{202e}\n```\n", "\u{1b}[31mred\u{202e}\n"),
+        (
+            "```\n\u{1b}[31mred\u{202e}\n```\n",
+            "\u{1b}[31mred\u{202e}\n",
+        ),
     ];
     let server = Server::openai_each(move |number| table[number].0.to_owned());
     for (answer, code) in table {
@@ -30,7 +36,11 @@ fn the_contents_of_fences_come_out_and_nothing_else() {
         sandbox.q(&["-x", "how?"]).run().success().stdout(code);
         sandbox.expect_answer(answer, false);
         sandbox.q(&["--last", "-x"]).run().success().stdout(code);
-        sandbox.q(&["--last"]).run().success().stdout_contains(answer);
+        sandbox
+            .q(&["--last"])
+            .run()
+            .success()
+            .stdout_contains(answer);
     }
 }
 
@@ -72,16 +82,28 @@ fn only_the_built_in_system_prompt_asks_for_a_code_block() {
     ] {
         let name = format!("{options:?} {setting}");
         let _case = case(&name);
-        sandbox.q(options).arg("how?").env("Q_SYSTEM", setting).run().success();
+        sandbox
+            .q(options)
+            .arg("how?")
+            .env("Q_SYSTEM", setting)
+            .run()
+            .success();
         let system = server.last_request().json()["messages"][0]["content"].to_string();
-        assert_eq!(system.contains("into one fenced code block"), asks, "{system}");
+        assert_eq!(
+            system.contains("into one fenced code block"),
+            asks,
+            "{system}"
+        );
     }
 }
 
 #[test]
 fn advice_about_code_that_is_not_printed_names_the_conversation_that_has_the_answer() {
     let server = Server::start(move |request, _| match request.text().contains("cut") {
-        true => Reply::sse([openai_event(json!({"content": SCRIPT}), Some("length")), DONE.to_vec()]),
+        true => Reply::sse([
+            openai_event(json!({"content": SCRIPT}), Some("length")),
+            DONE.to_vec(),
+        ]),
         false => Reply::sse(openai_stream(&["no code"])),
     });
     let sandbox = Sandbox::new().server_env(&server);
@@ -90,7 +112,10 @@ fn advice_about_code_that_is_not_printed_names_the_conversation_that_has_the_ans
         let unsaved = sandbox.q(&["-x", "--no-save", question]).run();
         unsaved.exit(exit).stdout_is_empty().stderr_lacks("--last");
         let named = sandbox.q(&["-x", "-s", "work", question]).run();
-        named.exit(exit).stdout_is_empty().stderr_contains("-s work");
+        named
+            .exit(exit)
+            .stdout_is_empty()
+            .stderr_contains("-s work");
     }
     let asked = sandbox.q(&["-j", "first"]).run().success().stdout_json();
     let id = asked["id"].as_str().expect("an id");
@@ -129,13 +154,24 @@ fn code_that_breaks_off_is_not_printed_into_a_pipe() {
     for (what, reply) in [
         ("cut", begun().cut()),
         ("ended without its end", begun()),
-        ("an error", begun().piece(data(&json!({"error": {"message": "overloaded"}})))),
-        ("blocked", begun().piece(finish("content_filter")).piece(DONE)),
+        (
+            "an error",
+            begun().piece(data(&json!({"error": {"message": "overloaded"}}))),
+        ),
+        (
+            "blocked",
+            begun().piece(finish("content_filter")).piece(DONE),
+        ),
     ] {
         let _case = case(what);
         let (sandbox, _) = asked(reply, 1);
         sandbox.expect_answer(SCRIPT, true);
-        sandbox.q(&["--last", "-x"]).run().exit(1).stdout_is_empty().stderr_contains("interrupted");
+        sandbox
+            .q(&["--last", "-x"])
+            .run()
+            .exit(1)
+            .stdout_is_empty()
+            .stderr_contains("interrupted");
     }
 
     // A reset may overtake the words before it: then there is nothing to be saved.
@@ -151,20 +187,38 @@ fn code_that_breaks_off_is_not_printed_into_a_pipe() {
     assert_eq!(sandbox.current()["messages"][1]["finish"], "length");
     let refused = "q: this answer may be incomplete: it ended with “length”, so its code is not printed\n\
                    q: q --last prints the incomplete answer\n";
-    sandbox.q(&["--last", "-x"]).run().exit(1).stdout_is_empty().stderr(refused);
-    sandbox.q(&["--last"]).run().exit(0).stdout(SCRIPT).stderr_contains("length");
+    sandbox
+        .q(&["--last", "-x"])
+        .run()
+        .exit(1)
+        .stdout_is_empty()
+        .stderr(refused);
+    sandbox
+        .q(&["--last"])
+        .run()
+        .exit(0)
+        .stdout(SCRIPT)
+        .stderr_contains("length");
 }
 
 #[test]
 fn a_shell_never_runs_half_a_script() {
     let server = Server::start(|_, number| {
         let events = openai_stream(&["```sh\ntouch half\n", "touch whole\n```\n"]);
-        if number == 0 { Reply::sse(&events[..2]).cut() } else { Reply::sse(events) }
+        if number == 0 {
+            Reply::sse(&events[..2]).cut()
+        } else {
+            Reply::sse(events)
+        }
     });
     let sandbox = Sandbox::new().server_env(&server);
     let touched = |name: &str| sandbox.home().join(name).exists();
     let cut = sandbox.shell("q -x how? | sh").run();
-    cut.check(!touched("half") && !touched("whole"), || "expected no file".to_owned());
+    cut.check(!touched("half") && !touched("whole"), || {
+        "expected no file".to_owned()
+    });
     let whole = sandbox.shell("q -x how? | sh").run();
-    whole.check(touched("half") && touched("whole"), || "expected both files".to_owned());
+    whole.check(touched("half") && touched("whole"), || {
+        "expected both files".to_owned()
+    });
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::fixtures::{
-    ARCHIVED, ID, MINUTE, OTHER, age, case, documents, everybody, lacks, numbered, other, prompt, shown, snapshot,
-    stored, texts,
+    ARCHIVED, ID, MINUTE, OTHER, age, case, documents, everybody, lacks, numbered, other, prompt,
+    shown, snapshot, stored, texts,
 };
 use crate::sandbox::{Outcome, Sandbox};
 
@@ -15,46 +15,93 @@ use crate::sandbox::{Outcome, Sandbox};
 #[track_caller]
 fn script(sandbox: &Sandbox, script: &str) -> Outcome {
     let sessions = "sessions=${XDG_STATE_HOME:-$HOME/.local/state}/q/sessions";
-    sandbox.shell(&format!("set -e; {sessions}; {script}")).run()
+    sandbox
+        .shell(&format!("set -e; {sessions}; {script}"))
+        .run()
 }
 
 /// Three conversations; two have the word that is looked for.
 fn library(sandbox: &Sandbox) {
     sandbox.write_session("work.json", &stored(&["hello", "Hi."]));
-    sandbox.write_session(OTHER, &other(&["squash?", "An interactive rebase does it."]));
-    sandbox.write_current(&stored(&["what is a Rebase?", "It \"moves\"\ncommits.", "and a merge?", "It joins."]));
+    sandbox.write_session(
+        OTHER,
+        &other(&["squash?", "An interactive rebase does it."]),
+    );
+    sandbox.write_current(&stored(&[
+        "what is a Rebase?",
+        "It \"moves\"\ncommits.",
+        "and a merge?",
+        "It joins.",
+    ]));
 }
 
 #[test]
 fn all_conversations_are_searched_with_grep() {
     let sandbox = Sandbox::new();
     library(&sandbox);
-    script(&sandbox, "cd \"$sessions\"; grep -l rebase *.json").success().stdout(format!("{OTHER}\n"));
-    script(&sandbox, "q --history | grep -A1 '^.user'").success().stdout_contains("\nand a merge?\n");
-    script(&sandbox, "q --list | grep -i squash | cut -f1").success().stdout("session_20260115000000000\n");
+    script(&sandbox, "cd \"$sessions\"; grep -l rebase *.json")
+        .success()
+        .stdout(format!("{OTHER}\n"));
+    script(&sandbox, "q --history | grep -A1 '^.user'")
+        .success()
+        .stdout_contains("\nand a merge?\n");
+    script(&sandbox, "q --list | grep -i squash | cut -f1")
+        .success()
+        .stdout("session_20260115000000000\n");
 }
 
 #[test]
 fn the_manuals_ways_to_find_to_ask_again_and_to_branch_work() {
     let server = everybody("answer");
-    let sandbox = Sandbox::new().every_env(&server).env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
+    let sandbox = Sandbox::new()
+        .every_env(&server)
+        .env("Q_PROVIDER", "openai")
+        .env("Q_EXPIRE", "never");
     library(&sandbox);
-    script(&sandbox, &format!("{} | cut -f1 | sort", shown("q --list rebase")))
-        .success()
-        .stdout(format!("{ID}\n{}\n", OTHER.trim_end_matches(".json")));
+    script(
+        &sandbox,
+        &format!("{} | cut -f1 | sort", shown("q --list rebase")),
+    )
+    .success()
+    .stdout(format!("{ID}\n{}\n", OTHER.trim_end_matches(".json")));
     let documents = documents();
-    let command = |line: &&str| line.trim().starts_with("q -s session_") && line.contains("and how do I undo one?");
-    let continued = documents.lines().find(command).expect("a command that continues a conversation").trim();
+    let command = |line: &&str| {
+        line.trim().starts_with("q -s session_") && line.contains("and how do I undo one?")
+    };
+    let continued = documents
+        .lines()
+        .find(command)
+        .expect("a command that continues a conversation")
+        .trim();
     let id = continued.split(' ').nth(2).expect("an id");
-    script(&sandbox, &continued.replace(id, OTHER.trim_end_matches(".json"))).success();
+    script(
+        &sandbox,
+        &continued.replace(id, OTHER.trim_end_matches(".json")),
+    )
+    .success();
     assert!(prompt(&server.last_request()).contains("Human: squash?"));
-    for command in ["q --again", "q --again \"why, in one line?\"", "q --again -p anthropic"] {
+    for command in [
+        "q --again",
+        "q --again \"why, in one line?\"",
+        "q --again -p anthropic",
+    ] {
         script(&sandbox, shown(command)).exit(0);
     }
     assert_eq!(texts(&sandbox.current())[2], "why, in one line?");
-    script(&sandbox, shown("q --copy plan-b && q --undo -s plan-b && q -s plan-b \"what if not?\"")).success();
+    script(
+        &sandbox,
+        shown("q --copy plan-b && q --undo -s plan-b && q -s plan-b \"what if not?\""),
+    )
+    .success();
     let branch = texts(&sandbox.session("plan-b.json"));
-    assert_eq!(branch[..3], ["what is a Rebase?", "It \"moves\"\ncommits.", "what if not?"]);
+    assert_eq!(
+        branch[..3],
+        [
+            "what is a Rebase?",
+            "It \"moves\"\ncommits.",
+            "what if not?"
+        ]
+    );
     assert_eq!(texts(&sandbox.current()).len(), 4);
 }
 
@@ -64,7 +111,11 @@ fn what_q_itself_writes_has_one_message_a_line_for_grep() {
     sandbox.q(&["what is\na rebase?"]).run().success();
     sandbox.q(&["-f", "more"]).run().success();
     let found = script(&sandbox, "grep -h rebase \"$sessions\"/*.json");
-    found.success().stdout_contains("\"user\"").stdout_lacks("answer 0").stdout_lacks("more");
+    found
+        .success()
+        .stdout_contains("\"user\"")
+        .stdout_lacks("answer 0")
+        .stdout_lacks("more");
 }
 
 #[test]
@@ -77,12 +128,17 @@ fn all_conversations_are_searched_with_jq() {
     sandbox.write_session("play.json", &stored(&["rebase?", "A rebase moves."]));
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["a rebase?", "yes"]));
     let documents = documents();
-    let lines = documents.lines().skip_while(|line| !line.trim_start().starts_with("jq -r 'select"));
+    let lines = documents
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("jq -r 'select"));
     let search = lines.take(2).collect::<Vec<_>>().join("\n");
     // Each conversation once, by the name of its file, however often it has the word.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
-    found.success().stdout(format!("play.json\n{ARCHIVED}\n{OTHER}\n"));
-    let newest = "q --list --json | jq -r '.[] | select(.messages < 2) | .path | split(\"/\") | last'";
+    found
+        .success()
+        .stdout(format!("play.json\n{ARCHIVED}\n{OTHER}\n"));
+    let newest =
+        "q --list --json | jq -r '.[] | select(.messages < 2) | .path | split(\"/\") | last'";
     sandbox.write_session("short.json", &stored(&["one"]));
     script(&sandbox, newest).success().stdout("short.json\n");
 }
@@ -111,11 +167,19 @@ fn what_jq_has_written_is_continued_with_all_that_was_added() {
     sandbox.write_session("work.json", &stored(&["one", "two", "three", "four"]));
     let edit = r#"cd "$sessions"; jq '.title = "Ä" | .messages |= .[2:] | .messages[0].stars = 5' work.json > new
         mv new work.json; q -s work five; q --undo -s work; q -s work six"#;
-    script(&sandbox, edit).success().stdout("answer 0\nfive\nanswer 1\n");
+    script(&sandbox, edit)
+        .success()
+        .stdout("answer 0\nfive\nanswer 1\n");
     let sent = prompt(&server.requests()[0]);
-    assert!(sent.starts_with("Previous conversation:\nHuman: three\n"), "{sent}");
+    assert!(
+        sent.starts_with("Previous conversation:\nHuman: three\n"),
+        "{sent}"
+    );
     let after = sandbox.session("work.json");
-    assert_eq!((&after["title"], &after["messages"][0]["stars"]), (&json!("Ä"), &json!(5)));
+    assert_eq!(
+        (&after["title"], &after["messages"][0]["stars"]),
+        (&json!("Ä"), &json!(5))
+    );
     sandbox.expect_texts("work.json", &["three", "four", "six", "answer 1"]);
 }
 
@@ -130,12 +194,21 @@ fn conversations_are_backed_up_and_brought_back() {
     let before = snapshot(sandbox.sessions()).contents();
     assert_eq!(before.len(), 4, "three conversations and a link");
     for (save, restore) in [
-        ("tar -C \"$sessions\" -cf backup.tar .", "tar -C \"$sessions\" -xpf backup.tar"),
-        ("cp -Rp \"$sessions\" backup", "cp -Pp backup/*.json \"$sessions\""),
+        (
+            "tar -C \"$sessions\" -cf backup.tar .",
+            "tar -C \"$sessions\" -xpf backup.tar",
+        ),
+        (
+            "cp -Rp \"$sessions\" backup",
+            "cp -Pp backup/*.json \"$sessions\"",
+        ),
     ] {
-        let round =
-            format!("{save}; q --list > list; q --clear --all --yes; {restore}; q --list | cmp - list; q --last");
-        script(&sandbox, &round).success().stdout("Conversations cleared: 3\nanswer 1\n");
+        let round = format!(
+            "{save}; q --list > list; q --clear --all --yes; {restore}; q --list | cmp - list; q --last"
+        );
+        script(&sandbox, &round)
+            .success()
+            .stdout("Conversations cleared: 3\nanswer 1\n");
         assert_eq!(snapshot(sandbox.sessions()).contents(), before, "{restore}");
     }
     script(&sandbox, "q -f more; q -s work more").success();
@@ -147,14 +220,29 @@ fn a_file_or_all_of_them_may_be_removed_by_hand() {
     let (_server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     library(&sandbox);
-    script(&sandbox, "rm \"$sessions\"/session_*.json; q --list | cut -f1 | sort")
-        .success()
-        .stdout(format!("{ID}\nwork\n"));
-    script(&sandbox, "mv \"$sessions\"/work.json \"$sessions\"/done.json; q -s done more").success();
+    script(
+        &sandbox,
+        "rm \"$sessions\"/session_*.json; q --list | cut -f1 | sort",
+    )
+    .success()
+    .stdout(format!("{ID}\nwork\n"));
+    script(
+        &sandbox,
+        "mv \"$sessions\"/work.json \"$sessions\"/done.json; q -s done more",
+    )
+    .success();
     assert_eq!(texts(&sandbox.session("done.json")).len(), 4);
-    script(&sandbox, "mv \"$sessions\"/done.json here.json; q -s here.json more").success();
-    script(&sandbox, "rm -r \"$sessions\"; q -q --clear; q new").success().stdout("Conversation cleared\nanswer 2\n");
-    script(&sandbox, "rm -r \"${sessions%/sessions}\"; q -s work new").success().stdout("answer 3\n");
+    script(
+        &sandbox,
+        "mv \"$sessions\"/done.json here.json; q -s here.json more",
+    )
+    .success();
+    script(&sandbox, "rm -r \"$sessions\"; q -q --clear; q new")
+        .success()
+        .stdout("Conversation cleared\nanswer 2\n");
+    script(&sandbox, "rm -r \"${sessions%/sessions}\"; q -s work new")
+        .success()
+        .stdout("answer 3\n");
     sandbox.expect_files(&["work.json"]);
 }
 
@@ -166,11 +254,31 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
     let (_server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     for (args, name, temporary) in [
-        (&["-f", "more"][..], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
-        (&["--again"], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
-        (&["--undo"], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
-        (&["-s", "work", "more"], "q/sessions/work.json", "q/sessions/.tmp"),
-        (&["-s", "talk.json", "more"], "home/talk.json", "home/.tmp-q"),
+        (
+            &["-f", "more"][..],
+            "q/sessions/session_20260102030405678.json",
+            "q/sessions/.tmp",
+        ),
+        (
+            &["--again"],
+            "q/sessions/session_20260102030405678.json",
+            "q/sessions/.tmp",
+        ),
+        (
+            &["--undo"],
+            "q/sessions/session_20260102030405678.json",
+            "q/sessions/.tmp",
+        ),
+        (
+            &["-s", "work", "more"],
+            "q/sessions/work.json",
+            "q/sessions/.tmp",
+        ),
+        (
+            &["-s", "talk.json", "more"],
+            "home/talk.json",
+            "home/.tmp-q",
+        ),
     ] {
         let _case = case(args);
         for name in [ARCHIVED, "work.json"] {
@@ -178,19 +286,35 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
         }
         let _ = symlink(ARCHIVED, sandbox.sessions().join("current.json"));
         sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
-        let traced = sandbox.shell("exec strace -f -y -s 500 -o trace q \"$@\"").arg("sh").args(args);
+        let traced = sandbox
+            .shell("exec strace -f -y -s 500 -o trace q \"$@\"")
+            .arg("sh")
+            .args(args);
         traced.run().success();
         let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
-        let calls: Vec<&str> = trace.lines().filter_map(|line| Some(line.split_once(' ')?.1.trim_start())).collect();
+        let calls: Vec<&str> = trace
+            .lines()
+            .filter_map(|line| Some(line.split_once(' ')?.1.trim_start()))
+            .collect();
         let (name, temporary) = (format!("/{name}\""), format!("/{temporary}"));
-        let synced = calls.iter().position(|call| call.starts_with("fsync(") && call.contains(&temporary));
+        let synced = calls
+            .iter()
+            .position(|call| call.starts_with("fsync(") && call.contains(&temporary));
         let named = calls.iter().position(|call| {
-            call.starts_with("rename") && call.contains(&format!("{temporary}\", ")) && call.contains(&name)
+            call.starts_with("rename")
+                && call.contains(&format!("{temporary}\", "))
+                && call.contains(&name)
         });
-        assert!(synced.is_some() && synced < named, "fsync at {synced:?}, rename at {named:?} in:\n{trace}");
+        assert!(
+            synced.is_some() && synced < named,
+            "fsync at {synced:?}, rename at {named:?} in:\n{trace}"
+        );
         // Nothing else takes its name away.
         let away = |call: &&&str| {
-            let first = call.split(", ").find(|part| part.contains('/')).unwrap_or_default();
+            let first = call
+                .split(", ")
+                .find(|part| part.contains('/'))
+                .unwrap_or_default();
             (call.starts_with("unlink") || call.starts_with("rename")) && first.contains(&name)
         };
         assert_eq!(calls.iter().find(away), None);
@@ -204,12 +328,24 @@ fn what_is_printed_whole_is_written_at_once() {
     }
     // Several processes may write to one pipe.
     let (_server, sandbox) = numbered();
-    for args in [&["-j", "one"][..], &["--no-stream", "one"], &["--last"], &["--last", "-j"], &["--dry-run", "one"]] {
-        let traced = sandbox.shell("exec strace -f -s 9999 -e trace=write -o trace q \"$@\"").arg("sh").args(args);
+    for args in [
+        &["-j", "one"][..],
+        &["--no-stream", "one"],
+        &["--last"],
+        &["--last", "-j"],
+        &["--dry-run", "one"],
+    ] {
+        let traced = sandbox
+            .shell("exec strace -f -s 9999 -e trace=write -o trace q \"$@\"")
+            .arg("sh")
+            .args(args);
         let printed = traced.run().success().stdout_text();
         let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
         let written = printed.replace('"', "\\\"").replace('\n', "\\n");
-        assert!(trace.contains(&format!("\"{written}\"")), "{written} in:\n{trace}");
+        assert!(
+            trace.contains(&format!("\"{written}\"")),
+            "{written} in:\n{trace}"
+        );
     }
 }
 
@@ -220,16 +356,25 @@ fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
     }
     let (_server, sandbox) = numbered();
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
-    sandbox.shell("exec strace -f -y -s 500 -o trace q new").run().success();
+    sandbox
+        .shell("exec strace -f -y -s 500 -o trace q new")
+        .run()
+        .success();
     let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
     let id = sandbox.current_id();
     let at = |call: &str, words: &[&str]| {
         let has = |line: &str| line.contains(call) && words.iter().all(|word| line.contains(word));
-        trace.lines().position(has).unwrap_or_else(|| panic!("no {call} with {words:?} in:\n{trace}"))
+        trace
+            .lines()
+            .position(has)
+            .unwrap_or_else(|| panic!("no {call} with {words:?} in:\n{trace}"))
     };
     let (synced, named) = (at("fsync(", &["q/sessions"]), at("linkat(", &[&id]));
     let (touched, led) = (at("utimensat(", &[]), at("rename", &["/current.json\""]));
-    assert!(synced < named && named < led && touched < led, "{synced} {touched} {named} {led} in:\n{trace}");
+    assert!(
+        synced < named && named < led && touched < led,
+        "{synced} {touched} {named} {led} in:\n{trace}"
+    );
 }
 
 #[test]
@@ -239,20 +384,36 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
         return;
     }
     let sandbox = sandbox.env("Q_EXPIRE", "never");
-    let bystanders = ["current-tty2.json", "play.json", "session_20250101000000.json", OTHER, "current-tty3.json"];
-    for name in bystanders.into_iter().chain(["work.json", "current.json", "current-tty1.json"]) {
+    let bystanders = [
+        "current-tty2.json",
+        "play.json",
+        "session_20250101000000.json",
+        OTHER,
+        "current-tty3.json",
+    ];
+    for name in bystanders
+        .into_iter()
+        .chain(["work.json", "current.json", "current-tty1.json"])
+    {
         sandbox.write_session(name, &stored(&["one", "two"]));
     }
     // What q opens, and whether it looks through the folder.
     let scans = |args: &[&str], slot: &str| {
         let _case = case((args, slot));
-        let traced = sandbox.shell("exec strace -f -y -o trace q \"$@\"").arg("sh").args(args);
+        let traced = sandbox
+            .shell("exec strace -f -y -o trace q \"$@\"")
+            .arg("sh")
+            .args(args);
         traced.env("Q_SESSION", slot).run().success();
         let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
         assert!(trace.contains("execve("), "nothing in the trace");
-        let opens = |line: &&str| line.contains("open") && bystanders.iter().any(|name| line.contains(name));
+        let opens = |line: &&str| {
+            line.contains("open") && bystanders.iter().any(|name| line.contains(name))
+        };
         assert_eq!(trace.lines().find(opens), None);
-        trace.lines().any(|line| line.contains("getdents") && line.contains("/q/sessions>"))
+        trace
+            .lines()
+            .any(|line| line.contains("getdents") && line.contains("/q/sessions>"))
     };
     // Once a day it looks for what is too old, in the folder and not in its files.
     assert!(scans(&["one"], ""), "it did not look");

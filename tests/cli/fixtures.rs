@@ -48,7 +48,10 @@ impl<T: Debug> Drop for Case<T> {
 const WORKERS: usize = 4;
 
 /// What is wrong with these cases, which run at the same time, in order.
-pub fn failures_of<T: Sync>(cases: &[T], failure: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
+pub fn failures_of<T: Sync>(
+    cases: &[T],
+    failure: impl Fn(&T) -> Option<String> + Sync,
+) -> Vec<String> {
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
@@ -82,7 +85,8 @@ pub const LARGEST: usize = 10_000_000;
 pub const CLOSED: &str = "http://127.0.0.1:1";
 
 /// A name that no resolver has to be asked for: a label of it is longer than labels can be.
-pub const UNKNOWN_HOST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid";
+pub const UNKNOWN_HOST: &str =
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid";
 
 // ---- Times
 
@@ -114,8 +118,16 @@ pub fn ahead(duration: Duration) -> String {
 }
 
 fn moment(moment: OffsetDateTime) -> String {
-    let (date, hour, minute, second) = (moment.date(), moment.hour(), moment.minute(), moment.second());
-    format!("{date}T{hour:02}:{minute:02}:{second:02}.{:03}Z", moment.millisecond())
+    let (date, hour, minute, second) = (
+        moment.date(),
+        moment.hour(),
+        moment.minute(),
+        moment.second(),
+    );
+    format!(
+        "{date}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
+        moment.millisecond()
+    )
 }
 
 /// Sets when a file was changed last, as seen from now.
@@ -127,7 +139,12 @@ pub fn age(path: &Path, age: Duration) {
 /// Sets when a file was changed last, to the moment of `CREATED`.
 #[track_caller]
 pub fn change_when_created(path: &Path) {
-    change_at(path, OffsetDateTime::parse(CREATED, &Rfc3339).expect("a time").into());
+    change_at(
+        path,
+        OffsetDateTime::parse(CREATED, &Rfc3339)
+            .expect("a time")
+            .into(),
+    );
 }
 
 #[track_caller]
@@ -193,14 +210,24 @@ pub fn idle_for<S: AsRef<str>>(idle: Duration, texts: &[S]) -> Value {
     for message in conversation["messages"].as_array_mut().expect("messages") {
         message["timestamp"] = moment.clone();
     }
-    with(with(conversation, "created", moment.clone()), "updated", moment)
+    with(
+        with(conversation, "created", moment.clone()),
+        "updated",
+        moment,
+    )
 }
 
 /// The id of a conversation: `session_` and the digits of when it was begun.
 #[track_caller]
 pub fn id_of(conversation: &Value) -> String {
     let created = conversation["created"].as_str().expect("a time");
-    format!("session_{}", created.chars().filter(char::is_ascii_digit).collect::<String>())
+    format!(
+        "session_{}",
+        created
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+    )
 }
 
 /// The file of the conversation that `other` makes.
@@ -218,10 +245,10 @@ pub fn with(mut conversation: Value, field: &str, value: impl Into<Value>) -> Va
 }
 
 /// A PNG of one pixel, and the same in base64.
-pub const PNG: &[u8] = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1F\x15\xC4\x89\
+pub const PNG: &[u8] =
+    b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1F\x15\xC4\x89\
     \0\0\0\rIDATx\xDAcd\xF8\xCFP\x0F\0\x03\x86\x01\x80Z4}k\0\0\0\0IEND\xAEB`\x82";
-pub const PIXEL: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+pub const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// An attachment as a session file has it.
 pub fn attachment(name: &str, media: &str, data: &str) -> Value {
@@ -238,15 +265,32 @@ pub fn with_attachments(mut conversation: Value, message: usize, attachments: &[
 pub fn with_every_kind() -> Sandbox {
     let sandbox = Sandbox::new();
     for (name, created, messages) in [
-        ("current-tty1.json", "2026-03-01T00:00:00.000Z", &["terminal", "x"][..]),
+        (
+            "current-tty1.json",
+            "2026-03-01T00:00:00.000Z",
+            &["terminal", "x"][..],
+        ),
         ("work.json", "2026-02-01T00:00:00.000Z", &["lone question"]),
         (OTHER, "2026-01-15T00:00:00.000Z", &["older", "x"]),
-        ("current.json", CREATED, &["what is\n a rebase?", "x", "and", "y"]),
+        (
+            "current.json",
+            CREATED,
+            &["what is\n a rebase?", "x", "and", "y"],
+        ),
         ("empty.json", "2025-02-01T00:00:00.000Z", &[]),
     ] {
         sandbox.write_session(name, &with(stored(messages), "created", created));
     }
-    for (minutes, name) in ["current-tty1.json", "work.json", OTHER, "current.json", "empty.json"].iter().enumerate() {
+    for (minutes, name) in [
+        "current-tty1.json",
+        "work.json",
+        OTHER,
+        "current.json",
+        "empty.json",
+    ]
+    .iter()
+    .enumerate()
+    {
         age(&sandbox.sessions().join(name), MINUTE * minutes as u32);
     }
     sandbox
@@ -256,7 +300,10 @@ pub fn with_every_kind() -> Sandbox {
 #[track_caller]
 pub fn texts(conversation: &Value) -> Vec<String> {
     let messages = conversation["messages"].as_array().expect("messages");
-    messages.iter().map(|message| message["content"].as_str().expect("text").to_owned()).collect()
+    messages
+        .iter()
+        .map(|message| message["content"].as_str().expect("text").to_owned())
+        .collect()
 }
 
 impl Sandbox {
@@ -266,14 +313,18 @@ impl Sandbox {
         let conversation = self.session(name);
         let expected: Vec<&str> = expected.iter().map(AsRef::as_ref).collect();
         let right = texts(&conversation) == expected;
-        self.check(right, || format!("expected in {name}: {expected:?}, not:\n{conversation:#}"));
+        self.check(right, || {
+            format!("expected in {name}: {expected:?}, not:\n{conversation:#}")
+        });
     }
 
     /// The last message of the current conversation is this answer, and is marked as interrupted or not.
     #[track_caller]
     pub fn expect_answer(&self, text: &str, interrupted: bool) {
         let conversation = self.current();
-        let answer = conversation["messages"].as_array().and_then(|messages| messages.last());
+        let answer = conversation["messages"]
+            .as_array()
+            .and_then(|messages| messages.last());
         let mark = interrupted.then_some(true);
         let right = answer.is_some_and(|answer| {
             answer["role"] == "assistant"
@@ -281,19 +332,26 @@ impl Sandbox {
                 && answer.get("interrupted").map(|found| *found == true) == mark
         });
         let marked = if interrupted { "interrupted" } else { "whole" };
-        self.check(right, || format!("expected the {marked} answer {text:?} in:\n{conversation:#}"));
+        self.check(right, || {
+            format!("expected the {marked} answer {text:?} in:\n{conversation:#}")
+        });
     }
 
     /// The files of unnamed conversations that are not current, and of earlier states, in order.
     pub fn archived(&self) -> Vec<String> {
-        self.session_files().into_iter().filter(|name| name.starts_with("session_")).collect()
+        self.session_files()
+            .into_iter()
+            .filter(|name| name.starts_with("session_"))
+            .collect()
     }
 
     /// The only one of them.
     #[track_caller]
     pub fn only_archived(&self) -> String {
         let mut names = self.archived();
-        self.check(names.len() == 1, || format!("expected exactly one archived conversation, not {names:?}"));
+        self.check(names.len() == 1, || {
+            format!("expected exactly one archived conversation, not {names:?}")
+        });
         names.remove(0)
     }
 
@@ -342,7 +400,13 @@ pub fn make_pipe(path: &Path) {
     let name = CString::new(path.as_os_str().as_bytes()).expect("a path without NUL");
     // SAFETY: the name ends in NUL and outlives the call.
     let made = unsafe { libc::mkfifo(name.as_ptr(), 0o600) };
-    assert_eq!(made, 0, "{}: {}", path.display(), io::Error::last_os_error());
+    assert_eq!(
+        made,
+        0,
+        "{}: {}",
+        path.display(),
+        io::Error::last_os_error()
+    );
 }
 
 /// Everything below a folder. Where nothing has changed since, nothing was written.
@@ -372,13 +436,20 @@ pub fn snapshot(folder: impl AsRef<Path>) -> Snapshot {
             let metadata = path.symlink_metadata().expect("what an entry is");
             let bytes = match metadata.file_type() {
                 kind if kind.is_file() => fs::read(&path).unwrap_or_default(),
-                kind if kind.is_symlink() => {
-                    fs::read_link(&path).expect("a link's target").as_os_str().as_bytes().to_vec()
-                }
+                kind if kind.is_symlink() => fs::read_link(&path)
+                    .expect("a link's target")
+                    .as_os_str()
+                    .as_bytes()
+                    .to_vec(),
                 _ => Vec::new(),
             };
             let modified = (metadata.mtime(), metadata.mtime_nsec());
-            let entry = Entry { mode: metadata.mode(), inode: metadata.ino(), modified, bytes };
+            let entry = Entry {
+                mode: metadata.mode(),
+                inode: metadata.ino(),
+                modified,
+                bytes,
+            };
             let name = path.strip_prefix(&folder).expect("a path below the folder");
             if metadata.is_dir() {
                 entries.insert(name.join(""), entry);
@@ -395,34 +466,65 @@ impl Snapshot {
     /// What has changed below the folder: `+ new`, `- gone` and `~ changed`, in this order; folders end in a slash.
     pub fn changes(&self) -> Vec<String> {
         let now = snapshot(&self.folder).entries;
-        let new = now.keys().filter(|path| !self.entries.contains_key(*path)).map(|path| ("+", path));
-        let gone = self.entries.keys().filter(|path| !now.contains_key(*path)).map(|path| ("-", path));
-        let differs = |path: &&PathBuf| now.get(*path).is_some_and(|entry| *entry != self.entries[*path]);
+        let new = now
+            .keys()
+            .filter(|path| !self.entries.contains_key(*path))
+            .map(|path| ("+", path));
+        let gone = self
+            .entries
+            .keys()
+            .filter(|path| !now.contains_key(*path))
+            .map(|path| ("-", path));
+        let differs = |path: &&PathBuf| {
+            now.get(*path)
+                .is_some_and(|entry| *entry != self.entries[*path])
+        };
         let changed = self.entries.keys().filter(differs).map(|path| ("~", path));
-        new.chain(gone).chain(changed).map(|(sign, path)| format!("{sign} {}", path.display())).collect()
+        new.chain(gone)
+            .chain(changed)
+            .map(|(sign, path)| format!("{sign} {}", path.display()))
+            .collect()
     }
 
     #[track_caller]
     pub fn expect_unchanged(&self) {
         let changes = self.changes();
-        assert!(changes.is_empty(), "expected no change below {}, but:\n{changes:#?}", self.folder.display());
+        assert!(
+            changes.is_empty(),
+            "expected no change below {}, but:\n{changes:#?}",
+            self.folder.display()
+        );
     }
 
     #[track_caller]
     pub fn expect_empty(&self) {
-        assert!(self.entries.is_empty(), "expected nothing below {}, but:\n{self:?}", self.folder.display());
+        assert!(
+            self.entries.is_empty(),
+            "expected nothing below {}, but:\n{self:?}",
+            self.folder.display()
+        );
     }
 
     /// Path, mode and bytes of every entry: what a backup brings back.
     pub fn contents(self) -> Vec<(PathBuf, u32, Vec<u8>)> {
-        self.entries.into_iter().map(|(path, entry)| (path, entry.mode, entry.bytes)).collect()
+        self.entries
+            .into_iter()
+            .map(|(path, entry)| (path, entry.mode, entry.bytes))
+            .collect()
     }
 }
 
 impl Debug for Snapshot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |entry: &Entry| format!("{:o} {} bytes", entry.mode, entry.bytes.len());
-        formatter.debug_map().entries(self.entries.iter().map(|(path, entry)| (path, shown(entry)))).finish()
+        formatter
+            .debug_map()
+            .entries(
+                self.entries
+                    .iter()
+                    .map(|(path, entry)| (path, shown(entry))),
+            )
+            .finish()
     }
 }
 
@@ -436,13 +538,18 @@ pub fn repository_file(name: &str) -> String {
 /// The README, and after it the manual as `q --help` prints it.
 #[track_caller]
 pub fn documents() -> String {
-    repository_file("README.md") + "\n" + &Sandbox::new().q(&["--help"]).run().success().stdout_text()
+    repository_file("README.md")
+        + "\n"
+        + &Sandbox::new().q(&["--help"]).run().success().stdout_text()
 }
 
 /// A command that the README or the manual has, word for word.
 #[track_caller]
 pub fn shown(command: &str) -> &str {
-    assert!(documents().contains(command), "no document shows: {command}");
+    assert!(
+        documents().contains(command),
+        "no document shows: {command}"
+    );
     command
 }
 
@@ -451,8 +558,12 @@ pub fn shown(command: &str) -> &str {
 pub fn readme_roles() -> String {
     let readme = repository_file("README.md");
     let (_, rest) = readme.split_once("    [roles.review]").expect("the roles");
-    let lines = rest.lines().take_while(|line| line.is_empty() || line.contains(" = ") || line.contains("[roles."));
-    lines.fold("[roles.review]".to_owned(), |text, line| format!("{text}\n{line}"))
+    let lines = rest
+        .lines()
+        .take_while(|line| line.is_empty() || line.contains(" = ") || line.contains("[roles."));
+    lines.fold("[roles.review]".to_owned(), |text, line| {
+        format!("{text}\n{line}")
+    })
 }
 
 // ---- Replies
@@ -489,12 +600,16 @@ pub fn failure(status: u16, message: &str) -> Reply {
 
 /// The first part of an answer at once, the rest when the gate opens.
 pub fn in_two_parts(first: &str, gate: &Gate, rest: &str) -> Reply {
-    Reply::sse([word(first)]).wait_for(gate).pieces(openai_stream(&[rest]))
+    Reply::sse([word(first)])
+        .wait_for(gate)
+        .pieces(openai_stream(&[rest]))
 }
 
 /// An answer of which nothing comes until the gate opens.
 pub fn held_back(gate: &Gate, answer: &str) -> Reply {
-    Reply::sse([""; 0]).wait_for(gate).pieces(openai_stream(&[answer]))
+    Reply::sse([""; 0])
+        .wait_for(gate)
+        .pieces(openai_stream(&[answer]))
 }
 
 /// The first part of an answer, and nothing more.
@@ -573,7 +688,10 @@ fn deltas(answer: &str) -> Vec<&str> {
 
 /// One event a piece: the role, each delta, the finish reason, the usage, `[DONE]`.
 pub fn openai_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
-    let mut events = vec![openai_event(json!({"role": "assistant", "content": ""}), None)];
+    let mut events = vec![openai_event(
+        json!({"role": "assistant", "content": ""}),
+        None,
+    )];
     for delta in deltas {
         events.push(openai_event(json!({"content": delta.as_ref()}), None));
     }
@@ -645,7 +763,9 @@ pub fn typed_event(event: Value) -> Vec<u8> {
 
 /// One event a piece: `response.created`, each delta, and `response.completed`, which repeats the answer.
 pub fn responses_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
-    let mut events = vec![json!({"type": "response.created", "response": {"status": "in_progress", "output": []}})];
+    let mut events = vec![
+        json!({"type": "response.created", "response": {"status": "in_progress", "output": []}}),
+    ];
     let delta = |delta: &S| json!({"type": "response.output_text.delta", "delta": delta.as_ref()});
     events.extend(deltas.iter().map(delta));
     let answer: String = deltas.iter().map(AsRef::as_ref).collect();
@@ -672,7 +792,9 @@ pub fn gemini_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
         events.push(gemini_event(delta.as_ref(), false));
     }
     events.push(gemini_event("", true));
-    let lines = events.iter().map(|event| format!("data: {event}\r\n\r\n").into_bytes());
+    let lines = events
+        .iter()
+        .map(|event| format!("data: {event}\r\n\r\n").into_bytes());
     lines.collect()
 }
 
@@ -701,7 +823,10 @@ pub fn calling(dialect: &Dialect, text: &str, calls: &[(&str, &str, Value)]) -> 
 
 /// The arguments come in pieces of three bytes.
 fn openai_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
-    let mut events = vec![openai_event(json!({"role": "assistant", "content": text}), None)];
+    let mut events = vec![openai_event(
+        json!({"role": "assistant", "content": text}),
+        None,
+    )];
     for (index, (id, name, arguments)) in calls.iter().enumerate() {
         let function = json!({"name": name, "arguments": ""});
         let first = json!({"index": index, "id": id, "type": "function", "function": function});
@@ -733,25 +858,43 @@ fn anthropic_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
     };
     let thinking = json!({"type": "thinking_delta", "thinking": "hm"});
     let signature = json!({"type": "signature_delta", "signature": "c2ln"});
-    block(json!({"type": "thinking", "thinking": "", "signature": ""}), vec![thinking, signature]);
+    block(
+        json!({"type": "thinking", "thinking": "", "signature": ""}),
+        vec![thinking, signature],
+    );
     if !text.is_empty() {
-        block(json!({"type": "text", "text": ""}), vec![json!({"type": "text_delta", "text": text})]);
+        block(
+            json!({"type": "text", "text": ""}),
+            vec![json!({"type": "text_delta", "text": text})],
+        );
     }
     for (id, name, arguments) in calls {
         let arguments = arguments.to_string();
-        let pieces = arguments.as_bytes().chunks(3).map(|piece| std::str::from_utf8(piece).expect("plain arguments"));
-        let deltas = pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})).collect();
-        block(json!({"type": "tool_use", "id": id, "name": name, "input": {}}), deltas);
+        let pieces = arguments
+            .as_bytes()
+            .chunks(3)
+            .map(|piece| std::str::from_utf8(piece).expect("plain arguments"));
+        let deltas = pieces
+            .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}))
+            .collect();
+        block(
+            json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+            deltas,
+        );
     }
     let usage = json!({"output_tokens": OUTPUT_TOKENS});
-    events.push(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": usage}));
+    events.push(
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": usage}),
+    );
     events.push(json!({"type": "message_stop"}));
     events.into_iter().map(typed_event).collect()
 }
 
 /// With encrypted reasoning before the text.
 fn responses_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
-    let mut items = vec![json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"})];
+    let mut items = vec![
+        json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"}),
+    ];
     if !text.is_empty() {
         items.push(response(text)["output"][0].clone());
     }
@@ -759,13 +902,19 @@ fn responses_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
         json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name,
             "arguments": arguments.to_string(), "status": "completed"})
     }));
-    let mut events = vec![json!({"type": "response.created", "response": {"status": "in_progress", "output": []}})];
+    let mut events = vec![
+        json!({"type": "response.created", "response": {"status": "in_progress", "output": []}}),
+    ];
     for (index, item) in items.iter().enumerate() {
-        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
+        events.push(
+            json!({"type": "response.output_item.added", "output_index": index, "item": item}),
+        );
         if item["type"] == "message" {
             events.push(json!({"type": "response.output_text.delta", "delta": text}));
         }
-        events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+        events.push(
+            json!({"type": "response.output_item.done", "output_index": index, "item": item}),
+        );
     }
     let mut done = response("");
     done["output"] = json!(items);
@@ -812,7 +961,10 @@ impl Server {
                 let answer = answer(questions.fetch_add(1, Ordering::SeqCst));
                 openai_reply(request, &answer)
             } else {
-                models_reply(request, json!({"data": [{"id": LISTED_MODEL, "object": "model"}]}))
+                models_reply(
+                    request,
+                    json!({"data": [{"id": LISTED_MODEL, "object": "model"}]}),
+                )
             }
         })
     }
@@ -823,7 +975,10 @@ impl Server {
             if request.method == "POST" {
                 anthropic_reply(request, &answer)
             } else {
-                models_reply(request, json!({"data": [{"id": LISTED_MODEL, "type": "model"}]}))
+                models_reply(
+                    request,
+                    json!({"data": [{"id": LISTED_MODEL, "type": "model"}]}),
+                )
             }
         })
     }
@@ -907,8 +1062,12 @@ impl Dialect {
     /// An error as this dialect's servers report it: in a body, and as the data of an event.
     pub fn error(&self, status: u16, message: &str) -> Value {
         match self.provider {
-            "openai" | "responses" => json!({"error": {"message": message, "type": "some_error", "code": null}}),
-            "anthropic" => json!({"type": "error", "error": {"type": "some_error", "message": message}}),
+            "openai" | "responses" => {
+                json!({"error": {"message": message, "type": "some_error", "code": null}})
+            }
+            "anthropic" => {
+                json!({"type": "error", "error": {"type": "some_error", "message": message}})
+            }
             _ => json!({"error": {"code": status, "message": message, "status": "SOME_ERROR"}}),
         }
     }
@@ -922,27 +1081,45 @@ impl Dialect {
             "responses" => ("input", "/content/0/text"),
             _ => ("messages", "/content"),
         };
-        let said = |value: &Value| (text(&value["role"]), text(value.pointer(content).expect("content")));
-        let mut messages: Vec<_> = body[list].as_array().expect("messages").iter().map(said).collect();
+        let said = |value: &Value| {
+            (
+                text(&value["role"]),
+                text(value.pointer(content).expect("content")),
+            )
+        };
+        let mut messages: Vec<_> = body[list]
+            .as_array()
+            .expect("messages")
+            .iter()
+            .map(said)
+            .collect();
         let system = match self.provider {
             "openai" if messages[0].0 == "system" => Some(messages.remove(0).1),
             "openai" => None,
             "anthropic" => body.get("system").map(text),
             "responses" => body.get("instructions").map(text),
-            _ => body.get("systemInstruction").map(|system| text(&system["parts"][0]["text"])),
+            _ => body
+                .get("systemInstruction")
+                .map(|system| text(&system["parts"][0]["text"])),
         };
         (system, messages)
     }
 
     /// The role of the model's messages.
     pub fn assistant(&self) -> &'static str {
-        if self.provider == "gemini" { "model" } else { "assistant" }
+        if self.provider == "gemini" {
+            "model"
+        } else {
+            "assistant"
+        }
     }
 }
 
 /// The dialects that a built-in provider speaks at any address, so that a variable moves it to a server of the tests.
 pub fn built_in_dialects() -> impl Iterator<Item = &'static Dialect> {
-    DIALECTS.iter().filter(|dialect| dialect.provider != "responses")
+    DIALECTS
+        .iter()
+        .filter(|dialect| dialect.provider != "responses")
 }
 
 /// A server of the dialect that answers every question with `answer`.
@@ -953,8 +1130,9 @@ pub fn answering(dialect: &Dialect, answer: &'static str) -> Server {
 
 /// A sandbox whose current conversation has so many pairs, `question 1`, `answer 1`, …, and does not expire.
 pub fn talked(provider: &str, pairs: usize) -> Sandbox {
-    let texts: Vec<String> =
-        (1..=pairs).flat_map(|number| [format!("question {number}"), format!("answer {number}")]).collect();
+    let texts: Vec<String> = (1..=pairs)
+        .flat_map(|number| [format!("question {number}"), format!("answer {number}")])
+        .collect();
     let sandbox = Sandbox::new().env("Q_EXPIRE", "never");
     sandbox.write_current(&with(stored(&texts), "provider", provider));
     sandbox
@@ -964,14 +1142,21 @@ pub fn talked(provider: &str, pairs: usize) -> Sandbox {
 
 /// q on a terminal of its own that it is in the foreground of.
 pub fn in_foreground(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
-    let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(args);
-    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
+    let q = sandbox
+        .shell("exec setsid -c -w q \"$@\"")
+        .arg("sh")
+        .args(args);
+    q.stdin_from(terminal.end())
+        .stdout_to(terminal.end())
+        .stderr_to(terminal.end())
 }
 
 /// What runs `script` in a session of its own, on this terminal.
 pub fn session(sandbox: &Sandbox, terminal: &Terminal, script: &str) -> Q {
     let q = sandbox.shell("exec setsid -c -w sh -c \"$0\"").arg(script);
-    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
+    q.stdin_from(terminal.end())
+        .stdout_to(terminal.end())
+        .stderr_to(terminal.end())
 }
 
 // ---- Asking and being refused
@@ -986,15 +1171,26 @@ pub fn offered(dialect: &Dialect, body: &Value) -> Vec<String> {
         "openai" => tool["function"]["name"].clone(),
         _ => tool["name"].clone(),
     };
-    tools.as_array().into_iter().flatten().map(|tool| name(tool).as_str().expect("a name").to_owned()).collect()
+    tools
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|tool| name(tool).as_str().expect("a name").to_owned())
+        .collect()
 }
 
 /// What the last message of an OpenAI-like request says: the question, and what goes before it in the same prompt.
 #[track_caller]
 pub fn prompt(request: &Recorded) -> String {
     let body = request.json();
-    let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
-    assert_eq!(last["role"], "user", "the last message is the user's: {body:#}");
+    let last = body["messages"]
+        .as_array()
+        .and_then(|messages| messages.last())
+        .expect("a message");
+    assert_eq!(
+        last["role"], "user",
+        "the last message is the user's: {body:#}"
+    );
     last["content"].as_str().expect("text").to_owned()
 }
 
@@ -1028,12 +1224,18 @@ pub fn lacks(program: &str, trial: &str) -> bool {
     let tried = Sandbox::new().shell(trial).run();
     let lacks = !tried.status.success();
     if lacks {
-        eprintln!("skipped: {program} cannot be used here: {}", tried.stderr_text());
+        eprintln!(
+            "skipped: {program} cannot be used here: {}",
+            tried.stderr_text()
+        );
     }
     lacks
 }
 
 /// A device that takes nothing: every write to it fails for want of room. Only Linux has it.
 pub fn full_device() -> File {
-    File::options().write(true).open("/dev/full").expect("/dev/full")
+    File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("/dev/full")
 }

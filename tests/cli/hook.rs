@@ -12,9 +12,14 @@ const MESSAGE: &str = "Add a file that says hello";
 /// The script that the manual shows for `.git/hooks/prepare-commit-msg`.
 fn hook() -> String {
     let documents = documents();
-    let (_, rest) = documents.split_once("prepare-commit-msg").expect("the recipe");
+    let (_, rest) = documents
+        .split_once("prepare-commit-msg")
+        .expect("the recipe");
     let lines = rest.lines().skip_while(|line| !line.starts_with("    #!"));
-    lines.take_while(|line| line.starts_with("    ")).map(|line| format!("{}\n", &line[4..])).collect()
+    lines
+        .take_while(|line| line.starts_with("    "))
+        .map(|line| format!("{}\n", &line[4..]))
+        .collect()
 }
 
 /// A repository with the hook, one commit, and a staged change; none where git is missing.
@@ -29,13 +34,18 @@ fn repository(server: Option<&Server>) -> Option<Sandbox> {
         .env("GIT_EDITOR", "cp \"$1\" \"$HOME/seen\"; true");
     let sandbox = match server {
         Some(server) => sandbox.server_env(server),
-        None => sandbox.env("OPENAI_BASE_URL", CLOSED).env("OPENAI_API_KEY", "sk-test"),
+        None => sandbox
+            .env("OPENAI_BASE_URL", CLOSED)
+            .env("OPENAI_API_KEY", "sk-test"),
     };
     if lacks("git", "git --version") {
         return None;
     }
     sandbox.config(&readme_roles());
-    git(&sandbox, "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file");
+    git(
+        &sandbox,
+        "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file",
+    );
     let path = sandbox.home().join(".git/hooks/prepare-commit-msg");
     fs::create_dir_all(path.parent().expect("a folder")).expect("the hooks' folder");
     fs::write(&path, hook()).expect("the hook");
@@ -53,17 +63,32 @@ fn git(sandbox: &Sandbox, script: &str) -> Outcome {
 #[test]
 fn a_proposed_message_stands_above_gits_comments() {
     let server = Server::openai(MESSAGE);
-    for command in ["git commit", "git commit -v", "git commit -a", "git -c commit.verbose=true commit"] {
-        let Some(sandbox) = repository(Some(&server)) else { return };
+    for command in [
+        "git commit",
+        "git commit -v",
+        "git commit -a",
+        "git -c commit.verbose=true commit",
+    ] {
+        let Some(sandbox) = repository(Some(&server)) else {
+            return;
+        };
         let committed = git(&sandbox, command);
-        let seen = fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
+        let seen =
+            fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
         let first = seen.lines().next();
-        committed.check(first == Some(MESSAGE), || format!("{command}: the editor was given:\n{seen}"));
-        committed.check(seen.contains("\n# "), || format!("{command}: git's comments are gone:\n{seen}"));
+        committed.check(first == Some(MESSAGE), || {
+            format!("{command}: the editor was given:\n{seen}")
+        });
+        committed.check(seen.contains("\n# "), || {
+            format!("{command}: git's comments are gone:\n{seen}")
+        });
         git(&sandbox, "git log -1 --format=%B").stdout(format!("{MESSAGE}\n\n"));
         git(&sandbox, "ls .git/*.q 2>&1; true").stdout_contains("No such file");
         let asked = server.last_request().text();
-        assert!(asked.contains("+hello") && asked.contains("imperative"), "{asked}");
+        assert!(
+            asked.contains("+hello") && asked.contains("imperative"),
+            "{asked}"
+        );
     }
 }
 
@@ -73,14 +98,19 @@ fn a_commit_that_has_a_message_or_no_change_is_left_alone() {
     for (command, message) in [
         ("git commit -m mine", "mine"),
         ("git commit --amend", "first"),
-        ("git reset -q; git commit --allow-empty; git commit -q --allow-empty -m mine", "mine"),
+        (
+            "git reset -q; git commit --allow-empty; git commit -q --allow-empty -m mine",
+            "mine",
+        ),
         (
             "git checkout -q -b other && git commit -qm theirs && git checkout -q - && git merge -q --no-ff -m merged other",
             "merged",
         ),
     ] {
         let _case = case(command);
-        let Some(sandbox) = repository(Some(&server)) else { return };
+        let Some(sandbox) = repository(Some(&server)) else {
+            return;
+        };
         git(&sandbox, command);
         git(&sandbox, "git log -1 --format=%B").stdout(format!("{message}\n\n"));
     }
@@ -91,13 +121,23 @@ fn a_commit_that_has_a_message_or_no_change_is_left_alone() {
 fn without_an_answer_git_continues_as_it_would_without_the_hook() {
     let cut = Server::always(Reply::sse([word("half a mess")]).cut());
     let failing = Server::always(failure(500, "down"));
-    for (what, server) in [("refused", None), ("cut", Some(&cut)), ("failing", Some(&failing))] {
+    for (what, server) in [
+        ("refused", None),
+        ("cut", Some(&cut)),
+        ("failing", Some(&failing)),
+    ] {
         let _case = case(what);
-        let Some(sandbox) = repository(server) else { return };
+        let Some(sandbox) = repository(server) else {
+            return;
+        };
         let sandbox = sandbox.env("GIT_EDITOR", "cp \"$1\" \"$HOME/seen\"; echo typed >");
         git(&sandbox, "git commit");
-        let seen = fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
-        assert!(seen.starts_with("\n# ") && !seen.contains("half"), "the editor was given:\n{seen}");
+        let seen =
+            fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
+        assert!(
+            seen.starts_with("\n# ") && !seen.contains("half"),
+            "the editor was given:\n{seen}"
+        );
         git(&sandbox, "git log -1 --format=%B").stdout("typed\n\n");
     }
 }

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, MINUTE, OTHER, age, another_day, case, change_when_created,
-    hold_the_lock, id_of, idle_for, lacks, lock_folder, mode, numbered, other, prompt, set_mode, snapshot, stored,
-    texts, wait_until, with,
+    ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, MINUTE, OTHER, age, another_day, case,
+    change_when_created, hold_the_lock, id_of, idle_for, lacks, lock_folder, mode, numbered, other,
+    prompt, set_mode, snapshot, stored, texts, wait_until, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -33,13 +33,31 @@ fn a_conversation_keeps_its_file_and_its_id_and_the_link_moves() {
         let _case = case(link);
         let (_server, sandbox) = lasting();
         let sandbox = sandbox.env("Q_SESSION", slot);
-        let id = sandbox.q(&["-j", "one"]).run().success().stdout_json()["id"].as_str().expect("an id").to_owned();
-        assert_eq!((id.len(), &id), ("session_20261121100000000".len(), &id_of(&sandbox.session(link))));
+        let id = sandbox.q(&["-j", "one"]).run().success().stdout_json()["id"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        assert_eq!(
+            (id.len(), &id),
+            (
+                "session_20261121100000000".len(),
+                &id_of(&sandbox.session(link))
+            )
+        );
         let file = format!("{id}.json");
-        for args in [&["-f", "two"][..], &["-f", "-m", "big", "-s", &id, "three"], &["--again"], &["--undo"]] {
+        for args in [
+            &["-f", "two"][..],
+            &["-f", "-m", "big", "-s", &id, "three"],
+            &["--again"],
+            &["--undo"],
+        ] {
             sandbox.q(args).run().success();
             // Relative, so that the folder can be moved.
-            assert_eq!(sandbox.target(link).as_deref(), Some(file.as_str()), "{args:?}");
+            assert_eq!(
+                sandbox.target(link).as_deref(),
+                Some(file.as_str()),
+                "{args:?}"
+            );
             assert_eq!(id_of(&sandbox.session(link)), id);
         }
         let before = sandbox.read_bytes(&file);
@@ -47,8 +65,14 @@ fn a_conversation_keeps_its_file_and_its_id_and_the_link_moves() {
         sandbox.q(&["new"]).run().success();
         sandbox.expect_bytes(&file, before);
         let new = sandbox.target(link).expect("a link");
-        assert!(new != file && changed(&sandbox, &new) >= changed(&sandbox, &file), "{new}");
-        assert!(changed(&sandbox, &file) > SystemTime::now() - HOUR, "its days begin now");
+        assert!(
+            new != file && changed(&sandbox, &new) >= changed(&sandbox, &file),
+            "{new}"
+        );
+        assert!(
+            changed(&sandbox, &file) > SystemTime::now() - HOUR,
+            "its days begin now"
+        );
     }
 }
 
@@ -56,9 +80,21 @@ fn a_conversation_keeps_its_file_and_its_id_and_the_link_moves() {
 fn a_file_in_place_of_a_link_that_has_the_name_of_its_id_becomes_the_link() {
     // This one was given its name by a q that was killed before it made the link; upgrade.rs has those with one name.
     for (args, kept, current) in [
-        (&["new"][..], &["one", "two", "three", "four"][..], &["new", "answer 0"][..]),
-        (&["-f", "more"], &["one", "two", "three", "four", "more", "answer 0"], &[]),
-        (&["-s", ID, "more"], &["one", "two", "three", "four", "more", "answer 0"], &[]),
+        (
+            &["new"][..],
+            &["one", "two", "three", "four"][..],
+            &["new", "answer 0"][..],
+        ),
+        (
+            &["-f", "more"],
+            &["one", "two", "three", "four", "more", "answer 0"],
+            &[],
+        ),
+        (
+            &["-s", ID, "more"],
+            &["one", "two", "three", "four", "more", "answer 0"],
+            &[],
+        ),
         (&["--again"], &["one", "two", "three", "answer 0"], &[]),
         (&["--undo"], &["one", "two"], &[]),
     ] {
@@ -73,7 +109,10 @@ fn a_file_in_place_of_a_link_that_has_the_name_of_its_id_becomes_the_link() {
             sandbox.q(args).run().success();
             sandbox.expect_texts(ARCHIVED, kept);
             sandbox.expect_texts(name, if current.is_empty() { kept } else { current });
-            assert_eq!(sandbox.target(name).expect("a link") == ARCHIVED, current.is_empty());
+            assert_eq!(
+                sandbox.target(name).expect("a link") == ARCHIVED,
+                current.is_empty()
+            );
             assert_eq!(sandbox.session(ARCHIVED)["created"], CREATED);
             if args != ["new"] {
                 assert_eq!(mode(&link), 0o600);
@@ -89,7 +128,11 @@ fn nothing_is_lost_or_kept_twice_if_the_file_of_its_id_exists() {
         ("what it was before", &["one", "two"][..], &[ARCHIVED][..]),
         ("the same", file, &[ARCHIVED]),
         ("another one", &["eins", "two"], &[ARCHIVED, COUNTED_UP]),
-        ("more of it", &["one", "two", "three", "four", "five", "six"], &[ARCHIVED, COUNTED_UP]),
+        (
+            "more of it",
+            &["one", "two", "three", "four", "five", "six"],
+            &[ARCHIVED, COUNTED_UP],
+        ),
     ] {
         for args in [&["new"][..], &["-f", "more"]] {
             let _case = case((what, args));
@@ -102,10 +145,18 @@ fn nothing_is_lost_or_kept_twice_if_the_file_of_its_id_exists() {
             sandbox.expect_texts(kept[kept.len() - 1], &[file, end].concat());
             if kept.len() == 2 {
                 sandbox.expect_texts(ARCHIVED, there);
-                assert_eq!(sandbox.session(COUNTED_UP)["created"], "2026-01-02T03:04:05.679Z");
+                assert_eq!(
+                    sandbox.session(COUNTED_UP)["created"],
+                    "2026-01-02T03:04:05.679Z"
+                );
             }
             let new = usize::from(args == ["new"]);
-            assert_eq!(sandbox.all_files().len(), kept.len() + 1 + new, "{:?}", sandbox.all_files());
+            assert_eq!(
+                sandbox.all_files().len(),
+                kept.len() + 1 + new,
+                "{:?}",
+                sandbox.all_files()
+            );
         }
     }
 }
@@ -113,7 +164,11 @@ fn nothing_is_lost_or_kept_twice_if_the_file_of_its_id_exists() {
 #[test]
 fn an_id_is_in_utc_and_one_that_cannot_be_parsed_has_the_time_of_its_file() {
     let (_server, sandbox) = lasting();
-    sandbox.write_current(&with(stored(&["one", "two"]), "created", "2026-01-02T05:04:05.678+02:00"));
+    sandbox.write_current(&with(
+        stored(&["one", "two"]),
+        "created",
+        "2026-01-02T05:04:05.678+02:00",
+    ));
     sandbox.q(&["-f", "more"]).run().success();
     assert_eq!(sandbox.current_id(), ID);
     for (bytes, file) in [("half 1", ARCHIVED), ("half 2", COUNTED_UP)] {
@@ -146,9 +201,16 @@ const OWN: [&str; 3] = ["../../../home/talk.json", "work.json", "ABSOLUTE"];
 fn with_own_link(target: &str) -> (Server, Sandbox, String) {
     let (server, sandbox) = lasting();
     let path = sandbox.home().join("talk.json");
-    let target = if target == "ABSOLUTE" { path.to_str().expect("a path").to_owned() } else { target.to_owned() };
+    let target = if target == "ABSOLUTE" {
+        path.to_str().expect("a path").to_owned()
+    } else {
+        target.to_owned()
+    };
     sandbox.link("current.json", &target);
-    sandbox.write_bytes(&target, with(stored(&["one", "two", "three", "four"]), "x", 1).to_string());
+    sandbox.write_bytes(
+        &target,
+        with(stored(&["one", "two", "three", "four"]), "x", 1).to_string(),
+    );
     set_mode(&sandbox.sessions().join(&target), 0o640);
     (server, sandbox, target)
 }
@@ -161,21 +223,31 @@ fn a_file_elsewhere_that_the_link_leads_to_is_continued_and_never_trimmed_or_rem
         let sandbox = sandbox.env("Q_PAIRS", "1").env("Q_KEEP", "0");
         sandbox.q(&["-f", "more"]).run().success();
         assert!(prompt(&server.request()).contains("Human: one"));
-        sandbox.expect_texts("current.json", &["one", "two", "three", "four", "more", "answer 0"]);
+        sandbox.expect_texts(
+            "current.json",
+            &["one", "two", "three", "four", "more", "answer 0"],
+        );
         sandbox.q(&["--again", "other"]).run().success();
         sandbox.q(&["--undo"]).run().success().stdout("other\n");
         sandbox.expect_texts("current.json", &["one", "two", "three", "four"]);
         assert_eq!(sandbox.target("current.json"), Some(target.clone()));
         let file = sandbox.sessions().join(&target);
         assert_eq!(sandbox.current()["x"], 1);
-        assert!(mode(&file) == 0o640 || target == "work.json", "{:o}", mode(&file));
+        assert!(
+            mode(&file) == 0o640 || target == "work.json",
+            "{:o}",
+            mode(&file)
+        );
         // A new question moves the link and changes nothing else.
         age(&file, 40 * DAY);
         let before = [snapshot(sandbox.home()), snapshot(sandbox.sessions())];
         sandbox.q(&["new"]).run().success();
         let changes = before.map(|folder| folder.changes()).concat();
         let id = sandbox.current_id();
-        assert_eq!(changes, [format!("+ {id}.json"), "~ current.json".to_owned()]);
+        assert_eq!(
+            changes,
+            [format!("+ {id}.json"), "~ current.json".to_owned()]
+        );
     }
 }
 
@@ -190,7 +262,11 @@ fn an_earlier_state_of_a_file_elsewhere_is_a_conversation_of_its_own() {
             let own = sandbox.only_archived();
             assert!(!own.contains('~'), "{own}");
             assert_eq!(sandbox.session(&own), before);
-            sandbox.q(&["-s", own.trim_end_matches(".json"), "--last"]).run().success().stdout("four\n");
+            sandbox
+                .q(&["-s", own.trim_end_matches(".json"), "--last"])
+                .run()
+                .success()
+                .stdout("four\n");
         }
     }
 }
@@ -201,14 +277,20 @@ fn clearing_removes_no_more_than_a_link_that_leads_elsewhere() {
         let _case = case(target);
         let (_server, sandbox, target) = with_own_link(target);
         let before = sandbox.read_bytes(&target);
-        sandbox.q(&["--clear"]).run().exit(0).stdout("Conversation cleared\n");
+        sandbox
+            .q(&["--clear"])
+            .run()
+            .exit(0)
+            .stdout("Conversation cleared\n");
         assert_eq!(sandbox.target("current.json"), None);
         sandbox.expect_bytes(&target, &before);
         sandbox.link("current.json", &target);
         sandbox.q(&["--clear", "--all", "--yes"]).run().success();
         assert_eq!(sandbox.all_files(), [""; 0]);
         let left = sandbox.home().join("talk.json").exists();
-        sandbox.check(left == (target != "work.json"), || "expected only what is in the folder to go".to_owned());
+        sandbox.check(left == (target != "work.json"), || {
+            "expected only what is in the folder to go".to_owned()
+        });
     }
 }
 
@@ -246,17 +328,44 @@ fn a_name_that_is_a_link_is_what_it_leads_to() {
     sandbox.link("work.json", "../../../home/talk.json");
     sandbox.q(&["-s", "work", "three"]).run().success();
     sandbox.q(&["-s", "work", "--again"]).run().success();
-    assert_eq!(texts(&sandbox.home_session("talk.json")), ["one", "two", "three", "answer 1"]);
-    sandbox.q(&["-s", "work", "--undo"]).run().success().stdout("three\n");
+    assert_eq!(
+        texts(&sandbox.home_session("talk.json")),
+        ["one", "two", "three", "answer 1"]
+    );
+    sandbox
+        .q(&["-s", "work", "--undo"])
+        .run()
+        .success()
+        .stdout("three\n");
     assert_eq!(texts(&sandbox.home_session("talk.json")), ["one", "two"]);
-    assert_eq!(sandbox.target("work.json").as_deref(), Some("../../../home/talk.json"));
-    sandbox.q(&["-s", "work", "--clear"]).run().exit(0).stdout("Conversation cleared\n");
-    assert_eq!((sandbox.target("work.json"), sandbox.home().join("talk.json").exists()), (None, false));
+    assert_eq!(
+        sandbox.target("work.json").as_deref(),
+        Some("../../../home/talk.json")
+    );
+    sandbox
+        .q(&["-s", "work", "--clear"])
+        .run()
+        .exit(0)
+        .stdout("Conversation cleared\n");
+    assert_eq!(
+        (
+            sandbox.target("work.json"),
+            sandbox.home().join("talk.json").exists()
+        ),
+        (None, false)
+    );
     // Without the file, a question creates it again.
     sandbox.link("work.json", "../../../home/talk.json");
-    sandbox.q(&["-s", "work", "--last"]).run().exit(1).stdout_is_empty();
+    sandbox
+        .q(&["-s", "work", "--last"])
+        .run()
+        .exit(1)
+        .stdout_is_empty();
     sandbox.q(&["-s", "work", "one"]).run().success();
-    assert_eq!(texts(&sandbox.home_session("talk.json")), ["one", "answer 2"]);
+    assert_eq!(
+        texts(&sandbox.home_session("talk.json")),
+        ["one", "answer 2"]
+    );
 }
 
 #[test]
@@ -269,7 +378,10 @@ fn a_conversation_that_another_link_leads_to_is_not_removed() {
     sandbox.expect_texts("current-tty1.json", &["one", "two"]);
     // Once it is cleared, no link to it is left.
     sandbox.q(&["--clear", "-s", ID]).run().exit(0);
-    assert_eq!(sandbox.all_files(), ["current.json", &format!("{}.json", sandbox.current_id())]);
+    assert_eq!(
+        sandbox.all_files(),
+        ["current.json", &format!("{}.json", sandbox.current_id())]
+    );
 }
 
 #[test]
@@ -288,7 +400,10 @@ fn keep_0_removes_a_conversation_and_its_earlier_states_when_another_takes_its_p
             }
             sandbox.q(args).env("Q_KEEP", "0").run().exit(0);
             let id = sandbox.current_id();
-            assert_eq!(sandbox.all_files(), ["current.json", OTHER, &format!("{id}.json"), "work.json"]);
+            assert_eq!(
+                sandbox.all_files(),
+                ["current.json", OTHER, &format!("{id}.json"), "work.json"]
+            );
         }
     }
 }
@@ -309,7 +424,9 @@ fn a_plain_question_needs_the_lock_only_to_adopt_a_file() {
     let before = sandbox.read_bytes("current.json");
     let _lock = hold_the_lock(&sandbox);
     let outcome = sandbox.q(&["three"]).run();
-    outcome.exit(0).stderr_contains("another q holds the lock: this exchange is saved on its own, in ");
+    outcome
+        .exit(0)
+        .stderr_contains("another q holds the lock: this exchange is saved on its own, in ");
     sandbox.expect_bytes("current.json", before);
 }
 
@@ -371,9 +488,17 @@ fn old_conversations_are_removed_once_a_day_without_being_opened() {
     fill(&sandbox);
     let all = sandbox.all_files().len();
     sandbox.q(&["-s", "talk", "two"]).run().success();
-    assert_eq!(sandbox.all_files().len(), all + 1, "looked again on the same day");
+    assert_eq!(
+        sandbox.all_files().len(),
+        all + 1,
+        "looked again on the same day"
+    );
     another_day(&sandbox);
-    sandbox.q(&["-s", "talk", "three"]).env("Q_KEEP", "never").run().success();
+    sandbox
+        .q(&["-s", "talk", "three"])
+        .env("Q_KEEP", "never")
+        .run()
+        .success();
     assert_eq!(sandbox.all_files().len(), all + 1);
     sandbox.q(&["-s", "talk", "four"]).run().success();
     fs::remove_file(sandbox.sessions().join("talk.json")).expect("a conversation");
@@ -389,7 +514,14 @@ fn a_conversation_that_any_link_leads_to_is_not_swept() {
             sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
             age(&sandbox.sessions().join(ARCHIVED), 40 * DAY);
             let target = sandbox.sessions().join(ARCHIVED);
-            sandbox.link(link, if absolute { target.as_path() } else { ARCHIVED.as_ref() });
+            sandbox.link(
+                link,
+                if absolute {
+                    target.as_path()
+                } else {
+                    ARCHIVED.as_ref()
+                },
+            );
             sandbox.q(&["-s", "new", "one"]).run().success();
             sandbox.expect_texts(link, &["one", "two"]);
         }
@@ -427,7 +559,11 @@ fn a_slot_keeps_its_conversation_until_that_has_expired() {
             if linked {
                 sandbox.link("current-old.json", ARCHIVED);
             }
-            sandbox.q(&["-s", "new", "one"]).env("Q_EXPIRE", expire).run().success();
+            sandbox
+                .q(&["-s", "new", "one"])
+                .env("Q_EXPIRE", expire)
+                .run()
+                .success();
             assert_eq!(sandbox.sessions().join("current-old.json").exists(), stays);
         }
     }
@@ -436,17 +572,30 @@ fn a_slot_keeps_its_conversation_until_that_has_expired() {
 #[test]
 fn what_should_not_be_kept_at_all_is_gone_the_next_day() {
     let (_server, sandbox) = lasting();
-    for (name, minutes) in [("current.json", 2), (ARCHIVED, 2), (OTHER, 0), ("work.json", 2), ("work~1.json", 2)] {
+    for (name, minutes) in [
+        ("current.json", 2),
+        (ARCHIVED, 2),
+        (OTHER, 0),
+        ("work.json", 2),
+        ("work~1.json", 2),
+    ] {
         sandbox.write_session(name, &stored(&["one", "two"]));
         age(&sandbox.sessions().join(name), MINUTE * minutes);
     }
-    sandbox.q(&["-s", "new", "one"]).env("Q_KEEP", "0").run().success();
+    sandbox
+        .q(&["-s", "new", "one"])
+        .env("Q_KEEP", "0")
+        .run()
+        .success();
     sandbox.expect_files(&["current.json", "new.json", OTHER, "work.json"]);
 }
 
 #[test]
 fn a_conversation_that_is_replaced_today_is_kept_however_old_it_is() {
-    for bytes in [idle_for(40 * DAY, &["one", "1"]).to_string(), "not JSON".to_owned()] {
+    for bytes in [
+        idle_for(40 * DAY, &["one", "1"]).to_string(),
+        "not JSON".to_owned(),
+    ] {
         for args in [&["two"][..], &["-f", "two"]] {
             for linked in [false, true] {
                 let _case = case((&bytes, args, linked));
@@ -496,11 +645,19 @@ fn what_is_cleared_is_the_conversation_that_is_current_once_the_lock_is_free() {
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
     sandbox.write_session(OTHER, &other(&["three", "four"]));
     let lock = hold_the_lock(&sandbox);
-    let clear = sandbox.shell("exec strace -f -o trace -e trace=flock q --clear").spawn();
-    wait_until(|| fs::read_to_string(sandbox.home().join("trace")).is_ok_and(|trace| trace.contains("flock(")));
+    let clear = sandbox
+        .shell("exec strace -f -o trace -e trace=flock q --clear")
+        .spawn();
+    wait_until(|| {
+        fs::read_to_string(sandbox.home().join("trace")).is_ok_and(|trace| trace.contains("flock("))
+    });
     // Another q has started a conversation, which needs no lock.
     sandbox.link(".new", OTHER);
-    fs::rename(sandbox.sessions().join(".new"), sandbox.sessions().join("current.json")).expect("another link");
+    fs::rename(
+        sandbox.sessions().join(".new"),
+        sandbox.sessions().join("current.json"),
+    )
+    .expect("another link");
     drop(lock);
     clear.wait().exit(0);
     sandbox.expect_files(&[ARCHIVED]);
@@ -516,9 +673,15 @@ fn a_cleared_conversation_leaves_no_link_unless_that_is_an_error_and_no_link_is_
         let _case = case(call);
         sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
         let inject = format!("?readlink,?readlinkat:error=EIO:when={call}");
-        let outcome = sandbox.shell(&format!("exec strace -f -o trace -e inject={inject} q --clear")).run();
+        let outcome = sandbox
+            .shell(&format!(
+                "exec strace -f -o trace -e inject={inject} q --clear"
+            ))
+            .run();
         let stays = sandbox.sessions().join("current.json").is_symlink();
-        outcome.check(outcome.status.success() != stays, || format!("the link stays: {stays}"));
+        outcome.check(outcome.status.success() != stays, || {
+            format!("the link stays: {stays}")
+        });
         let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
         // A clear that was killed after moving the link would take it from a conversation that another q has just started.
         assert!(!trace.contains("rename"), "{trace}");

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::fixtures::{
-    CLOSED, DIALECTS, UNKNOWN_HOST, built_in_dialects, case, data, finish, openai_reply, openai_stream, word,
+    CLOSED, DIALECTS, UNKNOWN_HOST, built_in_dialects, case, data, finish, openai_reply,
+    openai_stream, word,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
@@ -32,13 +33,22 @@ fn a_request_is_sent_again_until_the_retries_are_used_up() {
     });
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["hi"]).run().success().stdout("at last\n");
-    let bodies: Vec<String> = server.requests().iter().map(|request| request.text()).collect();
+    let bodies: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|request| request.text())
+        .collect();
     assert_eq!(bodies.len(), 3);
     assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
     for (retries, requests) in [("0", 1), ("1", 2), ("4", 5)] {
         let _case = case(retries);
         let server = Server::always(Reply::new(503).header("retry-after", "0"));
-        sandbox.q(&["hi"]).server_env(&server).env("Q_RETRIES", retries).run().exit(1);
+        sandbox
+            .q(&["hi"])
+            .server_env(&server)
+            .env("Q_RETRIES", retries)
+            .run()
+            .exit(1);
         server.expect_requests(requests);
     }
 }
@@ -49,7 +59,11 @@ fn the_wait_before_another_try_is_what_the_server_asks_for() {
         0 => Reply::new(429).header("retry-after", "1"),
         _ => openai_reply(request, "ok"),
     });
-    Sandbox::new().server_env(&server).q(&["hi"]).run().success();
+    Sandbox::new()
+        .server_env(&server)
+        .q(&["hi"])
+        .run()
+        .success();
     let requests = server.requests();
     let waited = requests[1].received.duration_since(requests[0].received);
     assert!(waited >= Duration::from_millis(950), "{waited:?}");
@@ -60,14 +74,19 @@ fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
     let mut started = Vec::new();
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
-        for (what, end) in
-            [("cut", Reply::cut as fn(Reply) -> Reply), ("reset", Reply::reset), ("silence", Reply::hang)]
-        {
+        for (what, end) in [
+            ("cut", Reply::cut as fn(Reply) -> Reply),
+            ("reset", Reply::reset),
+            ("silence", Reply::hang),
+        ] {
             let gate = Gate::new();
             let reply = Reply::sse(dialect.unfinished(&["half ", "answer "])).wait_for(&gate);
             let server = Server::always(end(reply));
             let sandbox = Sandbox::new();
-            let q = dialect.q(&sandbox, &server, &["hi"]).env("Q_RETRIES", "3").env("Q_TIMEOUT", "1s");
+            let q = dialect
+                .q(&sandbox, &server, &["hi"])
+                .env("Q_RETRIES", "3")
+                .env("Q_TIMEOUT", "1s");
             let mut running = q.spawn();
             // A reset overtakes what the client has not read yet.
             running.read_stdout_until("half answer ");
@@ -78,7 +97,10 @@ fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
     for (provider, what, server, sandbox, running) in started {
         let _case = case((provider, what));
         let outcome = running.wait();
-        outcome.exit(1).stdout("half answer \n").stderr_contains(&server.url());
+        outcome
+            .exit(1)
+            .stdout("half answer \n")
+            .stderr_contains(&server.url());
         server.expect_requests(1);
         sandbox.expect_answer("half answer ", true);
     }
@@ -99,12 +121,23 @@ fn after_a_finish_reason_the_terminal_event_may_stay_away() {
             let server = Server::always(reply);
             let sandbox = Sandbox::new();
             let running = dialect.q(&sandbox, &server, &["hi"]).spawn();
-            started.push((dialect.provider, what, Duration::from_secs(limit), server, sandbox, running));
+            started.push((
+                dialect.provider,
+                what,
+                Duration::from_secs(limit),
+                server,
+                sandbox,
+                running,
+            ));
         }
     }
     for (provider, what, limit, _server, sandbox, running) in started {
         let _case = case((provider, what));
-        running.wait().success().stdout("one two\n").ended_within(limit);
+        running
+            .wait()
+            .success()
+            .stdout("one two\n")
+            .ended_within(limit);
         sandbox.expect_answer("one two", false);
     }
 }
@@ -114,10 +147,15 @@ fn a_slow_stream_is_not_cut_while_something_comes() {
     // Each silence is well below the limit, all together are above it.
     let gates = [Gate::new(), Gate::new(), Gate::new(), Gate::new()];
     let begun = Reply::sse([word("one ")]);
-    let reply = gates.iter().fold(begun, |reply, gate| reply.wait_for(gate).piece(": ping\n\n"));
+    let reply = gates.iter().fold(begun, |reply, gate| {
+        reply.wait_for(gate).piece(": ping\n\n")
+    });
     let server = Server::always(reply.pieces(openai_stream(&["two"])));
     let sandbox = Sandbox::new();
-    let mut running = DIALECTS[0].q(&sandbox, &server, &["hi"]).env("Q_TIMEOUT", "3s").spawn();
+    let mut running = DIALECTS[0]
+        .q(&sandbox, &server, &["hi"])
+        .env("Q_TIMEOUT", "3s")
+        .spawn();
     running.read_stdout_until("one ");
     for gate in gates {
         // Time itself is what is tested here.
@@ -136,7 +174,9 @@ fn silence_ends_a_connection_after_the_time_of_the_setting() {
     // A silence is not tried again: the answer may be on its way, and paid for.
     server.expect_requests(1);
     let elapsed = outcome.elapsed();
-    outcome.check(elapsed >= Duration::from_secs(1), || format!("expected a silence of 1 s, not {elapsed:?}"));
+    outcome.check(elapsed >= Duration::from_secs(1), || {
+        format!("expected a silence of 1 s, not {elapsed:?}")
+    });
 }
 
 #[test]
@@ -146,10 +186,17 @@ fn a_server_that_takes_no_connection_is_given_up_after_a_while_and_tried_again()
     let terminal = Terminal::new(WIDE);
     let began = Instant::now();
     // Silence may last longer.
-    let mut running = sandbox.q(&["-v", "hi"]).env("Q_TIMEOUT", "2m").stderr_to(terminal.end()).spawn();
+    let mut running = sandbox
+        .q(&["-v", "hi"])
+        .env("Q_TIMEOUT", "2m")
+        .stderr_to(terminal.end())
+        .spawn();
     terminal.wait_for("no connection within 15 s", 0);
     let waited = began.elapsed();
-    assert!(waited >= Duration::from_secs(15) && waited < Duration::from_secs(60), "{waited:?}");
+    assert!(
+        waited >= Duration::from_secs(15) && waited < Duration::from_secs(60),
+        "{waited:?}"
+    );
     terminal.wait_for("; retrying in", 0);
     running.signal(libc::SIGTERM);
     running.wait().killed_by(libc::SIGTERM).stdout_is_empty();
@@ -173,7 +220,10 @@ fn a_refused_connection_and_an_unknown_host_are_reported_at_once() {
     for (base, words) in [
         (CLOSED.to_owned(), &["refused", "127.0.0.1:1"][..]),
         (format!("http://{UNKNOWN_HOST}"), &["resolve", UNKNOWN_HOST]),
-        (format!("https://{UNKNOWN_HOST}"), &["resolve", UNKNOWN_HOST]),
+        (
+            format!("https://{UNKNOWN_HOST}"),
+            &["resolve", UNKNOWN_HOST],
+        ),
     ] {
         for dialect in built_in_dialects() {
             let sandbox = Sandbox::new();
@@ -182,7 +232,11 @@ fn a_refused_connection_and_an_unknown_host_are_reported_at_once() {
             let q = q.env(format!("{name}_API_KEY"), API_KEY);
             // So many tries would take minutes.
             let outcome = q.env("Q_RETRIES", "20").run();
-            outcome.exit(1).stdout_is_empty().stderr_contains(&base).stderr_lacks(API_KEY);
+            outcome
+                .exit(1)
+                .stdout_is_empty()
+                .stderr_contains(&base)
+                .stderr_lacks(API_KEY);
             outcome.stderr_contains_all(words);
             sandbox.expect_no_state();
         }
@@ -193,7 +247,10 @@ fn a_refused_connection_and_an_unknown_host_are_reported_at_once() {
 fn a_server_that_does_not_speak_tls_is_distinguished() {
     let server = Server::always(Reply::new(200));
     let base = server.url().replace("http:", "https:");
-    let sandbox = Sandbox::new().server_env(&server).env("OPENAI_BASE_URL", base).env("Q_RETRIES", "20");
+    let sandbox = Sandbox::new()
+        .server_env(&server)
+        .env("OPENAI_BASE_URL", base)
+        .env("Q_RETRIES", "20");
     sandbox.q(&["hi"]).run().exit(1).stderr_contains("TLS");
 }
 
@@ -207,17 +264,39 @@ fn replies_without_end_are_refused_with_a_clear_error() {
     let stream = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let whole = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"a\":\"";
     for (what, reply, words) in [
-        ("headers", many("HTTP/1.1 200 OK\r\n", &"x-a: b\r\n".repeat(1000), 100), "headers"),
-        ("a header", many("HTTP/1.1 200 OK\r\nx-a: ", &line, 20), "headers"),
-        ("a line", many(&format!("{stream}data: "), &line, 20), "16000000 bytes"),
-        ("an event", many(stream, &format!("data: {line}\n"), 20), "16000000 bytes"),
+        (
+            "headers",
+            many("HTTP/1.1 200 OK\r\n", &"x-a: b\r\n".repeat(1000), 100),
+            "headers",
+        ),
+        (
+            "a header",
+            many("HTTP/1.1 200 OK\r\nx-a: ", &line, 20),
+            "headers",
+        ),
+        (
+            "a line",
+            many(&format!("{stream}data: "), &line, 20),
+            "16000000 bytes",
+        ),
+        (
+            "an event",
+            many(stream, &format!("data: {line}\n"), 20),
+            "16000000 bytes",
+        ),
         ("a whole answer", many(whole, &line, 20), "16000000 bytes"),
-        ("an error", many("HTTP/1.1 400 Bad Request\r\n\r\n", &line, 20), "400 Bad Request"),
+        (
+            "an error",
+            many("HTTP/1.1 400 Bad Request\r\n\r\n", &line, 20),
+            "400 Bad Request",
+        ),
     ] {
         let _case = case(what);
         let (outcome, _server) = ask(reply);
         outcome.exit(1).stdout_is_empty().stderr_contains(words);
-        outcome.check(outcome.stderr.len() < 1000, || "expected a short message".to_owned());
+        outcome.check(outcome.stderr.len() < 1000, || {
+            "expected a short message".to_owned()
+        });
     }
 }
 
@@ -226,22 +305,39 @@ fn a_key_that_the_server_echoes_is_not_shown() {
     let echo = format!("no such key: {API_KEY} (Bearer {API_KEY})");
     // Where the text of a server is cut, the cut may go through the key.
     let at_the_cut = |before: usize| format!("{}{API_KEY}", "y".repeat(before));
-    let mut replies: Vec<(String, Reply)> =
-        (170..200).step_by(5).map(|at| (format!("cut at {at}"), Reply::new(400).piece(at_the_cut(at)))).collect();
+    let mut replies: Vec<(String, Reply)> = (170..200)
+        .step_by(5)
+        .map(|at| {
+            (
+                format!("cut at {at}"),
+                Reply::new(400).piece(at_the_cut(at)),
+            )
+        })
+        .collect();
     for dialect in &DIALECTS {
         let error = dialect.error(401, &echo);
-        let mut add = |what: &str, reply| replies.push((format!("{what} of {}", dialect.provider), reply));
+        let mut add =
+            |what: &str, reply| replies.push((format!("{what} of {}", dialect.provider), reply));
         add("a refusal", Reply::json(401, error.clone()));
         add("an error as an answer", Reply::json(200, error.clone()));
         add("an error in a stream", Reply::sse([data(&error)]));
-        add("nonsense", Reply::json(200, json!({"choices": API_KEY, "type": API_KEY, "candidates": API_KEY})));
+        add(
+            "nonsense",
+            Reply::json(
+                200,
+                json!({"choices": API_KEY, "type": API_KEY, "candidates": API_KEY}),
+            ),
+        );
     }
     for (what, reply) in replies {
         for dialect in &DIALECTS {
             let _case = case((&what, dialect.provider));
             let server = Server::always(reply.clone());
             let outcome = dialect.q(&Sandbox::new(), &server, &["hi"]).run();
-            outcome.exit(1).stderr_lacks("sk-test").stdout_lacks("sk-test");
+            outcome
+                .exit(1)
+                .stderr_lacks("sk-test")
+                .stdout_lacks("sk-test");
         }
     }
 }
@@ -261,10 +357,19 @@ fn proxy() -> Server {
 fn loopback_never_goes_through_a_proxy() {
     let server = Server::openai("straight");
     let sandbox = Sandbox::new().server_env(&server);
-    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
+    for name in [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "all_proxy",
+    ] {
         for host in ["127.0.0.1", "localhost"] {
             let base = format!("http://{host}:{}/v1", server.address().port());
-            let q = sandbox.q(&["hi"]).env(name, CLOSED).env("OPENAI_BASE_URL", base);
+            let q = sandbox
+                .q(&["hi"])
+                .env(name, CLOSED)
+                .env("OPENAI_BASE_URL", base);
             q.run().success().stdout("straight\n");
         }
     }
@@ -280,12 +385,35 @@ fn a_proxy_is_chosen_by_scheme_and_no_proxy_exempts_from_it() {
         (&[("http_proxy", "P")], http, true),
         (&[("ALL_PROXY", "P")], http, true),
         (&[("all_proxy", "P")], http, true),
-        (&[("HTTP_PROXY", "P"), ("ALL_PROXY", "X"), ("HTTPS_PROXY", "X")], http, true),
+        (
+            &[
+                ("HTTP_PROXY", "P"),
+                ("ALL_PROXY", "X"),
+                ("HTTPS_PROXY", "X"),
+            ],
+            http,
+            true,
+        ),
         (&[("HTTP_PROXY", ""), ("ALL_PROXY", "P")], http, true),
-        (&[("HTTPS_PROXY", "P"), ("ALL_PROXY", "X"), ("HTTP_PROXY", "X")], https, true),
+        (
+            &[
+                ("HTTPS_PROXY", "P"),
+                ("ALL_PROXY", "X"),
+                ("HTTP_PROXY", "X"),
+            ],
+            https,
+            true,
+        ),
         (&[("https_proxy", "P")], https, true),
         (&[("HTTP_PROXY", "X"), ("ALL_PROXY", "P")], https, true),
-        (&[("ALL_PROXY", "P"), ("NO_PROXY", "example.com, notcorp.example,rp.example")], http, true),
+        (
+            &[
+                ("ALL_PROXY", "P"),
+                ("NO_PROXY", "example.com, notcorp.example,rp.example"),
+            ],
+            http,
+            true,
+        ),
         (&[("ALL_PROXY", "P"), ("NO_PROXY", "")], http, true),
     ] {
         let proxy = proxy();
@@ -297,10 +425,17 @@ fn a_proxy_is_chosen_by_scheme_and_no_proxy_exempts_from_it() {
             other => other.to_owned(),
         };
         let q = sandbox.q(&["hi"]).env("Q_RETRIES", "0");
-        let outcome = variables.iter().fold(q, |q, (name, value)| q.env(name, meant(value))).run();
+        let outcome = variables
+            .iter()
+            .fold(q, |q, (name, value)| q.env(name, meant(value)))
+            .run();
         let requests = proxy.requests();
-        let asked = requests.iter().any(|request| request.path.contains("llm.corp.example"));
-        outcome.check(asked == used, || format!("expected the proxy to be asked: {used}, with {variables:?}"));
+        let asked = requests
+            .iter()
+            .any(|request| request.path.contains("llm.corp.example"));
+        outcome.check(asked == used, || {
+            format!("expected the proxy to be asked: {used}, with {variables:?}")
+        });
         if base == http && used {
             outcome.exit(0).stdout("by the proxy\n");
         }
@@ -310,13 +445,30 @@ fn a_proxy_is_chosen_by_scheme_and_no_proxy_exempts_from_it() {
 #[test]
 fn what_no_proxy_names_is_asked_directly() {
     let base = format!("http://{UNKNOWN_HOST}/v1");
-    let parent = UNKNOWN_HOST.split_once('.').map(|(_, parent)| parent).expect("a domain");
-    for list in [UNKNOWN_HOST, parent, &format!("a.example , .{parent}"), "*", &UNKNOWN_HOST.to_uppercase()] {
+    let parent = UNKNOWN_HOST
+        .split_once('.')
+        .map(|(_, parent)| parent)
+        .expect("a domain");
+    for list in [
+        UNKNOWN_HOST,
+        parent,
+        &format!("a.example , .{parent}"),
+        "*",
+        &UNKNOWN_HOST.to_uppercase(),
+    ] {
         for name in ["NO_PROXY", "no_proxy"] {
             let proxy = proxy();
             let sandbox = Sandbox::new().openai_at(&base);
-            let outcome = sandbox.q(&["hi"]).env("ALL_PROXY", proxy.url()).env(name, list).env("Q_RETRIES", "0").run();
-            outcome.exit(1).stderr_contains("resolve").stderr_lacks("proxy");
+            let outcome = sandbox
+                .q(&["hi"])
+                .env("ALL_PROXY", proxy.url())
+                .env(name, list)
+                .env("Q_RETRIES", "0")
+                .run();
+            outcome
+                .exit(1)
+                .stderr_contains("resolve")
+                .stderr_lacks("proxy");
             proxy.expect_requests(0);
         }
     }
@@ -327,21 +479,40 @@ fn a_proxy_that_fails_is_named_without_its_password() {
     let refusing = Server::always(Reply::new(407));
     let at = |address: &str| format!("http://user:proxy-secret-3@{address}");
     for (proxy, words) in [
-        (at("127.0.0.1:1"), &["refused", "127.0.0.1:1", "HTTP_PROXY"][..]),
+        (
+            at("127.0.0.1:1"),
+            &["refused", "127.0.0.1:1", "HTTP_PROXY"][..],
+        ),
         (at(&refusing.address().to_string()), &["407", "HTTP_PROXY"]),
-        (at(&format!("{UNKNOWN_HOST}:3128")), &["resolve", UNKNOWN_HOST, "HTTP_PROXY"]),
-        ("socks5://127.0.0.1:1".to_owned(), &["refused", "127.0.0.1:1", "HTTP_PROXY"]),
+        (
+            at(&format!("{UNKNOWN_HOST}:3128")),
+            &["resolve", UNKNOWN_HOST, "HTTP_PROXY"],
+        ),
+        (
+            "socks5://127.0.0.1:1".to_owned(),
+            &["refused", "127.0.0.1:1", "HTTP_PROXY"],
+        ),
     ] {
         let sandbox = Sandbox::new().openai_at("http://192.0.2.1/v1");
-        let outcome = sandbox.q(&["hi"]).env("HTTP_PROXY", proxy).env("Q_RETRIES", "0").run();
+        let outcome = sandbox
+            .q(&["hi"])
+            .env("HTTP_PROXY", proxy)
+            .env("Q_RETRIES", "0")
+            .run();
         outcome.exit(1).stdout_is_empty().stderr_lacks("secret");
         outcome.stderr_contains_all(words);
         // It is the proxy's name that cannot be resolved; the server's is none at all.
         outcome.stderr_lacks("name 192.0.2.1");
     }
     let sandbox = Sandbox::new().openai_at("http://192.0.2.1/v1");
-    let wrong = sandbox.q(&["hi"]).env("HTTP_PROXY", "http://user:proxy-secret-3@:x").run();
-    wrong.exit(2).stderr_contains("HTTP_PROXY").stderr_lacks("secret");
+    let wrong = sandbox
+        .q(&["hi"])
+        .env("HTTP_PROXY", "http://user:proxy-secret-3@:x")
+        .run();
+    wrong
+        .exit(2)
+        .stderr_contains("HTTP_PROXY")
+        .stderr_lacks("secret");
 }
 
 #[test]
@@ -350,10 +521,19 @@ fn a_key_that_leaves_the_machine_unencrypted_gets_a_note() {
     let local = Server::openai("ok");
     let sandbox = Sandbox::new().env("HTTP_PROXY", proxy.url());
     let (far, near) = ("http://llm.corp.example/v1", format!("{}/v1", local.url()));
-    let asked = |base: &str| sandbox.q(&["hi"]).env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base).run();
+    let asked = |base: &str| {
+        sandbox
+            .q(&["hi"])
+            .env("OPENAI_API_KEY", API_KEY)
+            .env("OPENAI_BASE_URL", base)
+            .run()
+    };
     let outcome = asked(far);
     outcome.exit(0).stdout("by the proxy\n").stderr_has_lines(1);
-    outcome.stderr_contains("q: ").stderr_contains("http").stderr_lacks(API_KEY);
+    outcome
+        .stderr_contains("q: ")
+        .stderr_contains("http")
+        .stderr_lacks(API_KEY);
     asked(&near).success();
     // Headers and passwords of the settings are keys, too.
     sandbox.config(&format!(
@@ -362,15 +542,22 @@ fn a_key_that_leaves_the_machine_unencrypted_gets_a_note() {
     let with_login = "http://joe:open-sesame@llm.corp.example/v1";
     for (provider, base) in [("work", far), ("lmstudio", with_login)] {
         let _case = case(provider);
-        let asked = sandbox.q(&["-p", provider, "-m", "m", "hi"]).env("LMSTUDIO_BASE_URL", base).run();
+        let asked = sandbox
+            .q(&["-p", provider, "-m", "m", "hi"])
+            .env("LMSTUDIO_BASE_URL", base)
+            .run();
         asked
             .exit(0)
-            .stderr_contains(&format!("the key of {provider} goes to http://llm.corp.example"))
+            .stderr_contains(&format!(
+                "the key of {provider} goes to http://llm.corp.example"
+            ))
             .stderr_has_lines(1);
         asked.stderr_lacks(API_KEY).stderr_lacks("sesame");
     }
     // Without a key there is nothing to give away.
-    let keyless = sandbox.q(&["-p", "lmstudio", "-m", "m", "hi"]).env("LMSTUDIO_BASE_URL", far);
+    let keyless = sandbox
+        .q(&["-p", "lmstudio", "-m", "m", "hi"])
+        .env("LMSTUDIO_BASE_URL", far);
     keyless.run().success().stdout("by the proxy\n");
 }
 
@@ -385,26 +572,42 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
         drop(first);
         let (mut second, _) = listener.accept().unwrap();
         let answer = json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]});
-        write!(second, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{answer}").unwrap();
+        write!(
+            second,
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{answer}"
+        )
+        .unwrap();
         // Closing with the request unread would be a reset.
         let _ = second.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut second, &mut std::io::sink());
     });
     let sandbox = Sandbox::new().openai_at(format!("http://{address}/v1"));
-    sandbox.q(&["hi"]).stdin(vec![b'x'; 2_000_000]).run().success().stdout("hi\n");
+    sandbox
+        .q(&["hi"])
+        .stdin(vec![b'x'; 2_000_000])
+        .run()
+        .success()
+        .stdout("hi\n");
     serving.join().unwrap();
 }
 
 #[test]
 fn a_connection_that_breaks_within_an_event_is_reported_as_that() {
     let cut_after = |pieces: &[Vec<u8>]| {
-        let server = Server::always(Reply::sse(pieces).piece("data: {\"choices\":[],\"usa").cut());
+        let server = Server::always(
+            Reply::sse(pieces)
+                .piece("data: {\"choices\":[],\"usa")
+                .cut(),
+        );
         let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();
         outcome.stdout("Hello\n");
         outcome
     };
     let outcome = cut_after(&[word("Hello")]);
-    outcome.exit(1).stderr_contains("the server closed the connection").stderr_lacks("cannot be read");
+    outcome
+        .exit(1)
+        .stderr_contains("the server closed the connection")
+        .stderr_lacks("cannot be read");
     // The answer was complete by then.
     cut_after(&[word("Hello"), finish("stop")]).success();
 }

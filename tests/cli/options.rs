@@ -15,19 +15,37 @@ fn refused_at_once(args: &[&str]) -> Outcome {
 
 #[test]
 fn help_and_version_need_neither_home_nor_settings_nor_input() {
-    let sandbox = Sandbox::new().env("Q_PAIRS", "nonsense").env("OPENAI_BASE_URL", "nonsense");
+    let sandbox = Sandbox::new()
+        .env("Q_PAIRS", "nonsense")
+        .env("OPENAI_BASE_URL", "nonsense");
     sandbox.config(BROKEN);
-    for (option, part) in [("-h", "--follow"), ("--help", "Q_MAX_HISTORY"), ("-V", "q 0."), ("--version", "q 0.")] {
-        sandbox.q(&[option]).stdin_open().run().success().stdout_contains(part);
+    for (option, part) in [
+        ("-h", "--follow"),
+        ("--help", "Q_MAX_HISTORY"),
+        ("-V", "q 0."),
+        ("--version", "q 0."),
+    ] {
+        sandbox
+            .q(&[option])
+            .stdin_open()
+            .run()
+            .success()
+            .stdout_contains(part);
         let homeless = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
-        let bare = homeless.into_iter().fold(sandbox.q(&[option]), |run, name| run.env_remove(name));
+        let bare = homeless
+            .into_iter()
+            .fold(sandbox.q(&[option]), |run, name| run.env_remove(name));
         bare.stdin_open().run().success().stdout_contains(part);
     }
     sandbox.q(&["-r", "review", "--help"]).run().success();
     let short = sandbox.q(&["-h"]).run();
-    short.check(short.stdout_text().lines().count() < 45, || "expected less than a tall screen".to_owned());
+    short.check(short.stdout_text().lines().count() < 45, || {
+        "expected less than a tall screen".to_owned()
+    });
     let long = sandbox.q(&["--help"]).run();
-    long.check(long.stdout.len() > 2 * short.stdout.len(), || "expected everything".to_owned());
+    long.check(long.stdout.len() > 2 * short.stdout.len(), || {
+        "expected everything".to_owned()
+    });
     sandbox.expect_no_files();
 }
 
@@ -56,7 +74,9 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         ("--file", "-a"),
     ] {
         let outcome = refused_at_once(&[typed, "why"]);
-        outcome.stderr_contains(typed).stderr_contains(&format!("did you mean {meant}?"));
+        outcome
+            .stderr_contains(typed)
+            .stderr_contains(&format!("did you mean {meant}?"));
     }
     for (typed, name) in [
         ("--zzzz", "--zzzz"),
@@ -68,7 +88,10 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         ("--input", "--input"),
     ] {
         let outcome = refused_at_once(&[typed, "why"]);
-        outcome.stderr_contains(&format!("no option {name}\n")).stderr_contains("q -h").stderr_lacks("did you mean");
+        outcome
+            .stderr_contains(&format!("no option {name}\n"))
+            .stderr_contains("q -h")
+            .stderr_lacks("did you mean");
     }
 }
 
@@ -85,7 +108,10 @@ fn an_option_after_a_word_is_refused_with_advice() {
         &["-f", "why", "--no-such-option"],
     ] {
         let outcome = refused_at_once(typed);
-        outcome.stderr_contains("before the question").stderr_contains("quote").stderr_contains("--");
+        outcome
+            .stderr_contains("before the question")
+            .stderr_contains("quote")
+            .stderr_contains("--");
     }
 }
 
@@ -94,12 +120,32 @@ fn an_option_after_a_word_is_refused_with_the_command_that_is_meant() {
     let long = "x".repeat(400);
     // The advice if it was meant as an option, and if it is part of the question.
     let table: &[(&[&str], &str, &str)] = &[
-        (&["what", "is", "this", "-v"], ": q -v what is this", ": q -- what is this -v"),
-        (&["-f", "what's", "new?", "-m", "x"], ": q -f -m x 'what'\\''s' 'new?'", ": q -f -- 'what'\\''s' 'new?' -m x"),
-        (&["why", "-fmx", "--messages=2"], ": q -fmx --messages=2 why", ": q -- why -fmx --messages=2"),
-        (&["--list", "a b", "-j"], ": q --list -j 'a b'", ": q --list -- 'a b' -j"),
+        (
+            &["what", "is", "this", "-v"],
+            ": q -v what is this",
+            ": q -- what is this -v",
+        ),
+        (
+            &["-f", "what's", "new?", "-m", "x"],
+            ": q -f -m x 'what'\\''s' 'new?'",
+            ": q -f -- 'what'\\''s' 'new?' -m x",
+        ),
+        (
+            &["why", "-fmx", "--messages=2"],
+            ": q -fmx --messages=2 why",
+            ": q -- why -fmx --messages=2",
+        ),
+        (
+            &["--list", "a b", "-j"],
+            ": q --list -j 'a b'",
+            ": q --list -- 'a b' -j",
+        ),
         (&["why", "-v", "-l"], ": q -v -- why -l", ": q -- why -v -l"),
-        (&["what", "does", "ls", "-l", "do"], "", ": q -- what does ls -l do"),
+        (
+            &["what", "does", "ls", "-l", "do"],
+            "",
+            ": q -- what does ls -l do",
+        ),
         (&["why", "-m"], "", ": q -- why -m"),
         // An option that deletes is not suggested.
         (&["why", "--clear"], "", ": q -- why --clear"),
@@ -111,7 +157,9 @@ fn an_option_after_a_word_is_refused_with_the_command_that_is_meant() {
         let _case = case(typed);
         refused_at_once(typed).stderr_contains_all(&[
             &format!("q: put options before the question{option}\n"),
-            &format!("q: if it is part of the question, quote the question or put -- before it{part}\n"),
+            &format!(
+                "q: if it is part of the question, quote the question or put -- before it{part}\n"
+            ),
         ]);
     }
 }
@@ -155,7 +203,22 @@ const USABLE: &[(&[&str], &[&str])] = &[
     (&["--copy", "branch"], &["-s", "-j", "-q", "-v"]),
     (&["--clear"], &["-s", "--all", "--yes", "-j", "-q", "-v"]),
     (&["--list-tools"], &["-t", "-j", "-q", "-v"]),
-    (&["--status"], &["-s", "-p", "-m", "-e", "-o", "-S", "--messages", "--no-save", "-j", "-q", "-v"]),
+    (
+        &["--status"],
+        &[
+            "-s",
+            "-p",
+            "-m",
+            "-e",
+            "-o",
+            "-S",
+            "--messages",
+            "--no-save",
+            "-j",
+            "-q",
+            "-v",
+        ],
+    ),
     (&["--models"], &["-p", "-j", "-q", "-v"]),
     (&["--generate", "man"], &[]),
 ];
@@ -173,7 +236,12 @@ fn refused_beside_conversations(runs: impl IntoIterator<Item = Vec<&'static str>
     let mut count = 0;
     for args in runs {
         let _case = case(&args);
-        sandbox.q(&args).stdin_open().run().exit(2).stderr_contains(words);
+        sandbox
+            .q(&args)
+            .stdin_open()
+            .run()
+            .exit(2)
+            .stderr_contains(words);
         count += 1;
     }
     assert!(count > 0);
@@ -184,7 +252,9 @@ fn refused_beside_conversations(runs: impl IntoIterator<Item = Vec<&'static str>
 #[test]
 fn no_action_takes_an_option_that_it_cannot_use() {
     let unusable = USABLE.iter().flat_map(|(action, usable)| {
-        let options = OPTIONS.split('|').map(|option| option.split(' ').collect::<Vec<_>>());
+        let options = OPTIONS
+            .split('|')
+            .map(|option| option.split(' ').collect::<Vec<_>>());
         let others = options.filter(|option| !usable.contains(&option[0]));
         others.map(|option| [&option[..], *action].concat())
     });
@@ -194,7 +264,11 @@ fn no_action_takes_an_option_that_it_cannot_use() {
 #[test]
 fn no_action_can_be_combined_with_another() {
     let also: [&[&str]; 3] = [&["-h"], &["--help"], &["-V"]];
-    let actions: Vec<&[&str]> = USABLE.iter().map(|(action, _)| *action).chain(also).collect();
+    let actions: Vec<&[&str]> = USABLE
+        .iter()
+        .map(|(action, _)| *action)
+        .chain(also)
+        .collect();
     let pairs = actions.iter().flat_map(|one| {
         let others = actions.iter().filter(move |other| *other != one);
         others.map(move |other| [*one, *other].concat())
@@ -205,16 +279,29 @@ fn no_action_can_be_combined_with_another() {
 #[test]
 fn no_action_but_the_list_takes_words() {
     let also: [&[&str]; 3] = [&["-h"], &["--help"], &["-V"]];
-    let actions = USABLE.iter().map(|(action, _)| *action).filter(|action| *action != ["--list"]).chain(also);
-    refused_beside_conversations(actions.map(|action| [action, &["rebase"]].concat()), " takes no words");
+    let actions = USABLE
+        .iter()
+        .map(|(action, _)| *action)
+        .filter(|action| *action != ["--list"])
+        .chain(also);
+    refused_beside_conversations(
+        actions.map(|action| [action, &["rebase"]].concat()),
+        " takes no words",
+    );
 }
 
 #[test]
 fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
     let table: &[(&[&str], &str)] = &[
         (&["-p"], "--provider"),
-        (&["-s", "-f", "why"], "--session needs a value, but “-f” is an option"),
-        (&["-s", "-f", "why"], "the value comes right after --session: --session NAME -f"),
+        (
+            &["-s", "-f", "why"],
+            "--session needs a value, but “-f” is an option",
+        ),
+        (
+            &["-s", "-f", "why"],
+            "the value comes right after --session: --session NAME -f",
+        ),
         (&["-s", "-fx", "why"], "“-fx” is an option"),
         (&["-s", "--follow", "why"], "“--follow” is an option"),
         (&["-p", "-m", "why"], "--provider NAME -m"),
@@ -223,10 +310,22 @@ fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
         (&["-t", "-x", "why"], "--tools NAME -x"),
         (&["-e", "-v", "why"], "--effort LEVEL -v"),
         (&["--copy", "-s", "work"], "--copy NAME -s"),
-        (&["-s", "-zzz", "why"], "must not begin with a dot, a hyphen or"),
-        (&["-s", "-", "why"], "must not begin with a dot, a hyphen or"),
-        (&["-s", "--", "why"], "must not begin with a dot, a hyphen or"),
-        (&["--copy", "-zzz"], "must not begin with a dot, a hyphen or"),
+        (
+            &["-s", "-zzz", "why"],
+            "must not begin with a dot, a hyphen or",
+        ),
+        (
+            &["-s", "-", "why"],
+            "must not begin with a dot, a hyphen or",
+        ),
+        (
+            &["-s", "--", "why"],
+            "must not begin with a dot, a hyphen or",
+        ),
+        (
+            &["--copy", "-zzz"],
+            "must not begin with a dot, a hyphen or",
+        ),
         (&["--model"], "--model"),
         (&["-f", "-S"], "--system"),
         (&["--messages"], "--messages"),
@@ -236,7 +335,10 @@ fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
         (&["--messages", "-1", "why"], "-1"),
         (&["--messages", "ten", "why"], "ten"),
         (&["--messages", "", "why"], "--messages"),
-        (&["--messages=99999999999999999999", "why"], "99999999999999999999"),
+        (
+            &["--messages=99999999999999999999", "why"],
+            "99999999999999999999",
+        ),
         (&["--follow=yes", "why"], "yes"),
         (&["-f=yes", "why"], "yes"),
         (&["-p", "nobody", "why"], "openai, gemini"),
@@ -251,7 +353,11 @@ fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
 fn no_stream_asks_for_the_answer_in_one_piece() {
     let server = Server::openai("all at once");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.q(&["--no-stream", "why"]).run().success().stdout("all at once\n");
+    sandbox
+        .q(&["--no-stream", "why"])
+        .run()
+        .success()
+        .stdout("all at once\n");
     let body = server.request().json();
     assert_eq!(body["stream"], false);
     assert!(body.get("stream_options").is_none(), "{body}");

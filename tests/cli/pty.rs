@@ -43,7 +43,12 @@ impl Terminal {
             let arrived = Arc::clone(&arrived);
             move || collect(own_end, &arrived)
         });
-        Terminal { program_end, keyboard, columns, arrived }
+        Terminal {
+            program_end,
+            keyboard,
+            columns,
+            arrived,
+        }
     }
 
     /// For `stdin_from`, `stdout_to` and `stderr_to`.
@@ -53,7 +58,9 @@ impl Terminal {
 
     /// Types on it.
     pub fn type_in(&self, text: &str) {
-        (&self.keyboard).write_all(text.as_bytes()).expect("a terminal");
+        (&self.keyboard)
+            .write_all(text.as_bytes())
+            .expect("a terminal");
     }
 
     /// From now on it has so many columns.
@@ -65,7 +72,9 @@ impl Terminal {
     /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.
     #[track_caller]
     pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
-        self.wait_until(text, |bytes| contains(bytes.get(from..)?, text.as_bytes()).then(|| bytes.to_vec()))
+        self.wait_until(text, |bytes| {
+            contains(bytes.get(from..)?, text.as_bytes()).then(|| bytes.to_vec())
+        })
     }
 
     /// Waits until `text` and a number of seconds but zero have arrived after the first `from` bytes, and returns that
@@ -74,17 +83,25 @@ impl Terminal {
     pub fn wait_for_seconds(&self, text: &str, from: usize) -> u64 {
         self.wait_until(text, |bytes| {
             let arrived = String::from_utf8_lossy(bytes.get(from..)?);
-            let numbers = arrived.split(text).skip(1).filter_map(|rest| rest.split_once(" s")?.0.parse().ok());
+            let numbers = arrived
+                .split(text)
+                .skip(1)
+                .filter_map(|rest| rest.split_once(" s")?.0.parse().ok());
             numbers.into_iter().find(|number| *number > 0)
         })
     }
 
     #[track_caller]
     fn wait_until<T>(&self, what: &str, find: impl Fn(&[u8]) -> Option<T>) -> T {
-        let state = self.arrived.wait_until(|state| state.ended || find(&state.bytes).is_some());
+        let state = self
+            .arrived
+            .wait_until(|state| state.ended || find(&state.bytes).is_some());
         match find(&state.bytes) {
             Some(found) => found,
-            None => panic!("no {what:?} on the terminal:\n{:?}", String::from_utf8_lossy(&state.bytes)),
+            None => panic!(
+                "no {what:?} on the terminal:\n{:?}",
+                String::from_utf8_lossy(&state.bytes)
+            ),
         }
     }
 
@@ -149,7 +166,13 @@ pub fn without_styles(text: &str) -> String {
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         match part.split_once('m') {
-            Some((style, rest)) if style.bytes().all(|byte| byte.is_ascii_digit() || byte == b';') => plain += rest,
+            Some((style, rest))
+                if style
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b';') =>
+            {
+                plain += rest
+            }
             _ => plain = plain + "\u{1b}[" + part,
         }
     }
@@ -177,12 +200,18 @@ pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
                 assert_eq!(column, 0, "a bare LF in {text:?}");
             }
             '\u{1b}' => {
-                assert!(rest.as_str().starts_with("[K"), "an unknown control in {text:?}");
+                assert!(
+                    rest.as_str().starts_with("[K"),
+                    "an unknown control in {text:?}"
+                );
                 rest = rest.as_str()[2..].chars();
                 line.truncate(column);
             }
             _ => {
-                assert!(character == '\t' || !character.is_control(), "{character:?} in {text:?}");
+                assert!(
+                    character == '\t' || !character.is_control(),
+                    "{character:?} in {text:?}"
+                );
                 if column < line.len() {
                     line[column] = character;
                 } else {

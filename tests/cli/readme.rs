@@ -28,7 +28,10 @@ const STUBS: &[(&str, &str)] = &[
 fn commands(documents: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut goes_on = false;
-    for line in documents.lines().filter_map(|line| line.strip_prefix("    ")) {
+    for line in documents
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+    {
         let line = line.strip_prefix("$ ").unwrap_or(line);
         if let Some(last) = commands.last_mut().filter(|_| goes_on) {
             last.push('\n');
@@ -52,7 +55,9 @@ fn runs_q(line: &str) -> bool {
     let is_run = code.starts_with("q ") || starts[1..].iter().any(|start| code.contains(start));
     is_run
         && !code.starts_with(' ')
-        && !["[OPTIONS]", "keys-fish", "keys-zsh", "Q_TIMEOUT"].iter().any(|other| code.contains(other))
+        && !["[OPTIONS]", "keys-fish", "keys-zsh", "Q_TIMEOUT"]
+            .iter()
+            .any(|other| code.contains(other))
 }
 
 /// The least value that a schema allows.
@@ -60,7 +65,11 @@ fn example(schema: &Value) -> Value {
     match schema["type"].as_str() {
         Some("object") => {
             let properties = schema["properties"].as_object().into_iter().flatten();
-            Value::Object(properties.map(|(name, schema)| (name.clone(), example(schema))).collect::<Map<_, _>>())
+            Value::Object(
+                properties
+                    .map(|(name, schema)| (name.clone(), example(schema)))
+                    .collect::<Map<_, _>>(),
+            )
         }
         Some("array") => json!([example(&schema["items"])]),
         Some("integer" | "number") => json!(7),
@@ -75,14 +84,24 @@ fn each_command_of_the_documents_works() {
         return;
     }
     let server = Server::start(|request, _| {
-        let dialect = DIALECTS.iter().find(|dialect| dialect.provider == "openai").expect("a dialect");
-        let reply = if request.json().get("max_tokens").is_some() { DIALECTS[1].reply } else { dialect.reply };
+        let dialect = DIALECTS
+            .iter()
+            .find(|dialect| dialect.provider == "openai")
+            .expect("a dialect");
+        let reply = if request.json().get("max_tokens").is_some() {
+            DIALECTS[1].reply
+        } else {
+            dialect.reply
+        };
         match &request.json()["response_format"]["json_schema"]["schema"] {
             Value::Null => reply(request, ANSWER),
             schema => reply(request, &example(schema).to_string()),
         }
     });
-    let sandbox = Sandbox::new().every_env(&server).env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
+    let sandbox = Sandbox::new()
+        .every_env(&server)
+        .env("Q_PROVIDER", "openai")
+        .env("Q_EXPIRE", "never");
     let tools = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n";
     sandbox.config(&(tools.to_owned() + &readme_roles()));
     let home = sandbox.home();
@@ -93,32 +112,55 @@ fn each_command_of_the_documents_works() {
         sandbox.write_home(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
         set_mode(&home.join("bin").join(name), 0o755);
     }
-    for name in ["main.rs", "src/main.rs", "Cargo.toml", "notes.txt", "app.log", "a.c", "b.c"] {
+    for name in [
+        "main.rs",
+        "src/main.rs",
+        "Cargo.toml",
+        "notes.txt",
+        "app.log",
+        "a.c",
+        "b.c",
+    ] {
         sandbox.write_home(name, format!("{name}\n"));
     }
     sandbox.write_home("error.png", PNG);
     // The folders that the manual makes.
     let documents = documents();
-    let made =
-        documents.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| line.starts_with("mkdir -p "));
-    let folders = format!("mkdir -p ~/.local/state; {}", made.collect::<Vec<_>>().join("; "));
+    let made = documents
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with("mkdir -p "));
+    let folders = format!(
+        "mkdir -p ~/.local/state; {}",
+        made.collect::<Vec<_>>().join("; ")
+    );
     let commands = commands(&documents);
     assert!(commands.len() > 50, "{commands:#?}");
     for command in commands {
         let _case = case(&command);
         // Each finds what another one may have cleared.
-        let id =
-            command.split_whitespace().find(|word| word.starts_with("session_")).unwrap_or("session_20261114093000000");
+        let id = command
+            .split_whitespace()
+            .find(|word| word.starts_with("session_"))
+            .unwrap_or("session_20261114093000000");
         for name in ["current.json", &format!("{id}.json")] {
             sandbox.write_session(name, &stored(&["why a rebase?", ANSWER, "more", ANSWER]));
         }
         if command.contains("--copy") {
             let _ = fs::remove_file(sandbox.sessions().join("plan-b.json"));
         }
-        let script =
-            format!("PATH=$PWD/bin:$PATH; {folders}; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}");
+        let script = format!(
+            "PATH=$PWD/bin:$PATH; {folders}; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}"
+        );
         let terminal = Terminal::new(WIDE);
-        let outcome = sandbox.shell("exec bash -o pipefail -c \"$1\" bash \"$2\"").env("Q_MODEL", "").arg("sh");
-        outcome.arg(&script).stdin_from(terminal.end()).run().exit(0);
+        let outcome = sandbox
+            .shell("exec bash -o pipefail -c \"$1\" bash \"$2\"")
+            .env("Q_MODEL", "")
+            .arg("sh");
+        outcome
+            .arg(&script)
+            .stdin_from(terminal.end())
+            .run()
+            .exit(0);
     }
 }

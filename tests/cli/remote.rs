@@ -18,7 +18,15 @@ const TOOL_KEY: &str = "tool-key-1234567";
 /// A server of models that calls `web__echo` in each of so many rounds, with other words each time, and then answers.
 fn model(rounds: usize) -> Server {
     Server::start(move |request, number| match number < rounds {
-        true => calling(OPENAI, "let me see", &[("call00001", "web__echo", json!({"text": format!("hi {number}")}))]),
+        true => calling(
+            OPENAI,
+            "let me see",
+            &[(
+                "call00001",
+                "web__echo",
+                json!({"text": format!("hi {number}")}),
+            )],
+        ),
         false => (OPENAI.reply)(request, "the answer"),
     })
 }
@@ -37,33 +45,57 @@ fn site(other: impl Fn(&Recorded, &Value) -> Option<Reply> + Send + Sync + 'stat
 
 /// What a client sends; nothing with a DELETE.
 fn message(request: &Recorded) -> Value {
-    if request.method == "POST" { request.json() } else { Value::Null }
+    if request.method == "POST" {
+        request.json()
+    } else {
+        Value::Null
+    }
 }
 
 fn answer(message: &Value, result: Value) -> Reply {
-    Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+    Reply::json(
+        200,
+        json!({"jsonrpc": "2.0", "id": message["id"], "result": result}),
+    )
 }
 
 fn echoed(message: &Value) -> Value {
-    let said = message["params"]["arguments"]["text"].as_str().unwrap_or("nothing");
+    let said = message["params"]["arguments"]["text"]
+        .as_str()
+        .unwrap_or("nothing");
     json!({"content": [{"type": "text", "text": format!("you said {said}")}]})
 }
 
 /// The messages that a tool server got, by their method or as the answer that they are; `DELETE` is one too.
 fn heard(site: &Server) -> Vec<String> {
     let name = |request: &Recorded| match request.method.as_str() {
-        "POST" => request.json()["method"].as_str().unwrap_or("an answer").to_owned(),
+        "POST" => request.json()["method"]
+            .as_str()
+            .unwrap_or("an answer")
+            .to_owned(),
         other => other.to_owned(),
     };
     site.requests().iter().map(name).collect()
 }
 
-const ONE_CALL: [&str; 5] = ["initialize", "notifications/initialized", "tools/list", "tools/call", "DELETE"];
+const ONE_CALL: [&str; 5] = [
+    "initialize",
+    "notifications/initialized",
+    "tools/list",
+    "tools/call",
+    "DELETE",
+];
 
 /// The calls that a conversation has kept of its last answer.
 fn kept(sandbox: &Sandbox) -> Vec<Value> {
-    let steps = sandbox.current()["messages"][1]["steps"].as_array().cloned().unwrap_or_default();
-    steps.iter().flat_map(|step| step["calls"].as_array().cloned().unwrap_or_default()).collect()
+    let steps = sandbox.current()["messages"][1]["steps"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    steps
+        .iter()
+        .flat_map(|step| step["calls"].as_array().cloned().unwrap_or_default())
+        .collect()
 }
 
 #[test]
@@ -71,9 +103,16 @@ fn a_question_takes_the_same_two_rounds_as_with_a_program() {
     let local = model(1);
     let sandbox = Sandbox::new().server_env(&local);
     sandbox.config(&section(&sandbox, "web", "", "only = [\"echo\"]"));
-    sandbox.q(&["-t", "web", "what is there?"]).run().success().stdout("the answer\n");
+    sandbox
+        .q(&["-t", "web", "what is there?"])
+        .run()
+        .success()
+        .stdout("the answer\n");
     expect_gone(&sandbox, "web");
-    let expected = (local.last_request().json()["messages"].clone(), kept(&sandbox));
+    let expected = (
+        local.last_request().json()["messages"].clone(),
+        kept(&sandbox),
+    );
     for streams in [false, true] {
         let _case = case(streams);
         let site = site(move |_, message| {
@@ -83,9 +122,23 @@ fn a_question_takes_the_same_two_rounds_as_with_a_program() {
             (streams && message["method"] == "tools/call").then_some(reply)
         });
         let model = model(1);
-        let sandbox = with_web(&model, &format!("{}/mcp?team=a%20b", site.url()), "allow = [\"echo\"]");
-        sandbox.q(&["-t", "web", "what is there?"]).run().success().stdout("the answer\n");
-        assert_eq!((model.last_request().json()["messages"].clone(), kept(&sandbox)), expected);
+        let sandbox = with_web(
+            &model,
+            &format!("{}/mcp?team=a%20b", site.url()),
+            "allow = [\"echo\"]",
+        );
+        sandbox
+            .q(&["-t", "web", "what is there?"])
+            .run()
+            .success()
+            .stdout("the answer\n");
+        assert_eq!(
+            (
+                model.last_request().json()["messages"].clone(),
+                kept(&sandbox)
+            ),
+            expected
+        );
         assert_eq!(sandbox.current()["tools"], json!(["web"]));
         assert_eq!(heard(&site), ONE_CALL);
         for (number, request) in site.requests().iter().enumerate() {
@@ -93,9 +146,15 @@ fn a_question_takes_the_same_two_rounds_as_with_a_program() {
             // The first request asks for both.
             let later = number > 0;
             assert_eq!(request.header("mcp-session-id"), later.then_some("s1"));
-            assert_eq!(request.header("mcp-protocol-version"), later.then_some("2025-06-18"));
+            assert_eq!(
+                request.header("mcp-protocol-version"),
+                later.then_some("2025-06-18")
+            );
             if request.method == "POST" {
-                assert_eq!(request.header("accept"), Some("application/json, text/event-stream"));
+                assert_eq!(
+                    request.header("accept"),
+                    Some("application/json, text/event-stream")
+                );
                 assert_eq!(request.header("content-type"), Some("application/json"));
             }
             assert_eq!(request.header("authorization"), None);
@@ -112,10 +171,22 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         ("", "key_env = \"TOOL_KEY\"", bearer.as_str()),
         ("", &cmd, &bearer),
         ("", &own, &format!("Token {TOOL_KEY}")),
-        ("", &format!("{own}\nkey_env = \"TOOL_KEY\""), &format!("Token {TOOL_KEY}")),
+        (
+            "",
+            &format!("{own}\nkey_env = \"TOOL_KEY\""),
+            &format!("Token {TOOL_KEY}"),
+        ),
         // me:tool-key-1234567
-        (&format!("me:{TOOL_KEY}@"), "", "Basic bWU6dG9vbC1rZXktMTIzNDU2Nw=="),
-        (&format!("me:{TOOL_KEY}@"), "key_env = \"TOOL_KEY\"", &bearer),
+        (
+            &format!("me:{TOOL_KEY}@"),
+            "",
+            "Basic bWU6dG9vbC1rZXktMTIzNDU2Nw==",
+        ),
+        (
+            &format!("me:{TOOL_KEY}@"),
+            "key_env = \"TOOL_KEY\"",
+            &bearer,
+        ),
     ] {
         let _case = case(more);
         // It repeats what it was sent, as the reason for a failure, as an error of the tool, and as its result.
@@ -123,30 +194,58 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
             let sent = format!("I know {:?}", request.header("authorization"));
             match message["params"]["arguments"]["text"].as_str()? {
                 "hi 0" => Some(Reply::new(500).piece(sent)),
-                "hi 1" => Some(answer(message, json!({"content": [{"type": "text", "text": sent}]}))),
-                _ => Some(Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "error": {"message": sent}}))),
+                "hi 1" => Some(answer(
+                    message,
+                    json!({"content": [{"type": "text", "text": sent}]}),
+                )),
+                _ => Some(Reply::json(
+                    200,
+                    json!({"jsonrpc": "2.0", "id": message["id"], "error": {"message": sent}}),
+                )),
             }
         });
         let model = model(3);
         let url = site.url().replace("http://", &format!("http://{login}"));
-        let headers =
-            if more.contains("headers") { "" } else { "headers = { x-team = \"infra\", Accept = \"*/*\" }\n" };
-        let sandbox = with_web(&model, &url, &format!("{headers}{more}\nallow = [\"*\"]")).env("TOOL_KEY", TOOL_KEY);
+        let headers = if more.contains("headers") {
+            ""
+        } else {
+            "headers = { x-team = \"infra\", Accept = \"*/*\" }\n"
+        };
+        let sandbox = with_web(&model, &url, &format!("{headers}{more}\nallow = [\"*\"]"))
+            .env("TOOL_KEY", TOOL_KEY);
         let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
-        outcome.exit(0).stdout("the answer\n").stderr_contains("[redacted]").stderr_lacks(TOOL_KEY);
+        outcome
+            .exit(0)
+            .stdout("the answer\n")
+            .stderr_contains("[redacted]")
+            .stderr_lacks(TOOL_KEY);
         let secret = authorization.rsplit(' ').next().expect("a word");
         outcome.stderr_lacks(secret);
         assert_eq!(kept(&sandbox).len(), 3);
         assert!(!sandbox.current().to_string().contains(secret));
         for request in site.requests() {
-            assert_eq!(request.header("authorization"), Some(authorization), "{} {}", request.method, request.text());
+            assert_eq!(
+                request.header("authorization"),
+                Some(authorization),
+                "{} {}",
+                request.method,
+                request.text()
+            );
             assert_eq!(request.header("x-team").is_some(), !headers.is_empty());
             let accepts_all = request.header("accept") == Some("*/*");
-            assert_eq!(accepts_all, !headers.is_empty() || request.method == "DELETE");
+            assert_eq!(
+                accepts_all,
+                !headers.is_empty() || request.method == "DELETE"
+            );
             assert!(!format!("{:?}", request.headers).contains(API_KEY));
         }
         assert!(!model.last_request().text().contains(secret));
-        sandbox.q(&["--status"]).run().success().stdout_contains(&site.url()).stdout_lacks(TOOL_KEY);
+        sandbox
+            .q(&["--status"])
+            .run()
+            .success()
+            .stdout_contains(&site.url())
+            .stdout_lacks(TOOL_KEY);
     }
 }
 
@@ -160,31 +259,48 @@ fn what_a_server_says_about_itself_shows_no_key() {
     let model = model(0);
     let sandbox = with_web(&model, &site.url(), "key_env = \"TOOL_KEY\"").env("TOOL_KEY", TOOL_KEY);
     let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
-    outcome.exit(0).stderr_contains("q: web: [redacted] 1, protocol 2025-06-18, 11 tools, ").stderr_lacks(TOOL_KEY);
+    outcome
+        .exit(0)
+        .stderr_contains("q: web: [redacted] 1, protocol 2025-06-18, 11 tools, ")
+        .stderr_lacks(TOOL_KEY);
 }
 
 /// A tool server that forgets its first session when a tool of it is called.
 fn forgetful() -> Server {
     let sessions = AtomicUsize::new(0);
-    site(move |request, message| match (message["method"].as_str()?, request.header("mcp-session-id")) {
-        ("initialize", _) => {
-            let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}});
-            let name = format!("s{}", sessions.fetch_add(1, Ordering::SeqCst) + 1);
-            Some(answer(message, hello).header("mcp-session-id", &name))
+    site(move |request, message| {
+        match (
+            message["method"].as_str()?,
+            request.header("mcp-session-id"),
+        ) {
+            ("initialize", _) => {
+                let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}});
+                let name = format!("s{}", sessions.fetch_add(1, Ordering::SeqCst) + 1);
+                Some(answer(message, hello).header("mcp-session-id", &name))
+            }
+            ("tools/call", Some("s2")) => None,
+            ("tools/call", _) => Some(Reply::json(404, json!({"error": "Session not found"}))),
+            _ => None,
         }
-        ("tools/call", Some("s2")) => None,
-        ("tools/call", _) => Some(Reply::json(404, json!({"error": "Session not found"}))),
-        _ => None,
     })
 }
 
 #[test]
 fn an_error_with_a_status_is_an_answer_where_it_names_the_call() {
-    for (named, result) in [(true, "no rows (-32602)"), (false, "the tool server web failed: 400 Bad Request: no rows")]
-    {
+    for (named, result) in [
+        (true, "no rows (-32602)"),
+        (
+            false,
+            "the tool server web failed: 400 Bad Request: no rows",
+        ),
+    ] {
         let _case = case(named);
         let site = site(move |_, message| {
-            let id = if named { message["id"].clone() } else { Value::Null };
+            let id = if named {
+                message["id"].clone()
+            } else {
+                Value::Null
+            };
             let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no rows"}});
             (message["method"] == "tools/call").then(|| Reply::json(400, error))
         });
@@ -192,7 +308,9 @@ fn an_error_with_a_status_is_an_answer_where_it_names_the_call() {
         let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
         let outcome = sandbox.q(&["-t", "web", "go"]).run();
         assert!(
-            kept(&sandbox)[0]["result"].as_str().is_some_and(|text| text.starts_with(result)),
+            kept(&sandbox)[0]["result"]
+                .as_str()
+                .is_some_and(|text| text.starts_with(result)),
             "{:?}",
             kept(&sandbox)
         );
@@ -204,7 +322,11 @@ fn an_error_with_a_status_is_an_answer_where_it_names_the_call() {
 fn a_session_that_the_server_has_forgotten_is_replaced_once() {
     let (model, site) = (model(1), forgetful());
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
-    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    sandbox
+        .q(&["-t", "web", "go"])
+        .run()
+        .success()
+        .stdout("the answer\n");
     assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
     let methods = heard(&site);
     let start = &ONE_CALL[..3];
@@ -215,21 +337,35 @@ fn a_session_that_the_server_has_forgotten_is_replaced_once() {
     assert_eq!(site.last_request().header("mcp-session-id"), Some("s2"));
     // That a call was sent twice is no secret.
     let (model, site) = (self::model(1), forgetful());
-    let outcome = with_web(&model, &site.url(), "allow = [\"*\"]").q(&["-v", "-t", "web", "go"]).run();
-    outcome.exit(0).stderr_contains("404 Not Found: Session not found");
+    let outcome = with_web(&model, &site.url(), "allow = [\"*\"]")
+        .q(&["-v", "-t", "web", "go"])
+        .run();
+    outcome
+        .exit(0)
+        .stderr_contains("404 Not Found: Session not found");
     outcome.stderr_contains("sending the call again in a new session");
 }
 
 #[test]
 fn only_progress_prolongs_the_time_for_a_call() {
     for (name, lasting, result) in [
-        ("comments", |_: &Value| b": working\n\n".to_vec(), "no answer within 1 s"),
-        ("log", |_: &Value| data(&json!({"method": "notifications/message", "params": {}})), "no answer within 1 s"),
+        (
+            "comments",
+            |_: &Value| b": working\n\n".to_vec(),
+            "no answer within 1 s",
+        ),
+        (
+            "log",
+            |_: &Value| data(&json!({"method": "notifications/message", "params": {}})),
+            "no answer within 1 s",
+        ),
         (
             "progress",
             |call: &Value| {
                 let token = &call["params"]["_meta"]["progressToken"];
-                data(&json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}))
+                data(
+                    &json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}),
+                )
             },
             "you said hi 0",
         ),
@@ -243,7 +379,9 @@ fn only_progress_prolongs_the_time_for_a_call() {
             let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
             let gates: Vec<Gate> = (0..16).map(|_| Gate::new()).collect();
             let begun = Reply::sse([""; 0]);
-            let reply = gates.iter().fold(begun, |reply, gate| reply.piece(lasting(message)).wait_for(gate));
+            let reply = gates.iter().fold(begun, |reply, gate| {
+                reply.piece(lasting(message)).wait_for(gate)
+            });
             std::thread::spawn(move || {
                 for gate in gates {
                     std::thread::sleep(Duration::from_millis(150));
@@ -254,7 +392,11 @@ fn only_progress_prolongs_the_time_for_a_call() {
         });
         let model = model(1);
         let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"1s\"");
-        sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+        sandbox
+            .q(&["-t", "web", "go"])
+            .run()
+            .success()
+            .stdout("the answer\n");
         assert_eq!(kept(&sandbox)[0]["result"], result);
     }
 }
@@ -269,7 +411,10 @@ fn a_session_without_a_question_is_ended() {
     running.wait().exit(2);
     // Unless the last answer was still on its way.
     let methods = heard(&site);
-    assert!(methods.len() == 3 || methods.last().is_some_and(|last| last == "DELETE"), "{methods:?}");
+    assert!(
+        methods.len() == 3 || methods.last().is_some_and(|last| last == "DELETE"),
+        "{methods:?}"
+    );
 }
 
 #[test]
@@ -286,17 +431,32 @@ fn a_servers_own_requests_are_answered_during_a_call() {
             let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});
             let roots = json!({"jsonrpc": "2.0", "id": "p2", "method": "roots/list"});
             let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
-            let reply = Reply::sse([data(&roots), data(&ping)]).wait_for(&pong).piece(data(&result));
+            let reply = Reply::sse([data(&roots), data(&ping)])
+                .wait_for(&pong)
+                .piece(data(&result));
             (message["method"] == "tools/call").then_some(reply)
         }
     });
     let model = model(1);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
-    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n").stderr("");
+    sandbox
+        .q(&["-t", "web", "go"])
+        .run()
+        .success()
+        .stdout("the answer\n")
+        .stderr("");
     assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
     let answers = site.requests().into_iter().map(|request| message(&request));
-    let of = |id: &str| answers.clone().find(|message| message["id"] == id).expect("an answer");
-    assert_eq!(of("p1"), json!({"jsonrpc": "2.0", "id": "p1", "result": {}}));
+    let of = |id: &str| {
+        answers
+            .clone()
+            .find(|message| message["id"] == id)
+            .expect("an answer")
+    };
+    assert_eq!(
+        of("p1"),
+        json!({"jsonrpc": "2.0", "id": "p1", "result": {}})
+    );
     assert_eq!(of("p2")["error"]["code"], -32601);
 }
 
@@ -307,12 +467,17 @@ fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
         let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
         match message["id"] == "p1" {
             true => Some(Reply::raw("").hang()),
-            false => (message["method"] == "tools/call").then(|| Reply::sse([data(&ping), data(&result)])),
+            false => (message["method"] == "tools/call")
+                .then(|| Reply::sse([data(&ping), data(&result)])),
         }
     });
     let model = model(1);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"never\"");
-    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    sandbox
+        .q(&["-t", "web", "go"])
+        .run()
+        .success()
+        .stdout("the answer\n");
     assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
 }
 
@@ -321,15 +486,29 @@ fn stateless(status: u16) -> Server {
     Server::start(move |request, _| {
         let message = message(request);
         let error = |status: u16, error: Value| {
-            Reply::json(status, json!({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+            Reply::json(
+                status,
+                json!({"jsonrpc": "2.0", "id": message["id"], "error": error}),
+            )
         };
         if message["method"] == "initialize" {
-            return error(status, json!({"code": -32601, "message": "Method not found"}));
+            return error(
+                status,
+                json!({"code": -32601, "message": "Method not found"}),
+            );
         }
-        let headers = ["mcp-protocol-version", "mcp-method", "mcp-name"].map(|name| request.header(name));
-        let expected = [Some("2026-07-28"), message["method"].as_str(), message["params"]["name"].as_str()];
+        let headers =
+            ["mcp-protocol-version", "mcp-method", "mcp-name"].map(|name| request.header(name));
+        let expected = [
+            Some("2026-07-28"),
+            message["method"].as_str(),
+            message["params"]["name"].as_str(),
+        ];
         if headers != expected || request.header("mcp-session-id").is_some() {
-            return error(400, json!({"code": -32020, "message": format!("Header mismatch: {headers:?}")}));
+            return error(
+                400,
+                json!({"code": -32020, "message": format!("Header mismatch: {headers:?}")}),
+            );
         }
         match modern(&message, INSTRUCTIONS) {
             Ok(Some(result)) => answer(&message, result),
@@ -346,12 +525,23 @@ fn a_server_without_a_handshake_is_spoken_to_in_its_own_revision() {
         let (model, site) = (model(1), stateless(status));
         let sandbox = with_web(&model, &site.url(), "only = [\"echo\"]\nallow = [\"echo\"]");
         let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
-        outcome.exit(0).stdout("the answer\n").stderr_contains("web: modern 2.0, protocol 2026-07-28, 11 tools,");
+        outcome
+            .exit(0)
+            .stdout("the answer\n")
+            .stderr_contains("web: modern 2.0, protocol 2026-07-28, 11 tools,");
         assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
-        assert_eq!(heard(&site), ["initialize", "server/discover", "tools/list", "tools/call"]);
-        let system = model.last_request().json()["messages"][0]["content"].as_str().expect("text").to_owned();
+        assert_eq!(
+            heard(&site),
+            ["initialize", "server/discover", "tools/list", "tools/call"]
+        );
+        let system = model.last_request().json()["messages"][0]["content"]
+            .as_str()
+            .expect("text")
+            .to_owned();
         assert!(
-            system.ends_with(&format!("<instructions-2 server=\"web\">\n{INSTRUCTIONS}\n</instructions-2>")),
+            system.ends_with(&format!(
+                "<instructions-2 server=\"web\">\n{INSTRUCTIONS}\n</instructions-2>"
+            )),
             "{system}"
         );
     }
@@ -359,13 +549,26 @@ fn a_server_without_a_handshake_is_spoken_to_in_its_own_revision() {
 
 #[test]
 fn a_server_that_fails_is_reported_though_another_is_silent() {
-    let (silent, refuses) = (Server::always(Reply::raw("").hang()), Server::always(Reply::new(401)));
+    let (silent, refuses) = (
+        Server::always(Reply::raw("").hang()),
+        Server::always(Reply::new(401)),
+    );
     let model = model(0);
     let sandbox = Sandbox::new().server_env(&model).env("Q_RETRIES", "0");
-    let section = |name: &str, site: &Server| format!("[tools.{name}]\nurl = \"{}\"\nstart = \"never\"\n", site.url());
+    let section = |name: &str, site: &Server| {
+        format!(
+            "[tools.{name}]\nurl = \"{}\"\nstart = \"never\"\n",
+            site.url()
+        )
+    };
     sandbox.config(&(section("silent", &silent) + &section("refuses", &refuses)));
     for names in ["silent,refuses", "refuses,silent"] {
-        sandbox.q(&["-t", names, "go"]).run().exit(1).stdout_is_empty().stderr_contains("q: refuses: 401 Unauthorized");
+        sandbox
+            .q(&["-t", names, "go"])
+            .run()
+            .exit(1)
+            .stdout_is_empty()
+            .stderr_contains("q: refuses: 401 Unauthorized");
     }
 }
 
@@ -376,14 +579,22 @@ fn more_tools_than_q_lists_are_noted() {
             return None;
         }
         // One more tool a page, without an end.
-        let page = message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse::<usize>().expect("a number"));
+        let page = message["params"]["cursor"]
+            .as_str()
+            .map_or(0, |cursor| cursor.parse::<usize>().expect("a number"));
         let tools = json!([{"name": format!("t{page}"), "inputSchema": {"type": "object"}}]);
-        Some(answer(message, json!({"tools": tools, "nextCursor": (page + 1).to_string()})))
+        Some(answer(
+            message,
+            json!({"tools": tools, "nextCursor": (page + 1).to_string()}),
+        ))
     });
     let model = model(0);
     let sandbox = with_web(&model, &site.url(), "");
     let outcome = sandbox.q(&["--list-tools"]).run();
-    outcome.exit(0).stdout_contains("web__t99\t").stdout_lacks("web__t100");
+    outcome
+        .exit(0)
+        .stdout_contains("web__t99\t")
+        .stdout_lacks("web__t100");
     outcome.stderr("q: web: only the first 100 tools are listed; the server has more\n");
 }
 
@@ -391,28 +602,53 @@ fn more_tools_than_q_lists_are_noted() {
 fn long_instructions_lose_their_middle() {
     let site = site(|_, message| {
         let instructions = format!("begin{}end", "ü".repeat(4_000));
-        let hello =
-            json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "instructions": instructions});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "instructions": instructions});
         (message["method"] == "initialize").then(|| answer(message, hello))
     });
     let model = model(0);
-    with_web(&model, &site.url(), "").q(&["-t", "web", "-S", "", "go"]).run().success();
-    let system = model.request().json()["messages"][0]["content"].as_str().expect("text").to_owned();
-    let text = system.strip_prefix("<instructions server=\"web\">\n").expect("a fence");
+    with_web(&model, &site.url(), "")
+        .q(&["-t", "web", "-S", "", "go"])
+        .run()
+        .success();
+    let system = model.request().json()["messages"][0]["content"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    let text = system
+        .strip_prefix("<instructions server=\"web\">\n")
+        .expect("a fence");
     let text = text.strip_suffix("\n</instructions>").expect("a fence");
-    assert!(text.starts_with("begin") && text.contains(" bytes left out]") && text.ends_with("end"), "{text}");
-    assert!(text.len() <= 4_000 && text.len() > 3_900, "{} bytes", text.len());
+    assert!(
+        text.starts_with("begin") && text.contains(" bytes left out]") && text.ends_with("end"),
+        "{text}"
+    );
+    assert!(
+        text.len() <= 4_000 && text.len() > 3_900,
+        "{} bytes",
+        text.len()
+    );
 }
 
 #[test]
 fn the_images_of_all_results_have_a_limit_together() {
     let data = format!("{IMAGE}{}", "A".repeat(4_000_000));
     let image = json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]});
-    let site = site(move |_, message| (message["method"] == "tools/call").then(|| answer(message, image.clone())));
+    let site = site(move |_, message| {
+        (message["method"] == "tools/call").then(|| answer(message, image.clone()))
+    });
     let model = model(2);
-    with_web(&model, &site.url(), "allow = [\"*\"]").q(&["-t", "web", "go"]).run().success();
+    with_web(&model, &site.url(), "allow = [\"*\"]")
+        .q(&["-t", "web", "go"])
+        .run()
+        .success();
     let sent = model.last_request().text();
-    assert_eq!((sent.matches("data:image/png").count(), sent.matches("[image image/png, ").count()), (1, 2));
+    assert_eq!(
+        (
+            sent.matches("data:image/png").count(),
+            sent.matches("[image image/png, ").count()
+        ),
+        (1, 2)
+    );
 }
 
 #[test]
@@ -428,11 +664,19 @@ fn a_server_without_sessions_needs_no_goodbye_and_may_refuse_a_call_with_a_statu
     });
     let model = model(2);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
-    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    sandbox
+        .q(&["-t", "web", "go"])
+        .run()
+        .success()
+        .stdout("the answer\n");
     assert_eq!(heard(&site), [&ONE_CALL[..4], &["tools/call"]].concat());
     // With a session, such a status may mean that the server has forgotten it.
     assert_eq!(kept(&sandbox)[1]["result"], "no such row (-32602)");
-    assert!(site.requests().iter().all(|request| request.header("mcp-session-id").is_none()));
+    assert!(
+        site.requests()
+            .iter()
+            .all(|request| request.header("mcp-session-id").is_none())
+    );
 }
 
 #[test]
@@ -448,12 +692,18 @@ fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     assert_eq!(sandbox.current()["messages"][1]["content"], "the answer");
     let outcome = running.wait();
     // Far from the fifth of a second that q waits, on a busy machine.
-    outcome.success().check(began.elapsed() < Duration::from_millis(1_500), || "expected a quick end".to_owned());
+    outcome
+        .success()
+        .check(began.elapsed() < Duration::from_millis(1_500), || {
+            "expected a quick end".to_owned()
+        });
 }
 
 #[test]
 fn a_signal_during_a_call_keeps_what_has_run() {
-    let site = site(|_, message| (message["params"]["arguments"]["text"] == "hi 1").then(|| Reply::new(200).hang()));
+    let site = site(|_, message| {
+        (message["params"]["arguments"]["text"] == "hi 1").then(|| Reply::new(200).hang())
+    });
     let model = model(2);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"never\"");
     let mut running = sandbox.q(&["-t", "web", "go"]).spawn();
@@ -471,8 +721,14 @@ fn a_proxy_is_used_and_a_key_without_tls_is_noted() {
     // It lets q through to itself.
     let tunnel = Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
     let proxy = site(move |request, _| (request.method == "CONNECT").then(|| tunnel.clone()));
-    let sandbox = with_web(&model, "http://tools.example/mcp", "allow = [\"*\"]\nkey_env = \"TOOL_KEY\"");
-    let sandbox = sandbox.env("TOOL_KEY", TOOL_KEY).env("ALL_PROXY", proxy.url());
+    let sandbox = with_web(
+        &model,
+        "http://tools.example/mcp",
+        "allow = [\"*\"]\nkey_env = \"TOOL_KEY\"",
+    );
+    let sandbox = sandbox
+        .env("TOOL_KEY", TOOL_KEY)
+        .env("ALL_PROXY", proxy.url());
     let outcome = sandbox.q(&["-t", "web", "go"]).run();
     outcome.exit(0).stdout("the answer\n");
     outcome.stderr("q: the key of the tool server web goes to http://tools.example unencrypted\n");
@@ -491,9 +747,10 @@ fn a_server_of_a_shared_file_gets_its_headers() {
     std::fs::write(&file, servers.to_string()).expect("a file");
     let sandbox = sandbox.env("Q_MCP", &file);
     let refused = sandbox.q(&["-t", "web", "go"]).run();
-    refused
-        .exit(0)
-        .stderr_contains_all(&["allow = [\"echo\"] in a section [tools.web] of ", ", together with its url,"]);
+    refused.exit(0).stderr_contains_all(&[
+        "allow = [\"echo\"] in a section [tools.web] of ",
+        ", together with its url,",
+    ]);
     let model = self::model(1);
     let sandbox = sandbox.server_env(&model);
     sandbox.q(&["-t", "web", "--yes", "go"]).run().success();

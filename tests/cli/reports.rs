@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ARCHIVED, HOUR, OPENAI_MODEL, STORED_MODEL, case, everybody, failure, idle_for, openai_reply, snapshot, stored,
-    with, word,
+    ARCHIVED, HOUR, OPENAI_MODEL, STORED_MODEL, case, everybody, failure, idle_for, openai_reply,
+    snapshot, stored, with, word,
 };
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Recorded, Reply, Server};
@@ -27,23 +27,45 @@ fn verbose_shows_what_is_sent_and_how_it_went() {
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["-m", "m", "first"]).run().success();
     // The first of them is tried again.
-    for (history, retried) in [("prompt", &["503 Service Unavailable", "; retrying in 0.0 s\n"][..]), ("messages", &[])]
-    {
-        let outcome = sandbox.q(&["-v", "-f", "--no-save", "sécond"]).env("Q_HISTORY", history).run();
+    for (history, retried) in [
+        (
+            "prompt",
+            &["503 Service Unavailable", "; retrying in 0.0 s\n"][..],
+        ),
+        ("messages", &[]),
+    ] {
+        let outcome = sandbox
+            .q(&["-v", "-f", "--no-save", "sécond"])
+            .env("Q_HISTORY", history)
+            .run();
         outcome.exit(0).stdout("answer\n").stderr_lacks(API_KEY);
         let printed = outcome.stderr_text();
-        let lines: Vec<&str> = printed.lines().filter(|line| !line.contains("retrying")).collect();
+        let lines: Vec<&str> = printed
+            .lines()
+            .filter(|line| !line.contains("retrying"))
+            .collect();
         let expected = [
-            &format!("q: continues conversation {}, 2 messages", sandbox.current_id()),
+            &format!(
+                "q: continues conversation {}, 2 messages",
+                sandbox.current_id()
+            ),
             &format!("q: provider openai, model m, at {}/v1", server.url()),
             "q: message 1: user, 5 bytes",
             "q: message 2: assistant, 6 bytes",
             "q: message 3: user, 7 bytes",
         ];
         outcome.check(lines[..5] == expected, || format!("expected {expected:#?}"));
-        let timing = lines[5].strip_prefix("q: first word after ").and_then(|rest| rest.split_once(" s, all after "));
-        outcome.check(timing.is_some_and(|(first, _)| first.parse::<f64>().is_ok()), || "expected times".to_owned());
-        let end = ["q: the answer ended with stop", "q: usage: 11 tokens in, 7 tokens out"];
+        let timing = lines[5]
+            .strip_prefix("q: first word after ")
+            .and_then(|rest| rest.split_once(" s, all after "));
+        outcome.check(
+            timing.is_some_and(|(first, _)| first.parse::<f64>().is_ok()),
+            || "expected times".to_owned(),
+        );
+        let end = [
+            "q: the answer ended with stop",
+            "q: usage: 11 tokens in, 7 tokens out",
+        ];
         outcome.check(lines[6..] == end, || format!("expected {end:?}"));
         outcome.stderr_contains_all(retried);
     }
@@ -58,7 +80,10 @@ fn verbose_names_the_conversation_that_is_continued_and_the_one_that_has_the_exc
         format!("q: saved in conversation {name}, {}\n", path.display())
     };
     let first = sandbox.q(&["-v", "one"]).run();
-    first.exit(0).stderr_contains("q: begins a conversation\n").stderr_contains(&saved(&sandbox.current_id()));
+    first
+        .exit(0)
+        .stderr_contains("q: begins a conversation\n")
+        .stderr_contains(&saved(&sandbox.current_id()));
     let id = sandbox.current_id();
     let second = sandbox.q(&["-v", "-f", "two"]).run();
     second
@@ -69,33 +94,84 @@ fn verbose_names_the_conversation_that_is_continued_and_the_one_that_has_the_exc
     let mut called = stored(&["one", "two"]);
     called["messages"][1]["steps"] = json!([{"text": "", "calls": [call, call]}]);
     sandbox.write_session("tools.json", &called);
-    let third = sandbox.q(&["--dry-run", "-v", "-s", "tools", "three"]).run();
-    third.exit(0).stderr_contains("q: message 1: user, 3 bytes\n").stderr_contains(" bytes, calls: 2\n");
-    sandbox.q(&["-v", "-s", "work", "two"]).run().exit(0).stderr_contains(&saved("work"));
-    sandbox.q(&["-v", "--no-save", "two"]).run().exit(0).stderr_lacks("saved in");
+    let third = sandbox
+        .q(&["--dry-run", "-v", "-s", "tools", "three"])
+        .run();
+    third
+        .exit(0)
+        .stderr_contains("q: message 1: user, 3 bytes\n")
+        .stderr_contains(" bytes, calls: 2\n");
+    sandbox
+        .q(&["-v", "-s", "work", "two"])
+        .run()
+        .exit(0)
+        .stderr_contains(&saved("work"));
+    sandbox
+        .q(&["-v", "--no-save", "two"])
+        .run()
+        .exit(0)
+        .stderr_lacks("saved in");
     sandbox.q(&["two"]).run().exit(0).stderr("");
 }
 
 #[test]
 fn the_status_shows_what_is_set_up_and_the_model_that_is_asked() {
-    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OLLAMA_HOST", "127.0.0.1:1");
+    let sandbox = Sandbox::new()
+        .env("OPENAI_API_KEY", API_KEY)
+        .env("OLLAMA_HOST", "127.0.0.1:1");
     sandbox.config("[providers.work]\nbase_url = \"http://h/v1\"\nmodel = \"w\"\n[providers.unset]\nbase_url = \"http://h/v1\"\nkey_env = \"NO_KEY\"\n");
     let text = sandbox.q(&["--status"]).run().success().stdout_text();
-    let begin = text.lines().position(|line| line.starts_with("  work ")).expect("a line");
-    let shown: Vec<&str> = text.lines().skip(begin).take_while(|line| !line.is_empty()).collect();
+    let begin = text
+        .lines()
+        .position(|line| line.starts_with("  work "))
+        .expect("a line");
+    let shown: Vec<&str> = text
+        .lines()
+        .skip(begin)
+        .take_while(|line| !line.is_empty())
+        .collect();
     assert_eq!(shown.len(), 4, "{text}");
-    assert!(shown[1].starts_with("* openai ") && shown[2].starts_with("  ollama "), "{text}");
-    assert!(shown[3].starts_with("  not set up   unset, anthropic, gemini, "), "{text}");
-    assert!(!shown[3].contains("ollama") && shown[3].contains("llamacpp"), "{text}");
+    assert!(
+        shown[1].starts_with("* openai ") && shown[2].starts_with("  ollama "),
+        "{text}"
+    );
+    assert!(
+        shown[3].starts_with("  not set up   unset, anthropic, gemini, "),
+        "{text}"
+    );
+    assert!(
+        !shown[3].contains("ollama") && shown[3].contains("llamacpp"),
+        "{text}"
+    );
     sandbox.write_session("talk.json", &stored(&["one", "two"]));
     let file = sandbox.config_file().display().to_string();
     for (args, environment, value, origin) in [
-        (&[][..], &[][..], OPENAI_MODEL, "the default of openai".to_owned()),
+        (
+            &[][..],
+            &[][..],
+            OPENAI_MODEL,
+            "the default of openai".to_owned(),
+        ),
         (&["-m", "x"], &[], "x", "--model".to_owned()),
         (&[], &[("Q_MODEL", "y")], "y", "Q_MODEL".to_owned()),
-        (&["-p", "work"], &[("Q_MODEL", "y")], "w", format!("{file}, line 1")),
-        (&["-p", "ollama"], &[], "", "the first on its list".to_owned()),
-        (&["-s", "talk"], &[("Q_MODEL", "y")], STORED_MODEL, "the conversation's own".to_owned()),
+        (
+            &["-p", "work"],
+            &[("Q_MODEL", "y")],
+            "w",
+            format!("{file}, line 1"),
+        ),
+        (
+            &["-p", "ollama"],
+            &[],
+            "",
+            "the first on its list".to_owned(),
+        ),
+        (
+            &["-s", "talk"],
+            &[("Q_MODEL", "y")],
+            STORED_MODEL,
+            "the conversation's own".to_owned(),
+        ),
     ] {
         assert_setting(&sandbox, args, environment, "model", value, &origin);
     }
@@ -109,16 +185,22 @@ fn q_shows_no_secret_anywhere() {
         let message = echo(request);
         match (request.method.as_str(), request.text()) {
             ("GET", _) => Reply::json(403, json!({"error": {"message": message}})),
-            (_, text) if text.contains("json") => Reply::json(400, json!({"error": {"message": message}})),
+            (_, text) if text.contains("json") => {
+                Reply::json(400, json!({"error": {"message": message}}))
+            }
             (_, text) if text.contains("text") => Reply::new(400).piece(message),
-            (_, text) if text.contains("stream") => Reply::sse([format!("data: {}\n\n", json!({"error": message}))]),
+            (_, text) if text.contains("stream") => {
+                Reply::sse([format!("data: {}\n\n", json!({"error": message}))])
+            }
             (_, text) if text.contains("blocked") => {
                 Reply::sse([word("x"), format!("data: {message}\n\n").into_bytes()])
             }
             (_, text) if text.contains("again") => {
                 Reply::json(503, json!({"error": message})).header("retry-after", "0")
             }
-            (_, text) if text.contains("type") => Reply::new(200).header("content-type", &message).piece("?"),
+            (_, text) if text.contains("type") => {
+                Reply::new(200).header("content-type", &message).piece("?")
+            }
             _ => openai_reply(request, "x"),
         }
     });
@@ -140,7 +222,11 @@ fn q_shows_no_secret_anywhere() {
         assert_no_secret(&sandbox.q(args).run());
     }
     let sent: Vec<Recorded> = server.requests();
-    assert!(sent.iter().any(|request| request.header("x-team") == Some(HEADER)), "{sent:#?}");
+    assert!(
+        sent.iter()
+            .any(|request| request.header("x-team") == Some(HEADER)),
+        "{sent:#?}"
+    );
     // The same where the file is wrong after the secrets.
     let broken = secretive(&server, "model = 7");
     for args in [&["hi"][..], &["--status"], &["--status", "-j"]] {
@@ -153,7 +239,10 @@ fn a_password_in_an_address_is_sent_and_never_shown() {
     // What stands for `me:p@ss-secret-2` (RFC 7617).
     let credentials = "bWU6cEBzcy1zZWNyZXQtMg==";
     let server = Server::start(|request, _| {
-        let message = format!("{:?}, so {DECODED_PASSWORD}, is wrong", request.header("authorization"));
+        let message = format!(
+            "{:?}, so {DECODED_PASSWORD}, is wrong",
+            request.header("authorization")
+        );
         Reply::json(401, json!({"error": {"message": message}}))
     });
     let outcome = secretive(&server, "").q(&["-v", "-j", "hi"]).run();
@@ -169,7 +258,12 @@ fn no_part_of_a_key_is_shown_where_an_error_is_cut_short() {
         let _case = case(length);
         let error = format!("{}{API_KEY} is wrong", " .".repeat(length / 2));
         let server = Server::always(Reply::new(400).piece(error));
-        Sandbox::new().server_env(&server).q(&["hi"]).run().exit(1).stderr_lacks("sk-");
+        Sandbox::new()
+            .server_env(&server)
+            .q(&["hi"])
+            .run()
+            .exit(1)
+            .stderr_lacks("sk-");
     }
 }
 
@@ -180,14 +274,24 @@ fn a_list_of_models_that_cannot_be_read_gives_no_key_away() {
         Reply::json(200, json!({"data": authorization}))
     });
     let outcome = Sandbox::new().server_env(&server).q(&["--models"]).run();
-    outcome.exit(1).stdout_is_empty().stderr_contains("cannot be read").stderr_lacks(API_KEY);
+    outcome
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("cannot be read")
+        .stderr_lacks(API_KEY);
 }
 
 #[test]
 fn a_key_inside_the_key_command_is_not_shown() {
     let server = Server::always(failure(401, "wrong key"));
     let sandbox = secretive(&server, &format!("key_cmd = [\"echo\", \"{API_KEY}\"]"));
-    for args in [&["hi"][..], &["-v", "-j", "hi"], &["--models"], &["--status"], &["--dry-run", "hi"]] {
+    for args in [
+        &["hi"][..],
+        &["-v", "-j", "hi"],
+        &["--models"],
+        &["--status"],
+        &["--dry-run", "hi"],
+    ] {
         assert_no_secret(&sandbox.q(args).run());
     }
 }
@@ -199,14 +303,22 @@ fn the_password_of_a_proxy_is_not_shown() {
         Reply::json(403, json!({"error": {"message": message}}))
     });
     let proxy = format!("http://me:{PROXY_PASSWORD}@{}", server.address());
-    let sandbox = Sandbox::new().openai_at("http://llm.test/v1").env("HTTP_PROXY", proxy);
+    let sandbox = Sandbox::new()
+        .openai_at("http://llm.test/v1")
+        .env("HTTP_PROXY", proxy);
     let asked = sandbox.q(&["-v", "hi"]).run();
     assert_no_secret(asked.exit(1).stderr_contains("HTTP_PROXY"));
-    for args in [&["-j", "hi"][..], &["--models"], &["--status"], &["--dry-run", "hi"]] {
+    for args in [
+        &["-j", "hi"][..],
+        &["--models"],
+        &["--status"],
+        &["--dry-run", "hi"],
+    ] {
         assert_no_secret(&sandbox.q(args).run());
     }
-    let unusable =
-        Sandbox::new().openai_at("http://llm.test/v1").env("HTTP_PROXY", format!("ftp://me:{PROXY_PASSWORD}@llm.test"));
+    let unusable = Sandbox::new()
+        .openai_at("http://llm.test/v1")
+        .env("HTTP_PROXY", format!("ftp://me:{PROXY_PASSWORD}@llm.test"));
     let outcome = unusable.q(&["hi"]).run();
     assert_no_secret(outcome.exit(2).stderr_contains("HTTP_PROXY"));
 }
@@ -216,12 +328,28 @@ fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
     // Each: arguments, environment, and what the body must have.
     let table: [(&[&str], Environment, &str); 7] = [
         (&["-p", "openai", "hi"], &[], "\"stream\":true"),
-        (&["-p", "openai", "--no-stream", "-S", "be \u{1b}kind", "hi"], &[], "be \\u001bkind"),
+        (
+            &["-p", "openai", "--no-stream", "-S", "be \u{1b}kind", "hi"],
+            &[],
+            "be \\u001bkind",
+        ),
         (&["-p", "anthropic", "hi"], &[], "16384"),
-        (&["-p", "gemini", "hi"], &[("Q_MAX_TOKENS", "7")], "\"maxOutputTokens\":7"),
+        (
+            &["-p", "gemini", "hi"],
+            &[("Q_MAX_TOKENS", "7")],
+            "\"maxOutputTokens\":7",
+        ),
         (&["-p", "openai", "-f", "hi"], &[], "Previous conversation:"),
-        (&["-p", "openai", "-f", "hi"], &[("Q_HISTORY", "messages")], "\"assistant\""),
-        (&["-p", "openai", "-f", "--messages", "0", "hi"], &[], "log of today"),
+        (
+            &["-p", "openai", "-f", "hi"],
+            &[("Q_HISTORY", "messages")],
+            "\"assistant\"",
+        ),
+        (
+            &["-p", "openai", "-f", "--messages", "0", "hi"],
+            &[],
+            "log of today",
+        ),
     ];
     for (args, environment, has) in table {
         let _case = case((args, environment));
@@ -229,13 +357,20 @@ fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
         let sandbox = Sandbox::new().every_env(&server);
         sandbox.write_current(&idle_for(HOUR, &["question", "answer"]));
         let before = snapshot(sandbox.state());
-        let environment = [("Q_SYSTEM", "be brief"), ("Q_RETRIES", "0")].iter().chain(environment);
+        let environment = [("Q_SYSTEM", "be brief"), ("Q_RETRIES", "0")]
+            .iter()
+            .chain(environment);
         let [dry, sent] = [&["--dry-run"][..], &["--no-save"]].map(|first| {
             let q = sandbox.q(first).args(args).stdin("log of today\n");
-            environment.clone().fold(q, |q, (name, value)| q.env(name, value)).run()
+            environment
+                .clone()
+                .fold(q, |q, (name, value)| q.env(name, value))
+                .run()
         });
         sent.exit(1);
-        dry.success().stdout(server.request().text() + "\n").stdout_contains(has);
+        dry.success()
+            .stdout(server.request().text() + "\n")
+            .stdout_contains(has);
         before.expect_unchanged();
     }
 }
@@ -244,11 +379,22 @@ fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
 fn a_dry_run_asks_a_local_server_for_its_list_alone() {
     let server = everybody("never");
     let sandbox = Sandbox::new().env("OLLAMA_HOST", server.url());
-    for args in [&["--dry-run", "-p", "ollama", "hi"][..], &["--dry-run", "-q", "hi"]] {
+    for args in [
+        &["--dry-run", "-p", "ollama", "hi"][..],
+        &["--dry-run", "-q", "hi"],
+    ] {
         let _case = case(args);
-        assert_eq!(sandbox.q(args).run().success().stdout_json()["model"], "first");
+        assert_eq!(
+            sandbox.q(args).run().success().stdout_json()["model"],
+            "first"
+        );
     }
-    assert!(server.requests().iter().all(|request| request.method == "GET"));
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.method == "GET")
+    );
     sandbox.expect_no_state();
 }
 
@@ -256,46 +402,90 @@ fn a_dry_run_asks_a_local_server_for_its_list_alone() {
 fn the_status_begins_with_the_provider_that_q_would_ask_and_why() {
     let server = everybody("never");
     let first = |sandbox: &Sandbox, args: &[&str]| {
-        let text = sandbox.q(&["--status"]).args(args).run().success().stdout_text();
+        let text = sandbox
+            .q(&["--status"])
+            .args(args)
+            .run()
+            .success()
+            .stdout_text();
         text.lines().next().unwrap_or_default().to_owned()
     };
-    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("XAI_API_KEY", API_KEY);
-    let by_key = format!("asks openai, model {OPENAI_MODEL} (the first with a key: OPENAI_API_KEY is set)");
+    let sandbox = Sandbox::new()
+        .env("OPENAI_API_KEY", API_KEY)
+        .env("XAI_API_KEY", API_KEY);
+    let by_key =
+        format!("asks openai, model {OPENAI_MODEL} (the first with a key: OPENAI_API_KEY is set)");
     assert_eq!(first(&sandbox, &[]), by_key);
-    assert_eq!(first(&sandbox, &["-p", "xai", "-m", "m"]), "asks xai, model m (--provider)");
+    assert_eq!(
+        first(&sandbox, &["-p", "xai", "-m", "m"]),
+        "asks xai, model m (--provider)"
+    );
     assert!(
         first(&sandbox, &["-p", "groq"]).starts_with("no provider to ask: "),
         "{}",
         first(&sandbox, &["-p", "groq"])
     );
-    sandbox.write_session("work.json", &with(stored(&["one", "two"]), "provider", "xai"));
+    sandbox.write_session(
+        "work.json",
+        &with(stored(&["one", "two"]), "provider", "xai"),
+    );
     let held = format!("asks xai, model {STORED_MODEL} (the conversation is with it)");
     assert_eq!(first(&sandbox, &["-s", "work"]), held);
     sandbox.config("provider = \"xai\"\n");
-    assert!(first(&sandbox, &[]).starts_with("asks xai, model ") && first(&sandbox, &[]).contains("config.toml"));
+    assert!(
+        first(&sandbox, &[]).starts_with("asks xai, model ")
+            && first(&sandbox, &[]).contains("config.toml")
+    );
     sandbox.config("colour = 1\n");
-    assert_eq!(first(&sandbox, &[]), "no provider to ask: the configuration is wrong");
+    assert_eq!(
+        first(&sandbox, &[]),
+        "no provider to ask: the configuration is wrong"
+    );
     let local = Sandbox::new().env("OLLAMA_HOST", server.url());
     let why = "(no key is set, and this is the first local server that answers)";
-    assert_eq!(first(&local, &[]), format!("asks ollama, model first {why}"));
+    assert_eq!(
+        first(&local, &[]),
+        format!("asks ollama, model first {why}")
+    );
     let printed = local.q(&["--status", "-j"]).run().success().stdout_json();
-    assert_eq!((&printed["asks"]["provider"], &printed["asks"]["model"]), (&json!("ollama"), &json!("first")));
+    assert_eq!(
+        (&printed["asks"]["provider"], &printed["asks"]["model"]),
+        (&json!("ollama"), &json!("first"))
+    );
     let nobody = first(&Sandbox::new().env("OLLAMA_HOST", "127.0.0.1:1"), &[]);
-    assert_eq!(nobody, "no provider to ask: no key is set, and no local server answers with a model");
+    assert_eq!(
+        nobody,
+        "no provider to ask: no key is set, and no local server answers with a model"
+    );
 }
 
 #[test]
 fn the_status_shows_how_much_is_kept() {
     let sandbox = Sandbox::new();
-    for (name, length) in [("current.json", 10), ("work.json", 1_200_000), (ARCHIVED, 500)] {
+    for (name, length) in [
+        ("current.json", 10),
+        ("work.json", 1_200_000),
+        (ARCHIVED, 500),
+    ] {
         sandbox.write_session(name, &stored(&["q", &"x".repeat(length)]));
     }
-    let bytes: u64 = sandbox.session_files().iter().map(|name| sandbox.read_bytes(name).len() as u64).sum();
+    let bytes: u64 = sandbox
+        .session_files()
+        .iter()
+        .map(|name| sandbox.read_bytes(name).len() as u64)
+        .sum();
     // It leads nowhere, and so it is not listed either.
     sandbox.link("gone.json", "unmounted/gone.json");
-    sandbox.q(&["--status"]).run().success().stdout_contains("(3, 1.2 MB)");
+    sandbox
+        .q(&["--status"])
+        .run()
+        .success()
+        .stdout_contains("(3, 1.2 MB)");
     let printed = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
-    assert_eq!((&printed["kept"], &printed["bytes"]), (&json!(3), &json!(bytes)));
+    assert_eq!(
+        (&printed["kept"], &printed["bytes"]),
+        (&json!(3), &json!(bytes))
+    );
 }
 
 #[test]
@@ -332,14 +522,28 @@ fn the_status_shows_every_setting_and_where_it_comes_from() {
     ];
     let sandbox = Sandbox::new();
     for (key, default, _, _) in table {
-        let origin = if default.is_empty() { "unset" } else { "default" };
+        let origin = if default.is_empty() {
+            "unset"
+        } else {
+            "default"
+        };
         assert_setting(&sandbox, &[], &[], key, default, origin);
     }
-    let lines: Vec<String> = table.iter().map(|(key, _, value, _)| format!("{key} = {value}\n")).collect();
+    let lines: Vec<String> = table
+        .iter()
+        .map(|(key, _, value, _)| format!("{key} = {value}\n"))
+        .collect();
     sandbox.config(&lines.concat());
     for (line, (key, _, value, _)) in table.iter().enumerate() {
         let origin = format!("{}, line {}", sandbox.config_file().display(), line + 1);
-        assert_setting(&sandbox, &[], &[], key, &value.replace(['"', '_'], ""), &origin);
+        assert_setting(
+            &sandbox,
+            &[],
+            &[],
+            key,
+            &value.replace(['"', '_'], ""),
+            &origin,
+        );
     }
     for (key, _, _, value) in table {
         let name = format!("Q_{}", key.to_uppercase());
@@ -347,7 +551,10 @@ fn the_status_shows_every_setting_and_where_it_comes_from() {
         // An empty variable counts as unset.
         let file = sandbox.config_file().display().to_string();
         let origin = setting(&sandbox, &[], &[(&name, "")], key)["origin"].clone();
-        assert!(origin.as_str().is_some_and(|text| text.starts_with(&file)), "{key}: {origin}");
+        assert!(
+            origin.as_str().is_some_and(|text| text.starts_with(&file)),
+            "{key}: {origin}"
+        );
     }
     for (key, args, value, origin) in options {
         let name = format!("Q_{}", key.to_uppercase());
@@ -368,10 +575,17 @@ fn the_status_shows_paths_providers_and_the_conversation() {
     assert_eq!(printed["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(printed["config"], json!(sandbox.config_file()));
     assert_eq!(printed["sessions"], json!(sandbox.sessions()));
-    assert_eq!((&printed["conversation"], &printed["error"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&printed["conversation"], &printed["error"]),
+        (&Value::Null, &Value::Null)
+    );
     let provider = |name: &str| {
         let providers = printed["providers"].as_array().expect("providers").iter();
-        providers.clone().find(|provider| provider["name"] == name).expect("a provider").clone()
+        providers
+            .clone()
+            .find(|provider| provider["name"] == name)
+            .expect("a provider")
+            .clone()
     };
     // The file's own come first, and its key counts as set without being asked for.
     assert_eq!(printed["providers"][0], provider("work"));
@@ -379,22 +593,46 @@ fn the_status_shows_paths_providers_and_the_conversation() {
     assert_eq!(provider("work")["address"], "https://llm.corp.example/v1");
     assert_eq!(provider("openai")["key"], "OPENAI_API_KEY is set");
     assert_eq!(provider("groq")["key"], "GROQ_API_KEY is not set");
-    assert_eq!(provider("openai")["address"], format!("{}/v1", server.url()));
+    assert_eq!(
+        provider("openai")["address"],
+        format!("{}/v1", server.url())
+    );
     assert_eq!(printed["providers"].as_array().map(Vec::len), Some(16));
 
-    sandbox.q(&["-p", "openai", "-m", "m", "hi"]).run().success();
+    sandbox
+        .q(&["-p", "openai", "-m", "m", "hi"])
+        .run()
+        .success();
     let printed = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
     let file = format!("{}.json", sandbox.current_id());
-    assert_eq!(printed["conversation"]["path"], json!(sandbox.sessions().join(&file)));
+    assert_eq!(
+        printed["conversation"]["path"],
+        json!(sandbox.sessions().join(&file))
+    );
     assert_eq!(printed["conversation"]["messages"], 2);
     assert_eq!(printed["conversation"]["model"], "m");
     let text = sandbox.q(&["--status"]).run();
-    for part in [env!("CARGO_PKG_VERSION"), "work", "openai/m", "2 messages", &file, "config.toml"] {
+    for part in [
+        env!("CARGO_PKG_VERSION"),
+        "work",
+        "openai/m",
+        "2 messages",
+        &file,
+        "config.toml",
+    ] {
         text.success().stdout_contains(part);
     }
-    let printed = sandbox.q(&["--status", "-s", "none", "-j"]).run().success().stdout_json();
+    let printed = sandbox
+        .q(&["--status", "-s", "none", "-j"])
+        .run()
+        .success()
+        .stdout_json();
     assert_eq!(printed["conversation"], Value::Null);
-    sandbox.q(&["--status", "-s", "none"]).run().success().stdout_contains("there is no conversation");
+    sandbox
+        .q(&["--status", "-s", "none"])
+        .run()
+        .success()
+        .stdout_contains("there is no conversation");
     server.expect_requests(1);
     sandbox.write_bytes("current.json", "{");
     let broken = sandbox.q(&["--status"]).run();
@@ -409,26 +647,41 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
         ("retries = \"many\"\n", &[], "line 1: retries"),
         ("[providers.work\n", &[], "line 1: "),
         ("", &[("Q_MESSAGES", "ten")], "Q_MESSAGES: "),
-        ("provider = \"nobody\"\n", &[], "there is no provider “nobody”"),
+        (
+            "provider = \"nobody\"\n",
+            &[],
+            "there is no provider “nobody”",
+        ),
     ];
     for (text, environment, has) in table {
         let _case = case((text, environment));
         let sandbox = Sandbox::new().env("GROQ_API_KEY", API_KEY);
         sandbox.config(text);
-        let status =
-            |args: &[&str]| environment.iter().fold(sandbox.q(args), |q, (name, value)| q.env(name, value)).run();
+        let status = |args: &[&str]| {
+            environment
+                .iter()
+                .fold(sandbox.q(args), |q, (name, value)| q.env(name, value))
+                .run()
+        };
         let outcome = status(&["--status"]);
         outcome.success().stdout_contains(has);
         let printed = status(&["--status", "-j"]).success().stdout_json();
         // The providers with a key are shown all the same.
         let providers = printed["providers"].as_array().cloned().unwrap_or_default();
-        let groq = providers.iter().find(|one| one["name"] == "groq").map(|one| &one["key"]);
+        let groq = providers
+            .iter()
+            .find(|one| one["name"] == "groq")
+            .map(|one| &one["key"]);
         assert_eq!(groq, Some(&json!("GROQ_API_KEY is set")));
         let error = printed["error"].as_str().unwrap_or_default().to_owned();
-        outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
+        outcome.check(error.contains(has), || {
+            format!("expected {has:?} in the JSON's error: {error:?}")
+        });
         assert_eq!(printed["settings"].as_array().map(Vec::len), Some(19));
         // And it is what a question says.
-        status(&["hi"]).exit(2).stderr_contains(&format!("q: {error}\n"));
+        status(&["hi"])
+            .exit(2)
+            .stderr_contains(&format!("q: {error}\n"));
     }
 }
 
@@ -438,7 +691,14 @@ fn models_are_listed_one_a_line_in_every_dialect() {
     let table = [
         ("openai", "/v1/models", "data", "id", "", "authorization"),
         ("anthropic", "/v1/models", "data", "id", "", "x-api-key"),
-        ("gemini", "/v1beta/models", "models", "name", "models/", "x-goog-api-key"),
+        (
+            "gemini",
+            "/v1beta/models",
+            "models",
+            "name",
+            "models/",
+            "x-goog-api-key",
+        ),
         ("responses", "/v1/models", "data", "id", "", "authorization"),
         ("ollama", "/v1/models", "data", "id", "", ""),
     ];
@@ -446,32 +706,65 @@ fn models_are_listed_one_a_line_in_every_dialect() {
         let _case = case(provider);
         let models = ids.map(|id| json!({field: format!("{prefix}{id}"), "other": 1}));
         let server = Server::always(Reply::json(200, json!({list: models})));
-        let sandbox = Sandbox::new().every_env(&server).env("OLLAMA_HOST", server.address().to_string());
-        let outcome = sandbox.q(&["--models", "-p", provider]).responses_env(&server).stdin_open().run();
+        let sandbox = Sandbox::new()
+            .every_env(&server)
+            .env("OLLAMA_HOST", server.address().to_string());
+        let outcome = sandbox
+            .q(&["--models", "-p", provider])
+            .responses_env(&server)
+            .stdin_open()
+            .run();
         outcome.success().stdout("b/two\na:one\nc three\n");
         let request = server.request();
-        assert_eq!((request.method.as_str(), request.path.split('?').next()), ("GET", Some(path)));
-        assert_eq!(request.header(header).is_some_and(|value| value.ends_with(API_KEY)), !header.is_empty());
+        assert_eq!(
+            (request.method.as_str(), request.path.split('?').next()),
+            ("GET", Some(path))
+        );
+        assert_eq!(
+            request
+                .header(header)
+                .is_some_and(|value| value.ends_with(API_KEY)),
+            !header.is_empty()
+        );
         sandbox.expect_no_files();
     }
     let empty = Server::always(Reply::json(200, json!({"data": []})));
-    Sandbox::new().server_env(&empty).q(&["--models"]).run().exit(1).stdout_is_empty().stderr_contains("no models");
+    Sandbox::new()
+        .server_env(&empty)
+        .q(&["--models"])
+        .run()
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("no models");
     let none = Sandbox::new().q(&["--models", "-p", "openai"]).run();
-    none.exit(2).stdout_is_empty().stderr_contains("OPENAI_API_KEY");
+    none.exit(2)
+        .stdout_is_empty()
+        .stderr_contains("OPENAI_API_KEY");
 }
 
 #[test]
 fn a_list_that_is_compressed_by_gzip_is_an_error_that_says_so() {
-    let compressed = Reply::new(200).header("content-encoding", "gzip").piece(b"\x1F\x8B\x08\x00\x00");
-    let listed = Sandbox::new().server_env(&Server::always(compressed)).q(&["--models"]).run();
-    listed.exit(1).stdout_is_empty().stderr_contains("compressed by gzip");
+    let compressed = Reply::new(200)
+        .header("content-encoding", "gzip")
+        .piece(b"\x1F\x8B\x08\x00\x00");
+    let listed = Sandbox::new()
+        .server_env(&Server::always(compressed))
+        .q(&["--models"])
+        .run();
+    listed
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("compressed by gzip");
 }
 
 /// A provider with a password in its address, a header and a key, and a proxy with a password in the environment.
 fn secretive(server: &Server, more: &str) -> Sandbox {
     let sandbox = Sandbox::new()
         .env("WORK_KEY", API_KEY)
-        .env("HTTP_PROXY", format!("http://me:{PROXY_PASSWORD}@127.0.0.1:9"))
+        .env(
+            "HTTP_PROXY",
+            format!("http://me:{PROXY_PASSWORD}@127.0.0.1:9"),
+        )
         .env("Q_PROVIDER", "work")
         .env("Q_MODEL", "m")
         .env("Q_RETRIES", "1");
@@ -491,7 +784,10 @@ fn assert_no_secret(outcome: &Outcome) {
 }
 
 fn setting(sandbox: &Sandbox, args: &[&str], environment: &[(&str, &str)], key: &str) -> Value {
-    let q = environment.iter().fold(sandbox.q(&["--status", "-j"]).args(args), |q, (name, value)| q.env(name, value));
+    let q = environment.iter().fold(
+        sandbox.q(&["--status", "-j"]).args(args),
+        |q, (name, value)| q.env(name, value),
+    );
     let outcome = q.run();
     let printed = outcome.success().stdout_json();
     let settings = printed["settings"].as_array().cloned().unwrap_or_default();
@@ -510,10 +806,22 @@ fn assert_setting(
     origin: &str,
 ) {
     let printed = setting(sandbox, args, environment, key);
-    let value = if value.is_empty() { Value::Null } else { json!(value) };
-    assert_eq!((&printed["value"], &printed["origin"]), (&value, &json!(origin)), "{key}");
-    let text =
-        environment.iter().fold(sandbox.q(&["--status"]).args(args), |q, (name, value)| q.env(name, value)).run();
+    let value = if value.is_empty() {
+        Value::Null
+    } else {
+        json!(value)
+    };
+    assert_eq!(
+        (&printed["value"], &printed["origin"]),
+        (&value, &json!(origin)),
+        "{key}"
+    );
+    let text = environment
+        .iter()
+        .fold(sandbox.q(&["--status"]).args(args), |q, (name, value)| {
+            q.env(name, value)
+        })
+        .run();
     let shown = format!("{key:<13}  {}  ({origin})\n", value.as_str().unwrap_or("-"));
     text.success().stdout_contains(&shown);
 }

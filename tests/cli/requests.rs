@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{DIALECTS, OPENAI_MODEL, answering, anthropic_reply, calling, case, documents};
+use crate::fixtures::{
+    DIALECTS, OPENAI_MODEL, answering, anthropic_reply, calling, case, documents,
+};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::Server;
 use crate::toolserver::section;
@@ -19,7 +21,11 @@ fn dry_run(q: Q) -> Value {
 
 /// A sandbox with these variables and nothing else.
 fn with_variables(variables: &[(&str, &str)]) -> Sandbox {
-    variables.iter().fold(Sandbox::new(), |sandbox, (name, value)| sandbox.env(name, value))
+    variables
+        .iter()
+        .fold(Sandbox::new(), |sandbox, (name, value)| {
+            sandbox.env(name, value)
+        })
 }
 
 // ---- Where the Responses API is spoken
@@ -32,20 +38,39 @@ fn openai_speaks_the_responses_api_at_its_own_address_only() {
         ("https://api.openai.com/v1/", String::new(), true),
         ("https://API.OpenAI.com/v1", String::new(), true),
         ("http://127.0.0.1:1/v1", String::new(), false),
-        ("http://127.0.0.1:1/v1", section("api = \"responses\""), true),
+        (
+            "http://127.0.0.1:1/v1",
+            section("api = \"responses\""),
+            true,
+        ),
         ("", section("api = \"openai\""), false),
         ("", section("base_url = \"http://127.0.0.1:1/v1\""), false),
-        ("", section("base_url = \"https://api.openai.com/v1\""), true),
+        (
+            "",
+            section("base_url = \"https://api.openai.com/v1\""),
+            true,
+        ),
     ] {
         let _case = case((base, &file));
         let sandbox = with_variables(&[("OPENAI_API_KEY", API_KEY), ("OPENAI_BASE_URL", base)]);
         sandbox.config(&file);
         let body = dry_run(sandbox.q(&[]));
-        assert_eq!((body.get("input").is_some(), body.get("messages").is_some()), (responses, !responses), "{body}");
+        assert_eq!(
+            (body.get("input").is_some(), body.get("messages").is_some()),
+            (responses, !responses),
+            "{body}"
+        );
         assert_eq!(body["model"], OPENAI_MODEL);
-        let spoken = if responses { "responses at http" } else { "openai at http" };
+        let spoken = if responses {
+            "responses at http"
+        } else {
+            "openai at http"
+        };
         let status = sandbox.q(&["--status"]).run().stdout_text();
-        let line = status.lines().find(|line| line.starts_with("* openai")).expect("a line of openai");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("* openai"))
+            .expect("a line of openai");
         assert!(line.contains(spoken), "{line}");
     }
 }
@@ -61,8 +86,12 @@ fn the_manual_has_a_section_for_azure_that_works() {
         .collect();
     let sandbox = with_variables(&[("AZURE_OPENAI_API_KEY", API_KEY)]);
     sandbox.config(&section);
-    let outcome = sandbox.q(&["-p", "azure", "-v", "-S", "", "--dry-run", "hello"]).run();
-    outcome.exit(0).stderr_contains("https://RESOURCE.openai.azure.com/openai/v1");
+    let outcome = sandbox
+        .q(&["-p", "azure", "-v", "-S", "", "--dry-run", "hello"])
+        .run();
+    outcome
+        .exit(0)
+        .stderr_contains("https://RESOURCE.openai.azure.com/openai/v1");
     assert_eq!(
         outcome.stdout_json(),
         json!({
@@ -89,11 +118,33 @@ fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
             true => file + options,
             false => section + options,
         });
-        let args = ["-o", "temperature=0", "--option=reply.form=long", "-o", "model=null", "-o", "a.b=x=y"];
-        dialect.q(&sandbox, &server, &args).args(&["-o", "id=98765432109876543210987", "hi"]).run().success();
-        assert!(server.request().text().contains("\"id\":98765432109876543210987"), "{}", server.request().text());
+        let args = [
+            "-o",
+            "temperature=0",
+            "--option=reply.form=long",
+            "-o",
+            "model=null",
+            "-o",
+            "a.b=x=y",
+        ];
+        dialect
+            .q(&sandbox, &server, &args)
+            .args(&["-o", "id=98765432109876543210987", "hi"])
+            .run()
+            .success();
+        assert!(
+            server
+                .request()
+                .text()
+                .contains("\"id\":98765432109876543210987"),
+            "{}",
+            server.request().text()
+        );
         let body = server.request().json();
-        assert_eq!((&body["temperature"], &body["seed"]), (&json!(0), &json!(7)));
+        assert_eq!(
+            (&body["temperature"], &body["seed"]),
+            (&json!(0), &json!(7))
+        );
         assert_eq!(body["reply"], json!({"form": "long", "lines": [1, 2]}));
         assert_eq!((body.get("model"), &body["a"]["b"]), (None, &json!("x=y")));
         // They are not stored, so that a follow-up has those of the file only.
@@ -111,9 +162,11 @@ fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
 /// A sandbox with a tool server, a PDF and a conversation, and the server of Anthropic's dialect that answers there.
 fn with_much_to_send() -> (Server, Sandbox) {
     let server = Server::start(|request, _| match request.json()["messages"].to_string() {
-        text if text.contains("call it") && text.matches("tool_result").count() < 2 => {
-            calling(&DIALECTS[1], "", &[("call00001", "db__echo", json!({"text": "hi"}))])
-        }
+        text if text.contains("call it") && text.matches("tool_result").count() < 2 => calling(
+            &DIALECTS[1],
+            "",
+            &[("call00001", "db__echo", json!({"text": "hi"}))],
+        ),
         _ => anthropic_reply(request, "fine"),
     });
     let sandbox = Sandbox::new();
@@ -136,10 +189,20 @@ fn anthropic_is_asked_to_cache_what_may_be_sent_again() {
         (&["-t", "db", "-o", "cache_control=null"], "prompt", false),
     ] {
         let _case = case((args, history));
-        let body = dry_run(DIALECTS[1].q(&sandbox, &server, args).env("Q_HISTORY", history));
-        assert_eq!(body.get("cache_control"), caches.then_some(&json!({"type": "ephemeral"})));
+        let body = dry_run(
+            DIALECTS[1]
+                .q(&sandbox, &server, args)
+                .env("Q_HISTORY", history),
+        );
+        assert_eq!(
+            body.get("cache_control"),
+            caches.then_some(&json!({"type": "ephemeral"}))
+        );
     }
-    for dialect in DIALECTS.iter().filter(|dialect| dialect.provider != "anthropic") {
+    for dialect in DIALECTS
+        .iter()
+        .filter(|dialect| dialect.provider != "anthropic")
+    {
         let body = dry_run(dialect.q(&sandbox, &server, &["-t", "db"]));
         assert_eq!(body.get("cache_control"), None, "{}", dialect.provider);
     }
@@ -149,15 +212,37 @@ fn anthropic_is_asked_to_cache_what_may_be_sent_again() {
 fn what_is_sent_again_begins_with_the_same_bytes() {
     let (server, sandbox) = with_much_to_send();
     let begins = |number: usize, same: &[&str]| {
-        let (one, other) = (server.requests()[number].json(), server.requests()[number + 1].json());
-        for place in same.iter().chain(&["/model", "/system", "/tools", "/cache_control"]) {
-            assert_eq!(one.pointer(place).map(Value::to_string), other.pointer(place).map(Value::to_string), "{place}");
+        let (one, other) = (
+            server.requests()[number].json(),
+            server.requests()[number + 1].json(),
+        );
+        for place in same
+            .iter()
+            .chain(&["/model", "/system", "/tools", "/cache_control"])
+        {
+            assert_eq!(
+                one.pointer(place).map(Value::to_string),
+                other.pointer(place).map(Value::to_string),
+                "{place}"
+            );
         }
     };
-    DIALECTS[1].q(&sandbox, &server, &["-a", "page.pdf", "one"]).run().success();
-    DIALECTS[1].q(&sandbox, &server, &["-f", "two"]).run().success();
+    DIALECTS[1]
+        .q(&sandbox, &server, &["-a", "page.pdf", "one"])
+        .run()
+        .success();
+    DIALECTS[1]
+        .q(&sandbox, &server, &["-f", "two"])
+        .run()
+        .success();
     begins(0, &["/messages/0/content/0"]);
-    let q = DIALECTS[1].q(&sandbox, &server, &["-a", "page.pdf", "-t", "db", "call it"]).env("Q_ROUNDS", "2");
+    let q = DIALECTS[1]
+        .q(
+            &sandbox,
+            &server,
+            &["-a", "page.pdf", "-t", "db", "call it"],
+        )
+        .env("Q_ROUNDS", "2");
     q.run().exit(0).stdout("fine\n");
     begins(2, &["/messages/0"]);
     begins(3, &["/messages/0", "/messages/1", "/messages/2"]);

@@ -55,23 +55,34 @@ impl Sandbox {
         // Where the temporary folder is behind a link, q may name files by their real path.
         let root = folder.path().canonicalize().expect("the folder's path");
         let mut env = BTreeMap::new();
-        for (name, key) in [("home", "HOME"), ("config", "XDG_CONFIG_HOME"), ("state", "XDG_STATE_HOME")] {
+        for (name, key) in [
+            ("home", "HOME"),
+            ("config", "XDG_CONFIG_HOME"),
+            ("state", "XDG_STATE_HOME"),
+        ] {
             let path = root.join(name);
             fs::create_dir(&path).expect("a folder in the sandbox");
             env.insert(key.into(), path.into());
         }
-        Sandbox { root, env, last_run: Arc::default(), _folder: folder }
+        Sandbox {
+            root,
+            env,
+            last_run: Arc::default(),
+            _folder: folder,
+        }
     }
 
     /// A variable for every later run.
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Sandbox {
-        self.env.insert(key.as_ref().to_owned(), value.as_ref().to_owned());
+        self.env
+            .insert(key.as_ref().to_owned(), value.as_ref().to_owned());
         self
     }
 
     /// Every later run has an OpenAI key, for an API at this address.
     pub fn openai_at(self, base_url: impl AsRef<OsStr>) -> Sandbox {
-        self.env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base_url)
+        self.env("OPENAI_API_KEY", API_KEY)
+            .env("OPENAI_BASE_URL", base_url)
     }
 
     /// Every later run has an OpenAI key and finds its API at `server`.
@@ -82,7 +93,9 @@ impl Sandbox {
 
     /// Every later run has a key for each of the three APIs and finds it at `server`.
     pub fn every_env(self, server: &Server) -> Sandbox {
-        self.server_env(server).anthropic_env(server).gemini_env(server)
+        self.server_env(server)
+            .anthropic_env(server)
+            .gemini_env(server)
     }
 
     /// Every later run has an Anthropic key and finds its API at `server`.
@@ -105,9 +118,14 @@ impl Sandbox {
     /// A shell script that finds `q` on its path: for pipelines.
     pub fn shell(&self, script: &str) -> Q {
         let folder = Path::new(env!("CARGO_BIN_EXE_q")).parent();
-        let mut path = folder.expect("the folder of the binary").as_os_str().to_owned();
+        let mut path = folder
+            .expect("the folder of the binary")
+            .as_os_str()
+            .to_owned();
         path.push(":/usr/bin:/bin");
-        self.program("/bin/sh".as_ref()).env("PATH", path).args(&["-c", script])
+        self.program("/bin/sh".as_ref())
+            .env("PATH", path)
+            .args(&["-c", script])
     }
 
     fn program(&self, program: &OsStr) -> Q {
@@ -164,8 +182,11 @@ impl Sandbox {
     /// `current-SLOT.json` leads to has that name alone.
     pub fn session_files(&self) -> Vec<String> {
         let mut names = self.all_files();
-        let targets: Vec<String> =
-            names.iter().filter(|name| name.starts_with("current")).filter_map(|name| self.target(name)).collect();
+        let targets: Vec<String> = names
+            .iter()
+            .filter(|name| name.starts_with("current"))
+            .filter_map(|name| self.target(name))
+            .collect();
         names.retain(|name| !targets.contains(name));
         names
     }
@@ -191,8 +212,12 @@ impl Sandbox {
     #[track_caller]
     pub fn current_id(&self) -> String {
         let target = self.target("current.json").unwrap_or_default();
-        let id = target.strip_suffix(".json").filter(|id| id.starts_with("session_") && !id.contains('/'));
-        self.check(id.is_some(), || format!("expected a link to a conversation beside it, not {target:?}"));
+        let id = target
+            .strip_suffix(".json")
+            .filter(|id| id.starts_with("session_") && !id.contains('/'));
+        self.check(id.is_some(), || {
+            format!("expected a link to a conversation beside it, not {target:?}")
+        });
         id.unwrap_or_default().to_owned()
     }
 
@@ -236,7 +261,9 @@ impl Sandbox {
     pub fn write_bytes(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let mut folders = fs::DirBuilder::new();
         folders.recursive(true).mode(0o700);
-        folders.create(self.sessions()).expect("the sessions folder");
+        folders
+            .create(self.sessions())
+            .expect("the sessions folder");
         if self.target(name).is_some() {
             fs::remove_file(self.sessions().join(name)).expect("a link in the sessions folder");
         }
@@ -273,7 +300,9 @@ impl Sandbox {
     pub fn expect_files<S: AsRef<str>>(&self, expected: &[S]) {
         let found = self.session_files();
         let expected: Vec<&str> = expected.iter().map(AsRef::as_ref).collect();
-        self.check(found == expected, || format!("expected the conversations {expected:?}, not {found:?}"));
+        self.check(found == expected, || {
+            format!("expected the conversations {expected:?}, not {found:?}")
+        });
     }
 
     #[track_caller]
@@ -285,13 +314,21 @@ impl Sandbox {
     #[track_caller]
     pub fn expect_bytes(&self, name: &str, expected: impl AsRef<[u8]>) {
         let (found, expected) = (self.read_bytes(name), expected.as_ref());
-        self.check(found == expected, || format!("expected in {name}:\n{}\nnot:\n{}", shown(expected), shown(&found)));
+        self.check(found == expected, || {
+            format!(
+                "expected in {name}:\n{}\nnot:\n{}",
+                shown(expected),
+                shown(&found)
+            )
+        });
     }
 
     /// Not even a folder was made for the state.
     #[track_caller]
     pub fn expect_no_state(&self) {
-        let entries = fs::read_dir(self.state()).expect("the state folder").count();
+        let entries = fs::read_dir(self.state())
+            .expect("the state folder")
+            .count();
         self.check(entries == 0, || "expected nothing below state".to_owned());
     }
 
@@ -312,7 +349,11 @@ impl Sandbox {
     pub fn story(&self) -> String {
         let mut last = lock(&self.last_run);
         last.shown = true;
-        format!("\nthe last run here\n{}files below state:\n{}", last.text, listing(&self.state()))
+        format!(
+            "\nthe last run here\n{}files below state:\n{}",
+            last.text,
+            listing(&self.state())
+        )
     }
 }
 
@@ -340,7 +381,10 @@ fn gemini_env(server: &Server) -> Variables {
 }
 
 fn variables(provider: &str, base_url: String) -> Variables {
-    [(format!("{provider}_BASE_URL").into(), base_url.into()), (format!("{provider}_API_KEY").into(), API_KEY.into())]
+    [
+        (format!("{provider}_BASE_URL").into(), base_url.into()),
+        (format!("{provider}_API_KEY").into(), API_KEY.into()),
+    ]
 }
 
 /// One run of `q`, to be described and then started.
@@ -383,7 +427,9 @@ impl Q {
     }
 
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Q {
-        self.invocation.env.insert(key.as_ref().to_owned(), value.as_ref().to_owned());
+        self.invocation
+            .env
+            .insert(key.as_ref().to_owned(), value.as_ref().to_owned());
         self
     }
 
@@ -407,7 +453,9 @@ impl Q {
     /// A section of the configuration file, `responses`, and its key, for the Responses API at `server`.
     pub fn responses_env(mut self, server: &Server) -> Q {
         let [_, key] = variables("RESPONSES", String::new());
-        self.invocation.env.extend([key, ("Q_PROVIDER".into(), "responses".into())]);
+        self.invocation
+            .env
+            .extend([key, ("Q_PROVIDER".into(), "responses".into())]);
         let folder = Path::new(&self.invocation.env[OsStr::new("XDG_CONFIG_HOME")]).join("q");
         fs::create_dir_all(&folder).expect("the configuration folder");
         let file = folder.join("config.toml");
@@ -623,7 +671,9 @@ impl Running {
     #[track_caller]
     pub fn write_stdin(&mut self, bytes: impl AsRef<[u8]>) -> &mut Running {
         let stdin = self.stdin.as_mut().expect("a standard input left open");
-        stdin.write_all(bytes.as_ref()).expect("a program that reads");
+        stdin
+            .write_all(bytes.as_ref())
+            .expect("a program that reads");
         self
     }
 
@@ -662,14 +712,22 @@ impl Running {
             stderr: self.stderr.take(),
             elapsed: ended.duration_since(self.started),
         };
-        *lock(&self.invocation.last_run) = LastRun { text: outcome.text(), shown: false };
+        *lock(&self.invocation.last_run) = LastRun {
+            text: outcome.text(),
+            shown: false,
+        };
         outcome
     }
 
     #[track_caller]
     fn fail(&self, what: &str) -> ! {
         // The program itself is killed and reaped when the panic drops it.
-        let run = run_text(&self.invocation, "not known yet", &self.stdout.lock().bytes, &self.stderr.lock().bytes);
+        let run = run_text(
+            &self.invocation,
+            "not known yet",
+            &self.stdout.lock().bytes,
+            &self.stderr.lock().bytes,
+        );
         panic!("{}", report(what, &self.invocation, &run));
     }
 
@@ -678,7 +736,10 @@ impl Running {
     }
 
     fn kill(&self, target: libc::pid_t, signal: i32) -> bool {
-        assert!(!self.reaped, "its number may belong to another process by now");
+        assert!(
+            !self.reaped,
+            "its number may belong to another process by now"
+        );
         // SAFETY: plain system call without pointers.
         unsafe { libc::kill(target, signal) == 0 }
     }
@@ -757,7 +818,10 @@ impl Capture {
                 shared.1.notify_all();
             }
         });
-        Capture { shared, stop: Some(stop) }
+        Capture {
+            shared,
+            stop: Some(stop),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Captured> {
@@ -794,7 +858,11 @@ impl Capture {
         }
     }
 
-    fn wait_until(&self, deadline: Instant, mut reached: impl FnMut(&Captured) -> bool) -> MutexGuard<'_, Captured> {
+    fn wait_until(
+        &self,
+        deadline: Instant,
+        mut reached: impl FnMut(&Captured) -> bool,
+    ) -> MutexGuard<'_, Captured> {
         let limit = deadline.saturating_duration_since(Instant::now());
         self.shared
             .1
@@ -804,11 +872,22 @@ impl Capture {
     }
 }
 
-fn collect(pipe: &mut (impl Read + AsFd), stopped: &UnixStream, (captured, changed): &(Mutex<Captured>, Condvar)) {
+fn collect(
+    pipe: &mut (impl Read + AsFd),
+    stopped: &UnixStream,
+    (captured, changed): &(Mutex<Captured>, Condvar),
+) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let interest = |descriptor| libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        let mut both = [interest(pipe.as_fd().as_raw_fd()), interest(stopped.as_raw_fd())];
+        let interest = |descriptor| libc::pollfd {
+            fd: descriptor,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut both = [
+            interest(pipe.as_fd().as_raw_fd()),
+            interest(stopped.as_raw_fd()),
+        ];
         // SAFETY: the array outlives the call, and its length is given.
         unsafe { libc::poll(both.as_mut_ptr(), both.len() as libc::nfds_t, -1) };
         if both[1].revents != 0 {
@@ -862,7 +941,9 @@ impl Outcome {
     #[track_caller]
     pub fn stdout(&self, expected: impl AsRef<[u8]>) -> &Outcome {
         let expected = expected.as_ref();
-        self.check(self.stdout == expected, || format!("expected stdout to be:\n{}", shown(expected)))
+        self.check(self.stdout == expected, || {
+            format!("expected stdout to be:\n{}", shown(expected))
+        })
     }
 
     #[track_caller]
@@ -879,14 +960,18 @@ impl Outcome {
 
     #[track_caller]
     pub fn stdout_is_empty(&self) -> &Outcome {
-        self.check(self.stdout.is_empty(), || "expected nothing on stdout".to_owned())
+        self.check(self.stdout.is_empty(), || {
+            "expected nothing on stdout".to_owned()
+        })
     }
 
     /// Exactly this.
     #[track_caller]
     pub fn stderr(&self, expected: impl AsRef<[u8]>) -> &Outcome {
         let expected = expected.as_ref();
-        self.check(self.stderr == expected, || format!("expected stderr to be:\n{}", shown(expected)))
+        self.check(self.stderr == expected, || {
+            format!("expected stderr to be:\n{}", shown(expected))
+        })
     }
 
     #[track_caller]
@@ -903,7 +988,9 @@ impl Outcome {
 
     #[track_caller]
     pub fn stderr_is_empty(&self) -> &Outcome {
-        self.check(self.stderr.is_empty(), || "expected nothing on stderr".to_owned())
+        self.check(self.stderr.is_empty(), || {
+            "expected nothing on stderr".to_owned()
+        })
     }
 
     /// Each of these is in standard error.
@@ -918,7 +1005,9 @@ impl Outcome {
     #[track_caller]
     pub fn stderr_has_lines(&self, count: usize) -> &Outcome {
         let found = self.stderr_text().lines().count();
-        self.check(found == count, || format!("expected {count} lines on stderr, not {found}"))
+        self.check(found == count, || {
+            format!("expected {count} lines on stderr, not {found}")
+        })
     }
 
     /// There is something on standard error, and each line begins with `q: `.
@@ -926,26 +1015,38 @@ impl Outcome {
     pub fn stderr_is_of_q(&self) -> &Outcome {
         let text = self.stderr_text();
         let right = !text.is_empty() && text.lines().all(|line| line.starts_with("q: "));
-        self.check(right, || "expected lines on stderr that begin with `q: `".to_owned())
+        self.check(right, || {
+            "expected lines on stderr that begin with `q: `".to_owned()
+        })
     }
 
     /// One line that says what is wrong, and perhaps one line for each thing to do.
     #[track_caller]
     pub fn explains(&self) -> &Outcome {
         let right = self.stderr_is_of_q().stderr_text().lines().count() <= 3;
-        self.check(right, || "expected one line, and at most two with what to do".to_owned())
+        self.check(right, || {
+            "expected one line, and at most two with what to do".to_owned()
+        })
     }
 
     /// Exit code 2, nothing on stdout, and an explanation that has each of these words.
     #[track_caller]
     pub fn refused<S: AsRef<str>>(&self, words: &[S]) -> &Outcome {
-        self.exit(2).stdout_is_empty().explains().stderr_contains_all(words)
+        self.exit(2)
+            .stdout_is_empty()
+            .explains()
+            .stderr_contains_all(words)
     }
 
     /// The end came before this limit.
     #[track_caller]
     pub fn ended_within(&self, limit: Duration) -> &Outcome {
-        self.check(self.elapsed < limit, || format!("expected the end within {limit:?}, not after {:?}", self.elapsed))
+        self.check(self.elapsed < limit, || {
+            format!(
+                "expected the end within {limit:?}, not after {:?}",
+                self.elapsed
+            )
+        })
     }
 
     /// Any condition of the test's own, with the run shown where it does not hold.
@@ -959,7 +1060,12 @@ impl Outcome {
 
     /// What a failure shows of the run.
     fn text(&self) -> String {
-        run_text(&self.invocation, &self.status.to_string(), &self.stdout, &self.stderr)
+        run_text(
+            &self.invocation,
+            &self.status.to_string(),
+            &self.stdout,
+            &self.stderr,
+        )
     }
 
     pub fn stdout_text(&self) -> String {
@@ -1001,11 +1107,18 @@ impl fmt::Display for Invocation {
 /// A failure, with the run and the files that are there.
 fn report(what: &str, invocation: &Invocation, run: &str) -> String {
     lock(&invocation.last_run).shown = true;
-    format!("{what}\n\n{run}files below state:\n{}", listing(&invocation.state))
+    format!(
+        "{what}\n\n{run}files below state:\n{}",
+        listing(&invocation.state)
+    )
 }
 
 fn run_text(invocation: &Invocation, status: &str, stdout: &[u8], stderr: &[u8]) -> String {
-    format!("{invocation}status: {status}\nstdout:\n{}\nstderr:\n{}\n", shown(stdout), shown(stderr))
+    format!(
+        "{invocation}status: {status}\nstdout:\n{}\nstderr:\n{}\n",
+        shown(stdout),
+        shown(stderr)
+    )
 }
 
 /// An output as text; of a long one the beginning and the end.

@@ -8,7 +8,8 @@ use std::{env, panic};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, HOUR, calling, case, failures_of, idle_for, offered, repository_file, snapshot, texts, with,
+    DIALECTS, Dialect, HOUR, calling, case, failures_of, idle_for, offered, repository_file,
+    snapshot, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
@@ -23,18 +24,21 @@ const ANSWER: &str = "the answer";
 
 /// Lines that hold for the commands after them.
 const SETUP: &[&str] = &[
-    "why", "dialect", "over", "models", "answer", "config", "tools", "section", "env", "file", "talked", "words",
-    "call", "and", "reply", "error", "site",
+    "why", "dialect", "over", "models", "answer", "config", "tools", "section", "env", "file",
+    "talked", "words", "call", "and", "reply", "error", "site",
 ];
 
 /// Lines about the command before them.
 const CHECKS: &[&str] = &[
-    "stdin", "exit", "out", "has", "err", "says", "lacks", "json", "sent", "unsent", "prompt", "offered", "requests",
-    "result", "failed", "ran", "heard", "got", "texts", "saved", "current", "changes", "unsaved",
+    "stdin", "exit", "out", "has", "err", "says", "lacks", "json", "sent", "unsent", "prompt",
+    "offered", "requests", "result", "failed", "ran", "heard", "got", "texts", "saved", "current",
+    "changes", "unsaved",
 ];
 
 /// Lines with JSON, whose own escapes stay as they are.
-const JSON: &[&str] = &["call", "and", "reply", "site", "json", "sent", "unsent", "got", "saved", "current"];
+const JSON: &[&str] = &[
+    "call", "and", "reply", "site", "json", "sent", "unsent", "got", "saved", "current",
+];
 
 type Lines = Vec<(String, String)>;
 
@@ -43,44 +47,80 @@ fn read(file: &str) -> Vec<(String, Lines)> {
     let text = repository_file(&format!("tests/scripts/{file}.txt"));
     let scripts = text.split("\n=== ").skip(1).map(|script| {
         let (name, lines) = script.split_once('\n').expect("lines after a name");
-        let lines = lines.lines().filter(|line| !line.is_empty()).map(|line| match line.strip_prefix("$ ") {
-            Some(command) => ("$".to_owned(), command.to_owned()),
-            None => {
-                let (key, value) = line.split_once(':').unwrap_or_else(|| panic!("{name}: {line}"));
-                assert!(SETUP.contains(&key) || CHECKS.contains(&key), "{name}: {key} is no key");
-                let value = value.trim_start();
-                (key.to_owned(), if JSON.contains(&key) { value.to_owned() } else { plain(value) })
+        let lines = lines.lines().filter(|line| !line.is_empty()).map(|line| {
+            match line.strip_prefix("$ ") {
+                Some(command) => ("$".to_owned(), command.to_owned()),
+                None => {
+                    let (key, value) = line
+                        .split_once(':')
+                        .unwrap_or_else(|| panic!("{name}: {line}"));
+                    assert!(
+                        SETUP.contains(&key) || CHECKS.contains(&key),
+                        "{name}: {key} is no key"
+                    );
+                    let value = value.trim_start();
+                    (
+                        key.to_owned(),
+                        if JSON.contains(&key) {
+                            value.to_owned()
+                        } else {
+                            plain(value)
+                        },
+                    )
+                }
             }
         });
         (format!("{file}: {name}"), lines.collect::<Lines>())
     });
-    scripts.filter(|(name, _)| env::var(ONLY).map_or(true, |only| name.contains(&only))).collect()
+    scripts
+        .filter(|(name, _)| env::var(ONLY).map_or(true, |only| name.contains(&only)))
+        .collect()
 }
 
 /// Text in which `\n`, `\r` and `\t` stand for what they stand for elsewhere.
 fn plain(text: &str) -> String {
-    text.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t")
+    text.replace("\\n", "\n")
+        .replace("\\r", "\r")
+        .replace("\\t", "\t")
 }
 
 /// Plays the scripts of a file, in each dialect and over each way to a tool server that a script asks for.
 fn play(file: &str) {
     let scripts = read(file);
     let failed = failures_of(&scripts, |(name, lines)| {
-        panic::catch_unwind(|| play_everywhere(name, lines)).is_err().then(|| name.clone())
+        panic::catch_unwind(|| play_everywhere(name, lines))
+            .is_err()
+            .then(|| name.clone())
     });
-    assert!(failed.is_empty(), "{} of {} scripts failed, see above: {failed:#?}", failed.len(), scripts.len());
+    assert!(
+        failed.is_empty(),
+        "{} of {} scripts failed, see above: {failed:#?}",
+        failed.len(),
+        scripts.len()
+    );
 }
 
 fn play_everywhere(name: &str, lines: &[(String, String)]) {
-    let said = |key: &str| lines.iter().find(|line| line.0 == key).map(|line| line.1.as_str());
+    let said = |key: &str| {
+        lines
+            .iter()
+            .find(|line| line.0 == key)
+            .map(|line| line.1.as_str())
+    };
     assert!(said("why").is_some(), "{name}: no why");
     let spoken = said("dialect").unwrap_or("openai");
-    for dialect in DIALECTS.iter().filter(|one| spoken == "each" || spoken.split(", ").any(|name| name == one.provider))
+    for dialect in DIALECTS
+        .iter()
+        .filter(|one| spoken == "each" || spoken.split(", ").any(|name| name == one.provider))
     {
         for way in ["program", "http"] {
             if [way, "both"].contains(&said("over").unwrap_or("program")) {
                 let _case = case((name, dialect.provider, way));
-                Stage::new(dialect, (way == "http").then(|| said("tools").unwrap_or_default())).play(lines);
+                Stage::new(
+                    dialect,
+                    (way == "http").then(|| said("tools").unwrap_or_default()),
+                )
+                .play(lines);
             }
         }
     }
@@ -118,9 +158,15 @@ impl Stage {
         let answer = Arc::new(Mutex::new(ANSWER.to_owned()));
         let models = Arc::new(Mutex::new(listed("first, second")));
         let model = Server::start({
-            let (replies, answer, models) = (Arc::clone(&replies), Arc::clone(&answer), Arc::clone(&models));
+            let (replies, answer, models) = (
+                Arc::clone(&replies),
+                Arc::clone(&answer),
+                Arc::clone(&models),
+            );
             move |request, _| match replies.lock().expect("replies") {
-                _ if request.method == "GET" => Reply::json(200, json!({ "data": *models.lock().expect("models") })),
+                _ if request.method == "GET" => {
+                    Reply::json(200, json!({ "data": *models.lock().expect("models") }))
+                }
                 mut replies => {
                     let answer = || (dialect.reply)(request, &answer.lock().expect("an answer"));
                     replies.pop_front().unwrap_or_else(answer)
@@ -133,8 +179,14 @@ impl Stage {
             site(mode, move |request| {
                 let mut refusals = refusals.lock().expect("refusals");
                 let method = method(&message(request));
-                let at = refusals.iter().position(|(name, _)| name.trim_end_matches('*') == method || name == "*")?;
-                Some(if refusals[at].0.ends_with('*') { refusals[at].1.clone() } else { refusals.remove(at).1 })
+                let at = refusals
+                    .iter()
+                    .position(|(name, _)| name.trim_end_matches('*') == method || name == "*")?;
+                Some(if refusals[at].0.ends_with('*') {
+                    refusals[at].1.clone()
+                } else {
+                    refusals.remove(at).1
+                })
             })
         });
         Stage {
@@ -160,7 +212,10 @@ impl Stage {
         while let Some((key, value)) = lines.get(at) {
             at += 1;
             if key == "$" {
-                let checks = lines[at..].iter().take_while(|(key, _)| CHECKS.contains(&key.as_str())).count();
+                let checks = lines[at..]
+                    .iter()
+                    .take_while(|(key, _)| CHECKS.contains(&key.as_str()))
+                    .count();
                 let _case = case(value);
                 self.run(&self.filled(value), &lines[at..at + checks]);
                 at += checks;
@@ -172,9 +227,21 @@ impl Stage {
             expect_gone(&self.sandbox, "db");
         }
         let unasked = self.replies.lock().expect("replies").len();
-        assert_eq!(unasked, 0, "so many replies of the model were not asked for");
-        let unheard: Vec<_> = self.refusals.lock().expect("refusals").iter().map(|refusal| refusal.0.clone()).collect();
-        assert!(unheard.iter().all(|method| method.ends_with('*')), "not asked for: {unheard:?}");
+        assert_eq!(
+            unasked, 0,
+            "so many replies of the model were not asked for"
+        );
+        let unheard: Vec<_> = self
+            .refusals
+            .lock()
+            .expect("refusals")
+            .iter()
+            .map(|refusal| refusal.0.clone())
+            .collect();
+        assert!(
+            unheard.iter().all(|method| method.ends_with('*')),
+            "not asked for: {unheard:?}"
+        );
     }
 
     /// The text with what only this run knows.
@@ -182,16 +249,25 @@ impl Stage {
         let path = |path: PathBuf| path.display().to_string();
         let known = [
             ("<server>", self.model.url()),
-            ("<site>", self.site.as_ref().map_or(String::new(), Server::url)),
+            (
+                "<site>",
+                self.site.as_ref().map_or(String::new(), Server::url),
+            ),
             ("<home>", path(self.sandbox.home())),
             ("<config>", path(self.sandbox.config_file())),
             ("<key>", API_KEY.to_owned()),
         ];
-        known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+        known.iter().fold(text.to_owned(), |text, (name, value)| {
+            text.replace(name, value)
+        })
     }
 
     fn set(&mut self, key: &str, value: &str) {
-        let pair = |sign: char| value.split_once(sign).map(|(one, other)| (one.to_owned(), other.to_owned()));
+        let pair = |sign: char| {
+            value
+                .split_once(sign)
+                .map(|(one, other)| (one.to_owned(), other.to_owned()))
+        };
         match key {
             "why" | "dialect" | "over" => {}
             "answer" => value.clone_into(&mut self.answer.lock().expect("an answer")),
@@ -210,7 +286,8 @@ impl Stage {
             }
             "talked" => {
                 let conversation = idle_for(HOUR, &value.split(" | ").collect::<Vec<_>>());
-                self.sandbox.write_current(&with(conversation, "provider", self.dialect.provider));
+                self.sandbox
+                    .write_current(&with(conversation, "provider", self.dialect.provider));
             }
             "call" | "and" => {
                 if key == "call" {
@@ -221,9 +298,13 @@ impl Stage {
                 let (name, arguments) = value.split_once(' ').unwrap_or((value, "{}"));
                 let arguments = serde_json::from_str(arguments).expect("arguments");
                 self.calls.push((name.to_owned(), arguments));
-                let ids: Vec<String> = (0..self.calls.len()).map(|number| format!("call{number:05}")).collect();
+                let ids: Vec<String> = (0..self.calls.len())
+                    .map(|number| format!("call{number:05}"))
+                    .collect();
                 let calls = ids.iter().zip(&self.calls);
-                let calls: Vec<_> = calls.map(|(id, call)| (id.as_str(), call.0.as_str(), call.1.clone())).collect();
+                let calls: Vec<_> = calls
+                    .map(|(id, call)| (id.as_str(), call.0.as_str(), call.1.clone()))
+                    .collect();
                 self.reply(calling(self.dialect, &self.words, &calls));
             }
             "reply" => self.reply(reply(value)),
@@ -234,7 +315,10 @@ impl Stage {
             }
             "site" => {
                 let (method, answer) = value.split_once(' ').expect("a method and a reply");
-                self.refusals.lock().expect("refusals").push((method.to_owned(), reply(answer)));
+                self.refusals
+                    .lock()
+                    .expect("refusals")
+                    .push((method.to_owned(), reply(answer)));
             }
             other => panic!("{other} comes before any command"),
         }
@@ -250,11 +334,23 @@ impl Stage {
             Some(site) => format!("[tools.db]\nurl = \"{}/mcp\"\n{more}", site.url()),
             None => section(&self.sandbox, "db", mode, more),
         });
-        self.sandbox.config(&(self.config.clone() + tools.as_deref().unwrap_or_default()));
+        self.sandbox
+            .config(&(self.config.clone() + tools.as_deref().unwrap_or_default()));
         let q = (self.dialect.env)(self.sandbox.shell(command), &self.model).env("Q_RETRIES", "0");
-        let q = self.env.iter().fold(q, |q, (name, value)| q.env(name, value));
-        let checks: Vec<_> = checks.iter().map(|(key, value)| (key.as_str(), self.filled(value))).collect();
-        let all = |key: &'static str| checks.iter().filter(move |check| check.0 == key).map(|check| check.1.as_str());
+        let q = self
+            .env
+            .iter()
+            .fold(q, |q, (name, value)| q.env(name, value));
+        let checks: Vec<_> = checks
+            .iter()
+            .map(|(key, value)| (key.as_str(), self.filled(value)))
+            .collect();
+        let all = |key: &'static str| {
+            checks
+                .iter()
+                .filter(move |check| check.0 == key)
+                .map(|check| check.1.as_str())
+        };
         let before = snapshot(self.sandbox.state());
         let outcome = match all("stdin").next() {
             Some("open") => q.stdin_open().run(),
@@ -263,7 +359,9 @@ impl Stage {
             None => q.run(),
         };
         let says = |keys: &[&'static str]| keys.iter().any(|key| all(key).next().is_some());
-        let exit = all("exit").next().map_or(0, |code| code.parse().expect("an exit status"));
+        let exit = all("exit")
+            .next()
+            .map_or(0, |code| code.parse().expect("an exit status"));
         outcome.exit(exit);
         // What is not mentioned holds as well.
         if !says(&["out", "has", "json"]) {
@@ -275,7 +373,9 @@ impl Stage {
             1 | 2 => {
                 let text = outcome.stderr_is_of_q().stderr_text();
                 let is_short = text.lines().count() <= 4 || text.contains("usage:");
-                outcome.check(is_short, || "expected one line, and at most three with what to do".to_owned());
+                outcome.check(is_short, || {
+                    "expected one line, and at most three with what to do".to_owned()
+                });
             }
             _ => {}
         }
@@ -283,7 +383,11 @@ impl Stage {
             before.expect_unchanged();
         }
         if exit == 2 {
-            assert_eq!(self.model.requests().len(), self.requests, "a request was sent");
+            assert_eq!(
+                self.model.requests().len(),
+                self.requests,
+                "a request was sent"
+            );
         }
         for (key, value) in &checks {
             self.check(&outcome, key, value);
@@ -302,13 +406,19 @@ impl Stage {
             "lacks" => drop(outcome.stdout_lacks(value).stderr_lacks(value)),
             "unsaved" => {
                 let files = self.sandbox.session_files();
-                let files: Vec<u8> = files.iter().flat_map(|name| self.sandbox.read_bytes(name)).collect();
+                let files: Vec<u8> = files
+                    .iter()
+                    .flat_map(|name| self.sandbox.read_bytes(name))
+                    .collect();
                 let files = String::from_utf8_lossy(&files).into_owned();
                 outcome.check(!files.contains(value), || format!("{value:?} in a file"));
             }
             "json" => has(&outcome.stdout_json(), &json_of(value)),
             "saved" => has(
-                self.sandbox.current()["messages"].as_array().and_then(|all| all.last()).expect("a message"),
+                self.sandbox.current()["messages"]
+                    .as_array()
+                    .and_then(|all| all.last())
+                    .expect("a message"),
                 &json_of(value),
             ),
             "current" => match value {
@@ -318,7 +428,9 @@ impl Stage {
             "texts" => assert_eq!(texts(&self.sandbox.current()).join(" | "), value),
             "sent" | "unsent" => {
                 let sent = self.model.last_request().text();
-                outcome.check(sent.contains(value) == (key == "sent"), || format!("{key} is not {value:?}: {sent}"));
+                outcome.check(sent.contains(value) == (key == "sent"), || {
+                    format!("{key} is not {value:?}: {sent}")
+                });
             }
             "prompt" => {
                 let (_, messages) = self.dialect.sent(&self.model.last_request());
@@ -330,11 +442,22 @@ impl Stage {
             }
             "requests" => self.model.expect_requests(value.parse().expect("a number")),
             "ran" => {
-                let ran = self.heard().iter().filter(|message| message["method"] == "tools/call").count();
-                outcome.check(ran.to_string() == value, || format!("{ran} calls were made"));
+                let ran = self
+                    .heard()
+                    .iter()
+                    .filter(|message| message["method"] == "tools/call")
+                    .count();
+                outcome.check(ran.to_string() == value, || {
+                    format!("{ran} calls were made")
+                });
             }
             "heard" => {
-                let heard = self.heard().iter().map(method).collect::<Vec<_>>().join(", ");
+                let heard = self
+                    .heard()
+                    .iter()
+                    .map(method)
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 outcome.check(heard == value, || format!("the tool server heard {heard}"));
             }
             "got" => {
@@ -357,20 +480,37 @@ impl Stage {
 
     /// The calls of the last answer have exactly these results.
     fn check_calls(&self, checks: &[(&str, String)]) {
-        let expected: Vec<_> = checks.iter().filter(|(key, _)| ["result", "failed"].contains(key)).collect();
+        let expected: Vec<_> = checks
+            .iter()
+            .filter(|(key, _)| ["result", "failed"].contains(key))
+            .collect();
         if expected.is_empty() {
             return;
         }
         let conversation = self.sandbox.current();
-        let answer = conversation["messages"].as_array().and_then(|all| all.last()).expect("an answer");
+        let answer = conversation["messages"]
+            .as_array()
+            .and_then(|all| all.last())
+            .expect("an answer");
         let steps = answer["steps"].as_array().expect("calls");
-        let calls: Vec<&Value> = steps.iter().flat_map(|step| step["calls"].as_array().expect("calls")).collect();
+        let calls: Vec<&Value> = steps
+            .iter()
+            .flat_map(|step| step["calls"].as_array().expect("calls"))
+            .collect();
         assert_eq!(calls.len(), expected.len(), "{calls:#?}");
         for (call, (key, value)) in calls.into_iter().zip(expected) {
-            let (text, failed) = (call["result"].as_str().expect("text"), call["error"] == true);
-            let part = value.strip_prefix('…').and_then(|rest| rest.strip_suffix('…'));
+            let (text, failed) = (
+                call["result"].as_str().expect("text"),
+                call["error"] == true,
+            );
+            let part = value
+                .strip_prefix('…')
+                .and_then(|rest| rest.strip_suffix('…'));
             let right = part.map_or(text == value, |part| text.contains(part));
-            assert!(right && failed == (*key == "failed"), "{key} is not {value:?}: {call}");
+            assert!(
+                right && failed == (*key == "failed"),
+                "{key} is not {value:?}: {call}"
+            );
         }
     }
 }
@@ -378,27 +518,55 @@ impl Stage {
 /// Models as a server lists them: names, and the time when each was made, if it says so.
 fn listed(models: &str) -> Vec<Value> {
     let model = |text: &str| match text.split_once(' ') {
-        Some((id, created)) => json!({"id": id, "created": created.parse::<u64>().expect("a time")}),
+        Some((id, created)) => {
+            json!({"id": id, "created": created.parse::<u64>().expect("a time")})
+        }
         None => json!({ "id": text }),
     };
-    models.split(", ").filter(|text| !text.is_empty()).map(model).collect()
+    models
+        .split(", ")
+        .filter(|text| !text.is_empty())
+        .map(model)
+        .collect()
 }
 
 /// What a request to a tool server says: its message, and of any other request the method.
 fn message(request: &Recorded) -> Value {
-    if request.method == "POST" { request.json() } else { json!({"method": request.method}) }
+    if request.method == "POST" {
+        request.json()
+    } else {
+        json!({"method": request.method})
+    }
 }
 
 fn method(message: &Value) -> String {
-    message["method"].as_str().unwrap_or(if message.get("end").is_some() { "end" } else { "an answer" }).to_owned()
+    message["method"]
+        .as_str()
+        .unwrap_or(if message.get("end").is_some() {
+            "end"
+        } else {
+            "an answer"
+        })
+        .to_owned()
 }
 
 /// A reply as a script has it: a status or what else happens, headers, and a body.
 fn reply(text: &str) -> Reply {
     let (kind, mut body) = text.split_once(' ').unwrap_or((text, ""));
-    let event =
-        |text: &str| if text.starts_with(['{', '[']) { format!("data: {text}\n\n") } else { format!("{text}\n\n") };
-    let stream = || Reply::sse(body.split(" ++ ").filter(|text| !text.is_empty()).map(event));
+    let event = |text: &str| {
+        if text.starts_with(['{', '[']) {
+            format!("data: {text}\n\n")
+        } else {
+            format!("{text}\n\n")
+        }
+    };
+    let stream = || {
+        Reply::sse(
+            body.split(" ++ ")
+                .filter(|text| !text.is_empty())
+                .map(event),
+        )
+    };
     match kind {
         "reset" => return Reply::new(200).reset(),
         "hang" => return Reply::raw("").hang(),
@@ -409,11 +577,15 @@ fn reply(text: &str) -> Reply {
         "stream-hang" => return stream().hang(),
         _ => {}
     }
-    let mut reply = Reply::new(kind.parse().unwrap_or_else(|_| panic!("{text} is no reply")));
+    let mut reply = Reply::new(
+        kind.parse()
+            .unwrap_or_else(|_| panic!("{text} is no reply")),
+    );
     let mut is_json = !body.is_empty();
-    while let Some((name, rest)) =
-        body.split_once('=').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))
-    {
+    while let Some((name, rest)) = body.split_once('=').filter(|(name, _)| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    }) {
         let (value, rest) = match rest.strip_prefix('"') {
             Some(quoted) => quoted.split_once("\" ").expect("another quote"),
             None => rest.split_once(' ').unwrap_or((rest, "")),
@@ -422,7 +594,11 @@ fn reply(text: &str) -> Reply {
         is_json &= name != "content-type";
         body = rest;
     }
-    let reply = if is_json { reply.header("content-type", "application/json") } else { reply };
+    let reply = if is_json {
+        reply.header("content-type", "application/json")
+    } else {
+        reply
+    };
     reply.piece(body)
 }
 
@@ -435,7 +611,11 @@ fn fits(found: &Value, expected: &Value) -> bool {
     match (expected, found) {
         (Value::Object(fields), _) => fields.iter().all(|(name, value)| fits(&found[name], value)),
         (Value::Array(expected), Value::Array(found)) => {
-            found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| fits(found, expected))
+            found.len() == expected.len()
+                && found
+                    .iter()
+                    .zip(expected)
+                    .all(|(found, expected)| fits(found, expected))
         }
         _ => found == expected,
     }

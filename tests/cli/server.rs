@@ -40,7 +40,12 @@ impl Recorded {
     pub fn json(&self) -> Value {
         match serde_json::from_slice(&self.body) {
             Ok(value) => value,
-            Err(error) => panic!("the body of {} {} is not JSON: {error}\n{}", self.method, self.path, self.text()),
+            Err(error) => panic!(
+                "the body of {} {} is not JSON: {error}\n{}",
+                self.method,
+                self.path,
+                self.text()
+            ),
         }
     }
 }
@@ -109,16 +114,27 @@ enum Step {
 impl Reply {
     /// No body yet; what `piece` adds is announced by `Content-Length`.
     pub fn new(status: u16) -> Reply {
-        Reply { status, headers: Vec::new(), framing: Framing::Length, keep_alive: false, steps: Vec::new() }
+        Reply {
+            status,
+            headers: Vec::new(),
+            framing: Framing::Length,
+            keep_alive: false,
+            steps: Vec::new(),
+        }
     }
 
     pub fn json(status: u16, value: Value) -> Reply {
-        Reply::new(status).header("content-type", "application/json").piece(value.to_string())
+        Reply::new(status)
+            .header("content-type", "application/json")
+            .piece(value.to_string())
     }
 
     /// A chunked event stream, each piece a chunk and a write of its own.
     pub fn sse<P: AsRef<[u8]>>(pieces: impl IntoIterator<Item = P>) -> Reply {
-        Reply::new(200).header("content-type", "text/event-stream").chunked().pieces(pieces)
+        Reply::new(200)
+            .header("content-type", "text/event-stream")
+            .chunked()
+            .pieces(pieces)
     }
 
     /// These bytes and no others on the socket, no head added, then close.
@@ -187,7 +203,11 @@ impl Reply {
             Framing::Length => head.push_str(&format!("content-length: {}\r\n", self.length())),
             Framing::Raw => return Vec::new(),
         }
-        let connection = if self.keep_alive { "keep-alive" } else { "close" };
+        let connection = if self.keep_alive {
+            "keep-alive"
+        } else {
+            "close"
+        };
         head.push_str(&format!("connection: {connection}\r\n\r\n"));
         head.into_bytes()
     }
@@ -264,12 +284,20 @@ impl Server {
     pub fn start(handler: impl Fn(&Recorded, usize) -> Reply + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1");
         let address = listener.local_addr().expect("the listener's address");
-        let shared = Arc::new(Shared { handler: Box::new(handler), state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            handler: Box::new(handler),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let accepting = thread::spawn({
             let shared = Arc::clone(&shared);
             move || accept(&listener, &shared)
         });
-        Server { address, shared, accepting: Some(accepting) }
+        Server {
+            address,
+            shared,
+            accepting: Some(accepting),
+        }
     }
 
     /// Answers every request with this reply.
@@ -294,7 +322,11 @@ impl Server {
     #[track_caller]
     pub fn request(&self) -> Recorded {
         let mut requests = self.requests();
-        assert!(requests.len() == 1, "not exactly one request:\n{}", overview(&requests));
+        assert!(
+            requests.len() == 1,
+            "not exactly one request:\n{}",
+            overview(&requests)
+        );
         requests.remove(0)
     }
 
@@ -308,7 +340,12 @@ impl Server {
     #[track_caller]
     pub fn expect_requests(&self, count: usize) {
         let requests = self.requests();
-        assert!(requests.len() == count, "expected {count} requests, not {}:\n{}", requests.len(), overview(&requests));
+        assert!(
+            requests.len() == count,
+            "expected {count} requests, not {}:\n{}",
+            requests.len(),
+            overview(&requests)
+        );
     }
 
     /// Returns once that many requests have arrived, those before included.
@@ -317,11 +354,16 @@ impl Server {
         let (state, time_out) = self
             .shared
             .changed
-            .wait_timeout_while(lock(&self.shared.state), GUARD, |state| state.requests.len() < count)
+            .wait_timeout_while(lock(&self.shared.state), GUARD, |state| {
+                state.requests.len() < count
+            })
             .unwrap_or_else(PoisonError::into_inner);
         let found = state.requests.len();
         drop(state);
-        assert!(!time_out.timed_out(), "waited in vain for {count} requests, not {found}");
+        assert!(
+            !time_out.timed_out(),
+            "waited in vain for {count} requests, not {found}"
+        );
     }
 }
 
@@ -349,7 +391,11 @@ impl Drop for Server {
             let _ = thread.join();
         }
         if thread::panicking() {
-            eprintln!("the server at {} got these requests:\n{}", self.address, overview(&self.requests()));
+            eprintln!(
+                "the server at {} got these requests:\n{}",
+                self.address,
+                overview(&self.requests())
+            );
         }
         let panicked = lock(&self.shared.state).handler_panicked;
         // A second panic during a first would abort the whole test run.
@@ -365,7 +411,11 @@ fn overview(requests: &[Recorded]) -> String {
         let body: String = request.text().chars().take(1_000).collect();
         format!("  {} {} {body}\n", request.method, request.path)
     };
-    if requests.is_empty() { "  none\n".to_owned() } else { requests.iter().map(line).collect() }
+    if requests.is_empty() {
+        "  none\n".to_owned()
+    } else {
+        requests.iter().map(line).collect()
+    }
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
@@ -379,7 +429,10 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let Ok((stream, _)) = accepted else { continue };
         let stream = Arc::new(stream);
         let (sender, events) = mpsc::channel();
-        let open = Open { stream: Arc::downgrade(&stream), events: sender.clone() };
+        let open = Open {
+            stream: Arc::downgrade(&stream),
+            events: sender.clone(),
+        };
         state.connections.insert(number, open);
         let thread = thread::spawn({
             let shared = Arc::clone(shared);
@@ -394,14 +447,25 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 
 /// One connection, from its first request to its end. A second thread reads, so that a client that leaves is noticed
 /// in the middle of a reply.
-fn serve(stream: Arc<TcpStream>, sender: Sender<Event>, events: Receiver<Event>, shared: &Arc<Shared>) {
+fn serve(
+    stream: Arc<TcpStream>,
+    sender: Sender<Event>,
+    events: Receiver<Event>,
+    shared: &Arc<Shared>,
+) {
     // Each piece is to leave at once.
     let _ = stream.set_nodelay(true);
     let reading = thread::spawn({
         let (stream, sender) = (Arc::clone(&stream), sender.clone());
         move || read_requests(&stream, &sender)
     });
-    let mut connection = Connection { stream, sender, events, queued: VecDeque::new(), ended: false };
+    let mut connection = Connection {
+        stream,
+        sender,
+        events,
+        queued: VecDeque::new(),
+        ended: false,
+    };
     let mut end = End::Close;
     while let Some(request) = connection.next_request() {
         let number = {
@@ -525,7 +589,11 @@ impl Connection {
         if reply.framing == Framing::Chunked && self.send(b"0\r\n\r\n").is_err() {
             return End::Close;
         }
-        if reply.keep_alive { End::Keep } else { End::Close }
+        if reply.keep_alive {
+            End::Keep
+        } else {
+            End::Close
+        }
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -555,7 +623,10 @@ fn framed(framing: Framing, bytes: &[u8]) -> Vec<u8> {
 
 /// Makes closing the socket send a reset.
 fn linger_for_nothing(stream: &TcpStream) {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
     // SAFETY: the descriptor is open for as long as `stream` is borrowed, and the size is that of the value.
     let result = unsafe {
         libc::setsockopt(
@@ -566,11 +637,19 @@ fn linger_for_nothing(stream: &TcpStream) {
             size_of::<libc::linger>() as libc::socklen_t,
         )
     };
-    assert_eq!(result, 0, "setting SO_LINGER: {}", io::Error::last_os_error());
+    assert_eq!(
+        result,
+        0,
+        "setting SO_LINGER: {}",
+        io::Error::last_os_error()
+    );
 }
 
 /// The next request, or nothing where the client closed the connection instead.
-fn read_request(reader: &mut impl BufRead, mut interim: impl Write) -> io::Result<Option<Recorded>> {
+fn read_request(
+    reader: &mut impl BufRead,
+    mut interim: impl Write,
+) -> io::Result<Option<Recorded>> {
     let Some(first) = read_line(reader)? else {
         return Ok(None);
     };
@@ -586,7 +665,9 @@ fn read_request(reader: &mut impl BufRead, mut interim: impl Write) -> io::Resul
         if line.is_empty() {
             break;
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| malformed(&format!("not a header: {line:?}")))?;
+        let (name, value) = line
+            .split_once(':')
+            .ok_or_else(|| malformed(&format!("not a header: {line:?}")))?;
         headers
             .entry(name.to_ascii_lowercase())
             .and_modify(|values| {
@@ -599,7 +680,13 @@ fn read_request(reader: &mut impl BufRead, mut interim: impl Write) -> io::Resul
         interim.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
     let body = read_body(reader, &headers)?;
-    Ok(Some(Recorded { method: method.to_owned(), path: path.to_owned(), headers, body, received: Instant::now() }))
+    Ok(Some(Recorded {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        headers,
+        body,
+        received: Instant::now(),
+    }))
 }
 
 fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> io::Result<Vec<u8>> {
@@ -617,7 +704,9 @@ fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> i
             }
         }
     } else if let Some(length) = headers.get("content-length") {
-        let length = length.parse().map_err(|_| malformed(&format!("not a length: {length:?}")))?;
+        let length = length
+            .parse()
+            .map_err(|_| malformed(&format!("not a length: {length:?}")))?;
         read_exactly(reader, length, &mut body)?;
     }
     Ok(body)

@@ -26,19 +26,27 @@ impl Seen {
         let body = self.body();
         let said = body["messages"].as_array().expect("messages").iter();
         let said = said.filter(|message| message["role"] != "system");
-        said.map(|message| message["content"].as_str().expect("text").to_owned()).collect()
+        said.map(|message| message["content"].as_str().expect("text").to_owned())
+            .collect()
     }
 
     /// How many messages of the conversation the flattened prompt holds.
     fn history(&self) -> String {
         let prompt = self.messages().concat();
-        (prompt.matches("Human: question").count() + prompt.matches("Assistant: answer").count()).to_string()
+        (prompt.matches("Human: question").count() + prompt.matches("Assistant: answer").count())
+            .to_string()
     }
 }
 
 /// A setting: its variable, what is asked, how one sees which of its levels has won, and what is seen where nothing is set,
 /// in the file, in the variable and as an option (none where there is none). The conversation has the pairs 1 and 2.
-type Setting = (&'static str, &'static str, fn(&Seen) -> String, &'static str, [(&'static str, &'static str); 3]);
+type Setting = (
+    &'static str,
+    &'static str,
+    fn(&Seen) -> String,
+    &'static str,
+    [(&'static str, &'static str); 3],
+);
 
 const SETTINGS: &[Setting] = &[
     (
@@ -46,24 +54,56 @@ const SETTINGS: &[Setting] = &[
         "hi",
         |seen| seen.request.path.replace("/chat/completions", ""),
         "/v1",
-        [("provider = \"groq\"", "/groq"), ("mistral", "/mistral"), ("-p xai", "/xai")],
+        [
+            ("provider = \"groq\"", "/groq"),
+            ("mistral", "/mistral"),
+            ("-p xai", "/xai"),
+        ],
     ),
     (
         "Q_MODEL",
         "hi",
         |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
         OPENAI_MODEL,
-        [("model = \"of-file\"", "of-file"), ("of-variable", "of-variable"), ("-m of-option", "of-option")],
+        [
+            ("model = \"of-file\"", "of-file"),
+            ("of-variable", "of-variable"),
+            ("-m of-option", "of-option"),
+        ],
     ),
     (
         "Q_SYSTEM",
         "hi",
-        |seen| seen.body()["messages"][0]["content"].as_str().expect("text").split(' ').next().unwrap_or("").to_owned(),
+        |seen| {
+            seen.body()["messages"][0]["content"]
+                .as_str()
+                .expect("text")
+                .split(' ')
+                .next()
+                .unwrap_or("")
+                .to_owned()
+        },
         "You",
-        [("system = \"of-file\"", "of-file"), ("of-variable", "of-variable"), ("-S of-option", "of-option")],
+        [
+            ("system = \"of-file\"", "of-file"),
+            ("of-variable", "of-variable"),
+            ("-S of-option", "of-option"),
+        ],
     ),
-    ("Q_MESSAGES", "-f hi", Seen::history, "4", [("messages = 3", "3"), ("2", "2"), ("--messages 1", "1")]),
-    ("Q_MAX_HISTORY", "-f hi", Seen::history, "4", [("max_history = 1_8", "2"), ("9", "1"), ("", "")]),
+    (
+        "Q_MESSAGES",
+        "-f hi",
+        Seen::history,
+        "4",
+        [("messages = 3", "3"), ("2", "2"), ("--messages 1", "1")],
+    ),
+    (
+        "Q_MAX_HISTORY",
+        "-f hi",
+        Seen::history,
+        "4",
+        [("max_history = 1_8", "2"), ("9", "1"), ("", "")],
+    ),
     (
         "Q_HISTORY",
         "-f hi",
@@ -74,12 +114,30 @@ const SETTINGS: &[Setting] = &[
     (
         "Q_PAIRS",
         "-f hi",
-        |seen| seen.current["messages"].as_array().expect("messages").len().to_string(),
+        |seen| {
+            seen.current["messages"]
+                .as_array()
+                .expect("messages")
+                .len()
+                .to_string()
+        },
         "6",
         [("pairs = 2", "4"), ("1", "2"), ("", "")],
     ),
-    ("Q_EXPIRE", "-f hi", Seen::history, "0", [("expire = \"never\"", "4"), ("1s", "0"), ("", "")]),
-    ("Q_KEEP", "hi", |seen| seen.files.len().to_string(), "2", [("keep = \"0\"", "1"), ("never", "2"), ("", "")]),
+    (
+        "Q_EXPIRE",
+        "-f hi",
+        Seen::history,
+        "0",
+        [("expire = \"never\"", "4"), ("1s", "0"), ("", "")],
+    ),
+    (
+        "Q_KEEP",
+        "hi",
+        |seen| seen.files.len().to_string(),
+        "2",
+        [("keep = \"0\"", "1"), ("never", "2"), ("", "")],
+    ),
     (
         "Q_MAX_TOKENS",
         "hi",
@@ -92,16 +150,41 @@ const SETTINGS: &[Setting] = &[
         "hi",
         |seen| seen.body()["reasoning_effort"].to_string(),
         "null",
-        [("effort = \"low\"", "\"low\""), ("medium", "\"medium\""), ("-e high", "\"high\"")],
+        [
+            ("effort = \"low\"", "\"low\""),
+            ("medium", "\"medium\""),
+            ("-e high", "\"high\""),
+        ],
     ),
-    ("Q_RETRIES", "busy", |seen| seen.requests.to_string(), "4", [("retries = 1", "2"), ("2", "3"), ("", "")]),
-    ("Q_MISMATCH", "-f -m other hi", Seen::history, "0", [("mismatch = \"continue\"", "4"), ("new", "0"), ("", "")]),
+    (
+        "Q_RETRIES",
+        "busy",
+        |seen| seen.requests.to_string(),
+        "4",
+        [("retries = 1", "2"), ("2", "3"), ("", "")],
+    ),
+    (
+        "Q_MISMATCH",
+        "-f -m other hi",
+        Seen::history,
+        "0",
+        [("mismatch = \"continue\"", "4"), ("new", "0"), ("", "")],
+    ),
     (
         "Q_SAVE",
         "hi",
-        |seen| seen.current["messages"][0]["content"].as_str().expect("text").to_owned(),
+        |seen| {
+            seen.current["messages"][0]["content"]
+                .as_str()
+                .expect("text")
+                .to_owned()
+        },
         "hi",
-        [("save = false", "question 1"), ("true", "hi"), ("--no-save", "question 1")],
+        [
+            ("save = false", "question 1"),
+            ("true", "hi"),
+            ("--no-save", "question 1"),
+        ],
     ),
 ];
 
@@ -115,14 +198,20 @@ fn check(setting: &Setting, file: &str, variable: Option<&str>, options: &str, e
     });
     let sandbox = talked("openai", 2).server_env(&server);
     sandbox.config(file);
-    let args: Vec<&str> = options.split(' ').chain(args.split(' ')).filter(|arg| !arg.is_empty()).collect();
+    let args: Vec<&str> = options
+        .split(' ')
+        .chain(args.split(' '))
+        .filter(|arg| !arg.is_empty())
+        .collect();
     let mut q = sandbox.q(&args);
     if *name == "Q_EXPIRE" {
         q = q.env_remove(name);
     }
     for name in ["GROQ", "MISTRAL", "XAI"] {
         let url = format!("{}/{}", server.url(), name.to_lowercase());
-        q = q.env(format!("{name}_BASE_URL"), url).env(format!("{name}_API_KEY"), API_KEY);
+        q = q
+            .env(format!("{name}_BASE_URL"), url)
+            .env(format!("{name}_API_KEY"), API_KEY);
     }
     if let Some(value) = variable {
         q = q.env(name, value);
@@ -135,7 +224,9 @@ fn check(setting: &Setting, file: &str, variable: Option<&str>, options: &str, e
         current: sandbox.current(),
     };
     let found = see(&seen);
-    outcome.check(found == expected, || format!("expected {expected:?}, found {found:?}, with {file:?}"));
+    outcome.check(found == expected, || {
+        format!("expected {expected:?}, found {found:?}, with {file:?}")
+    });
 }
 
 #[test]
@@ -159,7 +250,9 @@ fn a_variable_that_is_empty_counts_as_unset_whatever_it_is_for() {
     let variables = "SSL_CERT_FILE SSL_CERT_DIR HTTPS_PROXY https_proxy ALL_PROXY NO_PROXY OLLAMA_HOST GROQ_BASE_URL \
                      GROQ_API_KEY Q_SESSION Q_MCP Q_PROVIDER Q_EFFORT Q_TIMEOUT";
     let sandbox = Sandbox::new().openai_at(format!("https://{UNKNOWN_HOST}/v1"));
-    let empty = variables.split(' ').fold(sandbox.q(&["hi"]), |q, name| q.env(name, ""));
+    let empty = variables
+        .split(' ')
+        .fold(sandbox.q(&["hi"]), |q, name| q.env(name, ""));
     // It gets as far as a question can get there; a wrong setting would be an exit status of 2.
     empty.run().exit(1).stderr_contains(UNKNOWN_HOST);
 }
@@ -201,14 +294,23 @@ fn a_wrong_variable_is_named() {
     let sandbox = Sandbox::new().server_env(&server);
     for (name, values) in [
         ("Q_PROVIDER", &["nobody", "OpenAI", " "][..]),
-        ("Q_MESSAGES", &["ten", "-1", "1.5", " 1", "99999999999999999999"]),
+        (
+            "Q_MESSAGES",
+            &["ten", "-1", "1.5", " 1", "99999999999999999999"],
+        ),
         ("Q_MAX_HISTORY", &["1_000", "1k", "-1"]),
         ("Q_HISTORY", &["chat", "Prompt"]),
         ("Q_PAIRS", &["0", "-1", "x"]),
-        ("Q_EXPIRE", &["24", "1w", "-1h", "1.5h", "h", "1h30m", "NEVER"]),
+        (
+            "Q_EXPIRE",
+            &["24", "1w", "-1h", "1.5h", "h", "1h30m", "NEVER"],
+        ),
         ("Q_KEEP", &["30", "d", "always"]),
         ("Q_MAX_TOKENS", &["0", "-1", "4k"]),
-        ("Q_TIMEOUT", &["0s", "0", "5", "1ms", "99999999999999999999d"]),
+        (
+            "Q_TIMEOUT",
+            &["0s", "0", "5", "1ms", "99999999999999999999d"],
+        ),
         ("Q_RETRIES", &["-1", "two"]),
         ("Q_SAVE", &["no", "0", "False"]),
         ("Q_WRAP", &["no", "0", "False"]),
@@ -216,7 +318,12 @@ fn a_wrong_variable_is_named() {
         ("Q_ROUNDS", &["0", "-1", "ten"]),
     ] {
         for value in values {
-            sandbox.q(&["hi"]).env(name, value).stdin_open().run().refused(&[name, value]);
+            sandbox
+                .q(&["hi"])
+                .env(name, value)
+                .stdin_open()
+                .run()
+                .refused(&[name, value]);
         }
     }
     server.expect_requests(0);
@@ -247,16 +354,56 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
         ("rounds = 0", 1, "rounds"),
         ("mcp = [\"/a\"]", 1, "mcp"),
         ("messages = 1\nmodel = \"unfinished\nsave = true", 2, ""),
-        ("[providers.work]\nbase_url = \"http://h\"\nmodle = \"m\"", 3, "modle"),
-        ("[providers.work]\nbase_url = \"http://h/v1?a=b\"", 2, "base_url"),
-        ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = []", 3, "key_cmd"),
-        ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = [\"a\", 1]", 3, "key_cmd"),
-        ("[providers.work]\nbase_url = \"http://h\"\nheaders = \"x-a: b\"", 3, "headers"),
-        ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = 1 }", 3, "headers"),
-        ("[providers.work]\nbase_url = \"http://h\"\noptions = \"temperature=0\"", 3, "options"),
-        ("[providers.work]\nbase_url = \"http://h\"\noptions = { seed = 99999999999999999999 }", 3, "options"),
-        ("[providers.work]\nbase_url = \"http://h\"\noptions = { stop = [{ a = inf }] }", 3, "options"),
-        ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = \"b\\nc\" }", 3, "headers"),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\nmodle = \"m\"",
+            3,
+            "modle",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h/v1?a=b\"",
+            2,
+            "base_url",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\nkey_cmd = []",
+            3,
+            "key_cmd",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\nkey_cmd = [\"a\", 1]",
+            3,
+            "key_cmd",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\nheaders = \"x-a: b\"",
+            3,
+            "headers",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\nheaders = { a = 1 }",
+            3,
+            "headers",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\noptions = \"temperature=0\"",
+            3,
+            "options",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\noptions = { seed = 99999999999999999999 }",
+            3,
+            "options",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\noptions = { stop = [{ a = inf }] }",
+            3,
+            "options",
+        ),
+        (
+            "[providers.work]\nbase_url = \"http://h\"\nheaders = { a = \"b\\nc\" }",
+            3,
+            "headers",
+        ),
         ("[providers.openai]\nkey = \"sk-in-the-file\"", 2, "key"),
         ("[tools.db]\ncomand = [\"sh\"]", 2, "comand"),
         ("[tools.db]\ncommand = \"sh\"", 2, "command"),
@@ -265,12 +412,18 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
         sandbox.config(text);
         let place = format!("{}, line {line}", sandbox.config_file().display());
         let outcome = sandbox.q(&["hi"]).stdin_open().run();
-        outcome.refused(&[key, &place]).stderr_lacks("sk-in-the-file");
+        outcome
+            .refused(&[key, &place])
+            .stderr_lacks("sk-in-the-file");
     }
     // The provider without an address is wrong where it is asked.
     sandbox.config("[providers.work]\nmodel = \"m\"");
     let place = format!("{}, line 1", sandbox.config_file().display());
-    sandbox.q(&["-p", "work", "hi"]).stdin_open().run().refused(&["work", &place]);
+    sandbox
+        .q(&["-p", "work", "hi"])
+        .stdin_open()
+        .run()
+        .refused(&["work", &place]);
     server.expect_requests(0);
 }
 
@@ -278,9 +431,17 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
 fn a_model_without_a_name_is_refused() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.q(&["-m", "", "hi"]).stdin_open().run().refused(&["--model"]);
+    sandbox
+        .q(&["-m", "", "hi"])
+        .stdin_open()
+        .run()
+        .refused(&["--model"]);
     sandbox.config("model = \"\"");
-    sandbox.q(&["hi"]).stdin_open().run().refused(&["line 1", "model"]);
+    sandbox
+        .q(&["hi"])
+        .stdin_open()
+        .run()
+        .refused(&["line 1", "model"]);
 }
 
 #[test]
@@ -290,13 +451,25 @@ fn a_file_that_cannot_be_read_is_named() {
     sandbox.config("");
     let file = sandbox.config_file();
     fs::write(&file, b"model = \"\xff\"").unwrap();
-    sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
+    sandbox
+        .q(&["hi"])
+        .stdin_open()
+        .run()
+        .refused(&[file.to_str().unwrap()]);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
+    sandbox
+        .q(&["hi"])
+        .stdin_open()
+        .run()
+        .refused(&[file.to_str().unwrap()]);
     fs::remove_dir(&file).unwrap();
     make_pipe(&file);
-    sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
+    sandbox
+        .q(&["hi"])
+        .stdin_open()
+        .run()
+        .refused(&[file.to_str().unwrap()]);
     // This one has nothing in it.
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("/dev/null", &file).unwrap();
@@ -311,8 +484,12 @@ fn a_file_that_a_failing_disk_hides_does_not_count_as_missing() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);
     let file = sandbox.config_file();
-    let script = "exec strace -f -o trace -P \"$1\" -e inject=?stat,?newfstatat,?statx:error=EIO q hi";
+    let script =
+        "exec strace -f -o trace -P \"$1\" -e inject=?stat,?newfstatat,?statx:error=EIO q hi";
     let outcome = sandbox.shell(script).arg("sh").arg(&file).run();
-    outcome.refused(&[&format!("q: cannot read {}: Input/output error", file.display())]);
+    outcome.refused(&[&format!(
+        "q: cannot read {}: Input/output error",
+        file.display()
+    )]);
     server.expect_requests(0);
 }

@@ -9,8 +9,8 @@ use libc::{SIGHUP, SIGINT, SIGTERM};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    GUARD, HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts, openai_event,
-    openai_reply, prompt, snapshot, word,
+    GUARD, HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts,
+    openai_event, openai_reply, prompt, snapshot, word,
 };
 use crate::pseudo_terminal;
 use crate::sandbox::{Running, Sandbox};
@@ -27,14 +27,23 @@ fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
     let before = snapshot(sandbox.root());
     let mut asked = 0;
     for signal in SIGNALS {
-        for args in [&["-n", "two"][..], &["-f", "two"], &["-fj", "two"], &["-f", "--no-stream", "two"], &["--models"]]
-        {
+        for args in [
+            &["-n", "two"][..],
+            &["-f", "two"],
+            &["-fj", "two"],
+            &["-f", "--no-stream", "two"],
+            &["--models"],
+        ] {
             let _case = case((signal, args));
             let mut running = sandbox.q(args).spawn();
             asked += 1;
             server.wait_for_requests(asked);
             running.signal(signal);
-            running.wait().killed_by(signal).stdout_is_empty().stderr_is_empty();
+            running
+                .wait()
+                .killed_by(signal)
+                .stdout_is_empty()
+                .stderr_is_empty();
             before.expect_unchanged();
         }
     }
@@ -72,21 +81,33 @@ fn an_interrupted_answer_can_be_followed_up() {
     running.wait().killed_by(SIGINT);
     sandbox.q(&["-f", "go on"]).run().success();
     let sent = prompt(&server.requests()[1]);
-    assert_eq!(sent, "Previous conversation:\nHuman: one\n\nAssistant: first \n\nHuman: go on");
+    assert_eq!(
+        sent,
+        "Previous conversation:\nHuman: one\n\nAssistant: first \n\nHuman: go on"
+    );
     sandbox.expect_texts("current.json", &["one", "first ", "go on", "whole"]);
-    assert_eq!(interrupted(&sandbox.current()), [1], "what was interrupted once stays so");
+    assert_eq!(
+        interrupted(&sandbox.current()),
+        [1],
+        "what was interrupted once stays so"
+    );
 }
 
 #[test]
 fn a_signal_ends_q_while_nobody_takes_its_answer_and_all_that_has_come_is_saved() {
-    let answer: String = (0..40_000).map(|number| format!("word {number} ")).collect();
+    let answer: String = (0..40_000)
+        .map(|number| format!("word {number} "))
+        .collect();
     let server = Server::always(Reply::sse([word(&answer)]).hang());
     for signal in SIGNALS {
         let _case = case(signal);
         let sandbox = Sandbox::new().server_env(&server);
         let (pipe, writer) = std::io::pipe().unwrap();
         let (terminal, end) = pseudo_terminal::open(80).unwrap();
-        for (reader, stdout) in [(OwnedFd::from(pipe), Stdio::from(writer)), (terminal.into(), end.into())] {
+        for (reader, stdout) in [
+            (OwnedFd::from(pipe), Stdio::from(writer)),
+            (terminal.into(), end.into()),
+        ] {
             let mut running = sandbox.q(&["one"]).stdout_to(stdout).spawn();
             wait_until_written(&reader);
             running.signal(signal);
@@ -101,17 +122,24 @@ fn a_signal_does_not_suppress_the_note_where_the_exchange_is_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let _lock = hold_the_lock(&sandbox);
-    let started: Vec<_> = (0..8).map(|_| sandbox.q(&["-s", "work", "one"]).spawn()).collect();
+    let started: Vec<_> = (0..8)
+        .map(|_| sandbox.q(&["-s", "work", "one"]).spawn())
+        .collect();
     for mut running in started {
         running.read_stdout_until("answer\n");
         running.signal(SIGTERM);
-        running.wait().killed_by(SIGTERM).stderr_contains("another q holds the lock").stderr_contains("session_");
+        running
+            .wait()
+            .killed_by(SIGTERM)
+            .stderr_contains("another q holds the lock")
+            .stderr_contains("session_");
     }
 }
 
 #[test]
 fn a_signal_ends_q_while_it_waits_to_try_again() {
-    let server = Server::always(Reply::json(503, json!({"error": "busy"})).header("retry-after", "50"));
+    let server =
+        Server::always(Reply::json(503, json!({"error": "busy"})).header("retry-after", "50"));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
     let before = snapshot(sandbox.root());
@@ -136,7 +164,11 @@ fn a_signal_ends_q_while_it_reads_its_input() {
         // More than a pipe holds: once it is written, q has begun to read.
         running.write_stdin("x".repeat(500_000));
         running.signal(signal);
-        running.wait().killed_by(signal).stdout_is_empty().stderr_is_empty();
+        running
+            .wait()
+            .killed_by(signal)
+            .stdout_is_empty()
+            .stderr_is_empty();
     }
     before.expect_unchanged();
     server.expect_requests(0);
@@ -165,7 +197,11 @@ fn a_signal_that_was_ignored_when_q_started_stays_ignored() {
 fn a_signal_that_is_ignored_does_not_shield_q_from_another() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
-    let mut running = sandbox.q(&["one"]).ignoring(SIGHUP).ignoring(SIGINT).spawn();
+    let mut running = sandbox
+        .q(&["one"])
+        .ignoring(SIGHUP)
+        .ignoring(SIGINT)
+        .spawn();
     running.read_stdout_until("first ");
     running.signal(SIGHUP).signal(SIGINT).signal(SIGTERM);
     running.wait().killed_by(SIGTERM);
@@ -185,7 +221,9 @@ fn a_signal_waits_no_more_than_a_moment_for_the_lock() {
     running.signal(SIGTERM);
     let outcome = running.wait();
     // Far from the five seconds that it waits otherwise, and as far from the fifth of a second on a busy machine.
-    outcome.check(signalled.elapsed() < Duration::from_secs(3), || "expected a quick end".to_owned());
+    outcome.check(signalled.elapsed() < Duration::from_secs(3), || {
+        "expected a quick end".to_owned()
+    });
     outcome.killed_by(SIGTERM);
     drop(lock);
     sandbox.expect_bytes("current.json", before);
@@ -234,7 +272,10 @@ fn a_second_signal_ends_q_at_once() {
         // With one signal it waits for the lock, and then saves on its own.
         ended.contains(&format!("signal: {SIGTERM}")) && sandbox.session_files().is_empty()
     });
-    assert!(ended_early, "the second signal never ended it before it had saved");
+    assert!(
+        ended_early,
+        "the second signal never ended it before it had saved"
+    );
 }
 
 #[test]
@@ -278,7 +319,9 @@ fn a_loop_in_a_shell_ends_with_the_q_that_is_interrupted() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     // This shell continues its loop unless the program that it waits for dies of the signal, too.
-    let mut running = sandbox.shell("exec bash -c 'for i in one two three; do q -n $i; done; echo ended'").spawn();
+    let mut running = sandbox
+        .shell("exec bash -c 'for i in one two three; do q -n $i; done; echo ended'")
+        .spawn();
     running.read_stdout_until("first ");
     interrupt_group(&running);
     running.wait().killed_by(SIGINT).stdout_lacks("ended");
@@ -296,7 +339,9 @@ fn interrupt_group(running: &Running) {
 /// The places of the messages that are marked.
 fn interrupted(conversation: &Value) -> Vec<usize> {
     let messages = conversation["messages"].as_array().unwrap();
-    (0..messages.len()).filter(|index| messages[*index].get("interrupted") == Some(&json!(true))).collect()
+    (0..messages.len())
+        .filter(|index| messages[*index].get("interrupted") == Some(&json!(true)))
+        .collect()
 }
 
 /// A full pipe: a program that writes to it waits.
@@ -304,7 +349,10 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, writer) = std::io::pipe().unwrap();
     let set_flags = |flags: libc::c_int| {
         // SAFETY: the descriptor is open for as long as `writer` is there.
-        assert_eq!(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) }, 0);
+        assert_eq!(
+            unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) },
+            0
+        );
     };
     set_flags(libc::O_NONBLOCK);
     while (&writer).write(&[b'.'; 4096]).is_ok() {}
@@ -315,7 +363,15 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 
 /// Returns once something was written to a pipe that nobody reads.
 fn wait_until_written(reader: &impl AsRawFd) {
-    let mut readable = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut readable = libc::pollfd {
+        fd: reader.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
     // SAFETY: one structure, which outlives the call.
-    assert_eq!(unsafe { libc::poll(&raw mut readable, 1, GUARD.as_millis() as i32) }, 1, "nothing was written");
+    assert_eq!(
+        unsafe { libc::poll(&raw mut readable, 1, GUARD.as_millis() as i32) },
+        1,
+        "nothing was written"
+    );
 }

@@ -3,7 +3,9 @@
 use libc::{SIGINT, SIGKILL};
 use serde_json::{Value, json};
 
-use crate::fixtures::{DIALECTS, HOUR, attachment, case, data, idle_for, openai_stream, typed_event, word};
+use crate::fixtures::{
+    DIALECTS, HOUR, attachment, case, data, idle_for, openai_stream, typed_event, word,
+};
 use crate::pty::{Terminal, WIDE, without_styles};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -48,19 +50,30 @@ sort
 ‹2m|› sort ‹2m|› ‹1m**order**› ‹2m|›
 ";
 
-const PLAIN: [(&str, &str); 4] = [("NO_COLOR", "1"), ("TERM", "dumb"), ("Q_STYLE", "false"), ("NO_COLOR", "false")];
+const PLAIN: [(&str, &str); 4] = [
+    ("NO_COLOR", "1"),
+    ("TERM", "dumb"),
+    ("Q_STYLE", "false"),
+    ("NO_COLOR", "false"),
+];
 
 #[test]
 fn an_answer_is_styled_on_a_terminal_and_nowhere_else() {
     let letters: Vec<String> = ANSWER.chars().map(String::from).collect();
-    for (what, stream) in [("letters", openai_stream(&letters)), ("all at once", openai_stream(&[ANSWER]))] {
+    for (what, stream) in [
+        ("letters", openai_stream(&letters)),
+        ("all at once", openai_stream(&[ANSWER])),
+    ] {
         let _case = case(what);
         let server = Server::always(Reply::sse(stream));
         let sandbox = Sandbox::new().server_env(&server);
         for args in [&["hi"][..], &["--no-stream", "hi"], &["--last"]] {
             let _case = case(args);
             assert_eq!(joined(&on_terminal(sandbox.q(args), 30)), STYLED);
-            let unwrapped = on_terminal(sandbox.q(args).env("Q_WRAP", "false").env("NO_COLOR", ""), 30);
+            let unwrapped = on_terminal(
+                sandbox.q(args).env("Q_WRAP", "false").env("NO_COLOR", ""),
+                30,
+            );
             assert!(unwrapped.contains("\u{1b}[1m"), "{unwrapped}");
             assert_eq!(without_styles(&unwrapped), ANSWER);
             sandbox.q(args).run().success().stdout(ANSWER);
@@ -70,9 +83,18 @@ fn an_answer_is_styled_on_a_terminal_and_nowhere_else() {
                 assert_eq!(plain, ANSWER, "{name}={value}");
             }
         }
-        for args in [&["-x", "hi"][..], &["-j", "hi"], &["--last", "-x"], &["--last", "-j"], &["--history", "-j"]] {
+        for args in [
+            &["-x", "hi"][..],
+            &["-j", "hi"],
+            &["--last", "-x"],
+            &["--last", "-j"],
+            &["--history", "-j"],
+        ] {
             let shown = on_terminal(sandbox.q(args), WIDE);
-            assert!(!shown.contains('\u{1b}') && shown.contains("#!/bin/sh"), "{args:?} {shown}");
+            assert!(
+                !shown.contains('\u{1b}') && shown.contains("#!/bin/sh"),
+                "{args:?} {shown}"
+            );
         }
         sandbox.config("style = false");
         assert_eq!(on_terminal(sandbox.q(&["--last"]), WIDE), ANSWER);
@@ -84,14 +106,24 @@ fn a_history_has_styled_answers() {
     let sandbox = Sandbox::new();
     let mut conversation = idle_for(HOUR, &["why **two** stars?", "**so**\n"]);
     for message in conversation["messages"].as_array_mut().expect("messages") {
-        message.as_object_mut().expect("a message").remove("timestamp");
+        message
+            .as_object_mut()
+            .expect("a message")
+            .remove("timestamp");
     }
     conversation["messages"][0]["attachments"] = json!([attachment("__a__.txt", "text/plain", "")]);
     sandbox.write_current(&conversation);
     let shown = on_terminal(sandbox.q(&["--history"]), 80);
-    assert!(shown.contains("__a__.txt") && shown.contains("\nwhy **two** stars?\n"), "{shown}");
+    assert!(
+        shown.contains("__a__.txt") && shown.contains("\nwhy **two** stars?\n"),
+        "{shown}"
+    );
     assert!(shown.contains("]\n\u{1b}[1m**so**\u{1b}[0m\n"), "{shown}");
-    sandbox.q(&["--history"]).run().success().stdout(without_styles(&shown));
+    sandbox
+        .q(&["--history"])
+        .run()
+        .success()
+        .stdout(without_styles(&shown));
 }
 
 #[test]
@@ -106,24 +138,37 @@ fn no_style_is_left_on_when_q_is_stopped() {
         running.signal(signal);
         running.wait().killed_by(signal);
         let shown = String::from_utf8(terminal.bytes()).expect("UTF-8");
-        assert!(shown.contains("\u{1b}[1m") && is_off_at_end(&shown), "{shown:?}");
+        assert!(
+            shown.contains("\u{1b}[1m") && is_off_at_end(&shown),
+            "{shown:?}"
+        );
     }
 }
 
 #[test]
 fn the_sign_says_when_a_model_thinks() {
     let openai = |delta: Value| data(&json!({"choices": [{"delta": delta}]}));
-    let thinking = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking"}});
-    let delta =
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}});
-    let item = json!({"type": "response.output_item.added", "item": {"type": "reasoning", "id": "r"}});
+    let thinking =
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking"}});
+    let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}});
+    let item =
+        json!({"type": "response.output_item.added", "item": {"type": "reasoning", "id": "r"}});
     let summary = json!({"type": "response.reasoning_summary_text.delta", "delta": "hm"});
-    let thought = json!({"candidates": [{"content": {"parts": [{"text": "hm", "thought": true}]}}]});
+    let thought =
+        json!({"candidates": [{"content": {"parts": [{"text": "hm", "thought": true}]}}]});
     for (provider, reasoning) in [
         ("openai", openai(json!({"reasoning_content": "hm"}))),
         ("openai", openai(json!({"reasoning": "hm"}))),
-        ("openai", openai(json!({"reasoning_details": [{"text": "hm"}]}))),
-        ("openai", openai(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}))),
+        (
+            "openai",
+            openai(json!({"reasoning_details": [{"text": "hm"}]})),
+        ),
+        (
+            "openai",
+            openai(
+                json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
+            ),
+        ),
         ("openai", openai(json!({"content": "<think>hm"}))),
         ("anthropic", typed_event(thinking)),
         ("anthropic", typed_event(delta)),
@@ -133,13 +178,22 @@ fn the_sign_says_when_a_model_thinks() {
     ] {
         let _case = case((provider, String::from_utf8_lossy(&reasoning)));
         let gates = [Gate::new(), Gate::new()];
-        let reply = Reply::sse([": wait\n\n"]).wait_for(&gates[0]).piece(&reasoning).wait_for(&gates[1]);
+        let reply = Reply::sse([": wait\n\n"])
+            .wait_for(&gates[0])
+            .piece(&reasoning)
+            .wait_for(&gates[1]);
         let server = Server::always(reply.cut());
         let sandbox = Sandbox::new();
-        let dialect = DIALECTS.iter().find(|dialect| dialect.provider == provider).expect("a dialect");
+        let dialect = DIALECTS
+            .iter()
+            .find(|dialect| dialect.provider == provider)
+            .expect("a dialect");
         let terminal = Terminal::new(WIDE);
         let q = dialect.q(&sandbox, &server, &["hi"]);
-        let running = q.stdout_to(terminal.end()).stderr_to(terminal.end()).spawn();
+        let running = q
+            .stdout_to(terminal.end())
+            .stderr_to(terminal.end())
+            .spawn();
         terminal.wait_for("waiting for ", 0);
         gates[0].open();
         terminal.wait_for("thinking, ", 0);
@@ -151,12 +205,23 @@ fn the_sign_says_when_a_model_thinks() {
 #[test]
 fn empty_fields_for_reasoning_are_none() {
     let gates = [Gate::new(), Gate::new()];
-    let empty = json!({"content": "", "reasoning": "", "reasoning_details": [], "reasoning_content": null});
+    let empty =
+        json!({"content": "", "reasoning": "", "reasoning_details": [], "reasoning_content": null});
     let empty = data(&json!({"choices": [{"delta": empty}]}));
-    let server = Server::always(Reply::sse([": wait\n\n"]).wait_for(&gates[0]).piece(empty).wait_for(&gates[1]).cut());
+    let server = Server::always(
+        Reply::sse([": wait\n\n"])
+            .wait_for(&gates[0])
+            .piece(empty)
+            .wait_for(&gates[1])
+            .cut(),
+    );
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(WIDE);
-    let running = sandbox.q(&["hi"]).stdout_to(terminal.end()).stderr_to(terminal.end()).spawn();
+    let running = sandbox
+        .q(&["hi"])
+        .stdout_to(terminal.end())
+        .stderr_to(terminal.end())
+        .spawn();
     terminal.wait_for("waiting for openai, ", 0);
     gates[0].open();
     // The first may have been on its way.
@@ -175,11 +240,18 @@ fn the_sign_stops_to_say_it_when_the_answer_comes() {
     let gate = Gate::new();
     let thinking = data(&json!({"choices": [{"delta": {"reasoning": "hm"}}]}));
     let held = Gate::new();
-    let reply = Reply::sse([thinking]).wait_for(&held).piece(word("```\na")).wait_for(&gate);
+    let reply = Reply::sse([thinking])
+        .wait_for(&held)
+        .piece(word("```\na"))
+        .wait_for(&gate);
     let server = Server::always(reply.pieces(openai_stream(&["b\n```\n"])));
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(WIDE);
-    let running = sandbox.q(&["-x", "hi"]).stdout_to(terminal.end()).stderr_to(terminal.end()).spawn();
+    let running = sandbox
+        .q(&["-x", "hi"])
+        .stdout_to(terminal.end())
+        .stderr_to(terminal.end())
+        .spawn();
     terminal.wait_for("thinking, ", 0);
     let seen = terminal.so_far().len();
     held.open();
@@ -191,7 +263,8 @@ fn the_sign_stops_to_say_it_when_the_answer_comes() {
 
 /// Whether no style is on at the end.
 fn is_off_at_end(text: &str) -> bool {
-    text.rsplit_once('\u{1b}').is_none_or(|(_, rest)| rest.starts_with("[0m"))
+    text.rsplit_once('\u{1b}')
+        .is_none_or(|(_, rest)| rest.starts_with("[0m"))
 }
 
 /// A style that is switched off and on again between two words has not changed.
@@ -199,8 +272,15 @@ fn joined(text: &str) -> String {
     let text = text.replace("\u{1b}[0m", "›").replace("\u{1b}[", "‹");
     let mut joined = String::new();
     for part in text.split_inclusive('›') {
-        let style = joined.rfind('‹').map(|at| joined[at..].split_inclusive('m').next().unwrap_or_default().to_owned());
-        match style.and_then(|style| part.strip_prefix(&style).filter(|_| joined.ends_with('›'))) {
+        let style = joined.rfind('‹').map(|at| {
+            joined[at..]
+                .split_inclusive('m')
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        });
+        match style.and_then(|style| part.strip_prefix(&style).filter(|_| joined.ends_with('›')))
+        {
             Some(rest) => {
                 joined.pop();
                 joined += rest;
@@ -216,5 +296,7 @@ fn joined(text: &str) -> String {
 fn on_terminal(q: Q, columns: u16) -> String {
     let terminal = Terminal::new(columns);
     q.stdout_to(terminal.end()).run().success();
-    String::from_utf8(terminal.bytes()).expect("UTF-8").replace("\r\n", "\n")
+    String::from_utf8(terminal.bytes())
+        .expect("UTF-8")
+        .replace("\r\n", "\n")
 }

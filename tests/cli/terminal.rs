@@ -12,7 +12,8 @@ use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
 /// Text that must pass as it is: marks, joiners, both directions, tabs; and CR LF, which passes as LF.
-const ORDINARY: &str = "e\u{301} 👩\u{200d}👧 \u{200f}שלום\u{200e} ü 日本\u{ad}\u{2028}\ttab\r\nnext\r\n\r\n";
+const ORDINARY: &str =
+    "e\u{301} 👩\u{200d}👧 \u{200f}שלום\u{200e} ü 日本\u{ad}\u{2028}\ttab\r\nnext\r\n\r\n";
 
 #[test]
 fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
@@ -28,16 +29,36 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
     // What q is called with, what the server says to that, and what must arrive in a pipe.
     let table: Vec<(&[&str], Reply, &str)> = vec![
         (&["hi"], Reply::json(400, error.clone()), &spaced),
-        (&["hi"], Reply::new(400).piece(&said), &spaced[..spaced.find('\u{1c}').expect("a later control")]),
+        (
+            &["hi"],
+            Reply::new(400).piece(&said),
+            &spaced[..spaced.find('\u{1c}').expect("a later control")],
+        ),
         (&["hi"], Reply::sse(vec![word("x"), data(&error)]), &spaced),
-        (&["-p", "gemini", "hi"], Reply::sse(vec![data(&blocked)]), &said),
+        (
+            &["-p", "gemini", "hi"],
+            Reply::sse(vec![data(&blocked)]),
+            &said,
+        ),
         (&["hi"], Reply::sse(openai_stream(&[&answer])), &answer),
         (&["hi"], Reply::sse(openai_stream(&letters)), &answer),
         (&["-x", "hi"], Reply::sse(openai_stream(&[&block])), &said),
         (&["-j", "hi"], Reply::sse(openai_stream(&[&said])), &quoted),
-        (&["--models"], Reply::json(200, json!({"data": [{"id": said}]})), &said),
-        (&["-f", "-m", "other", "hi"], Reply::sse(openai_stream(&["x"])), &said),
-        (&["--dry-run", "-f", "hi"], Reply::new(500), &quoted[1..quoted.len() - 1]),
+        (
+            &["--models"],
+            Reply::json(200, json!({"data": [{"id": said}]})),
+            &said,
+        ),
+        (
+            &["-f", "-m", "other", "hi"],
+            Reply::sse(openai_stream(&["x"])),
+            &said,
+        ),
+        (
+            &["--dry-run", "-f", "hi"],
+            Reply::new(500),
+            &quoted[1..quoted.len() - 1],
+        ),
         (&["--history"], Reply::new(500), &said),
         (&["--history", "-j"], Reply::new(500), &quoted),
         (&["--last"], Reply::new(500), &said),
@@ -52,12 +73,17 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
             let sandbox = Sandbox::new().gemini_env(&server).server_env(&server);
             sandbox.write_current(&all_of(&said));
             // A file that the list cannot show, and quotes in a note.
-            sandbox.write_session("stranger.json", &json!({"version": 1, "messages": [{"role": said, "content": ""}]}));
+            sandbox.write_session(
+                "stranger.json",
+                &json!({"version": 1, "messages": [{"role": said, "content": ""}]}),
+            );
             sandbox.env("TERM", "dumb").env("Q_RETRIES", "0")
         };
         let outcome = used().q(args).run();
         let both_outputs = outcome.stdout_text() + &outcome.stderr_text();
-        outcome.check(both_outputs.contains(expected), || format!("expected unchanged: {expected:?}"));
+        outcome.check(both_outputs.contains(expected), || {
+            format!("expected unchanged: {expected:?}")
+        });
 
         // Wide enough for the longest line.
         let terminal = Terminal::new(WIDE);
@@ -65,7 +91,11 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         let bytes = terminal.bytes();
         assert_harmless(&bytes);
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
-        assert!(text.contains(&shown(expected)), "{text:?}\nexpected {:?}", shown(expected));
+        assert!(
+            text.contains(&shown(expected)),
+            "{text:?}\nexpected {:?}",
+            shown(expected)
+        );
     }
 }
 
@@ -86,10 +116,12 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
             let mut reply = Reply::new(200).wait_for(&held);
             reply = match request.method.as_str() {
                 "GET" => reply.piece(json!({"data": [{"id": "test-model"}]}).to_string()),
-                _ if request.text().contains("\"stream\":true") => {
-                    reply.header("content-type", "text/event-stream").pieces(openai_stream(&["```\nHello\n```\n"]))
+                _ if request.text().contains("\"stream\":true") => reply
+                    .header("content-type", "text/event-stream")
+                    .pieces(openai_stream(&["```\nHello\n```\n"])),
+                _ => {
+                    reply.piece(json!({"choices": [{"message": {"content": "Hello"}}]}).to_string())
                 }
-                _ => reply.piece(json!({"choices": [{"message": {"content": "Hello"}}]}).to_string()),
             };
             reply
         });
@@ -98,21 +130,35 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
         let started = Instant::now();
         let running = both(sandbox.q(args).server_env(&server), &terminal).spawn();
         terminal.wait_for("waiting for openai, ", 0);
-        assert!(started.elapsed() >= Duration::from_millis(300), "after {:?}", started.elapsed());
+        assert!(
+            started.elapsed() >= Duration::from_millis(300),
+            "after {:?}",
+            started.elapsed()
+        );
         terminal.wait_for_seconds("waiting for openai, ", 0);
         let screen = terminal.screen_so_far();
-        assert!(screen.len() == 1 && screen[0].starts_with("waiting for openai, "), "{screen:?}");
+        assert!(
+            screen.len() == 1 && screen[0].starts_with("waiting for openai, "),
+            "{screen:?}"
+        );
         gate.open();
         running.wait().exit(0);
         let screen = terminal.screen().join("\n");
-        assert!(screen.starts_with(first) && screen.matches('\n').count() == lines, "{screen:?}");
+        assert!(
+            screen.starts_with(first) && screen.matches('\n').count() == lines,
+            "{screen:?}"
+        );
     }
 }
 
 #[test]
 fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
     let gate = Gate::new();
-    let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])));
+    let server = Server::always(
+        Reply::sse([":\n\n"])
+            .wait_for(&gate)
+            .pieces(openai_stream(&["Hello"])),
+    );
     let sandbox = Sandbox::new().server_env(&server);
     let start = |variant: &str| {
         let terminal = Terminal::new(80);
@@ -139,7 +185,11 @@ fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
         let _case = case(variant);
         running.wait().exit(0);
         let expected = if variant == "stderr" { "" } else { "Hello\r\n" };
-        assert_eq!(String::from_utf8_lossy(&terminal.bytes()), expected, "{variant}");
+        assert_eq!(
+            String::from_utf8_lossy(&terminal.bytes()),
+            expected,
+            "{variant}"
+        );
     }
 }
 
@@ -151,13 +201,48 @@ fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
         _ => Reply::new(200).hang(),
     });
     for (what, args, sign, signal) in [
-        ("the first word", &["-n", "hi"][..], "waiting for openai", libc::SIGINT),
-        ("the first word", &["-n", "hi"], "waiting for openai", libc::SIGTERM),
-        ("the first word", &["-n", "hi"], "waiting for openai", libc::SIGHUP),
-        ("the end of the code", &["-n", "-x", "begun"], "waiting for openai", libc::SIGINT),
-        ("another try", &["-n", "retried"], "retrying in", libc::SIGINT),
-        ("standard input", &["hi"], "waiting for standard input", libc::SIGINT),
-        ("the models", &["--models"], "waiting for openai", libc::SIGINT),
+        (
+            "the first word",
+            &["-n", "hi"][..],
+            "waiting for openai",
+            libc::SIGINT,
+        ),
+        (
+            "the first word",
+            &["-n", "hi"],
+            "waiting for openai",
+            libc::SIGTERM,
+        ),
+        (
+            "the first word",
+            &["-n", "hi"],
+            "waiting for openai",
+            libc::SIGHUP,
+        ),
+        (
+            "the end of the code",
+            &["-n", "-x", "begun"],
+            "waiting for openai",
+            libc::SIGINT,
+        ),
+        (
+            "another try",
+            &["-n", "retried"],
+            "retrying in",
+            libc::SIGINT,
+        ),
+        (
+            "standard input",
+            &["hi"],
+            "waiting for standard input",
+            libc::SIGINT,
+        ),
+        (
+            "the models",
+            &["--models"],
+            "waiting for openai",
+            libc::SIGINT,
+        ),
     ] {
         let _case = case((what, signal));
         let sandbox = Sandbox::new().server_env(&server);
@@ -175,7 +260,13 @@ fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
     // How many columns the terminal has, what the sign says, what comes then, and the last line.
     let error = data(&json!({"error": "no"}));
     for (columns, sign, busy, comes, last) in [
-        (80, "waiting for openai", false, vec![error], "q: openai: no"),
+        (
+            80,
+            "waiting for openai",
+            false,
+            vec![error],
+            "q: openai: no",
+        ),
         (16, "waiting", false, openai_stream(&["Hello"]), "Hello"),
         (80, "retrying in ", true, openai_stream(&["Hello"]), "Hello"),
     ] {
@@ -192,7 +283,10 @@ fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
         gate.open();
         running.wait();
         let screen = terminal.screen();
-        assert!(screen.len() == 2 && screen[0].starts_with(last) && screen[1].is_empty(), "{screen:?}");
+        assert!(
+            screen.len() == 2 && screen[0].starts_with(last) && screen[1].is_empty(),
+            "{screen:?}"
+        );
     }
 }
 
@@ -214,13 +308,18 @@ fn the_waiting_sign_says_that_standard_input_is_waited_for() {
     let server = Server::openai("Hello");
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
-    let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).stdin_open().spawn();
+    let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal)
+        .stdin_open()
+        .spawn();
     terminal.wait_for_seconds("waiting for standard input, ", 0);
     server.expect_requests(0);
     running.write_stdin("log\n").close_stdin();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["Hello", ""]);
-    assert_eq!(prompt(&server.request()), "<context>\nlog\n</context>\n\nhi");
+    assert_eq!(
+        prompt(&server.request()),
+        "<context>\nlog\n</context>\n\nhi"
+    );
 }
 
 #[test]
@@ -228,7 +327,9 @@ fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
     let gates = [Gate::new(), Gate::new()];
     let held = gates.clone();
     let server = Server::start(move |_, number| {
-        Reply::sse([":\n\n"]).wait_for(&held[number]).pieces(openai_stream(&[format!("answer {number}")]))
+        Reply::sse([":\n\n"])
+            .wait_for(&held[number])
+            .pieces(openai_stream(&[format!("answer {number}")]))
     });
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(80);
@@ -236,11 +337,18 @@ fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
     server.wait_for_requests(1);
     terminal.wait_for_seconds("waiting for standard input, ", 0);
     let before = terminal.so_far();
-    assert!(!String::from_utf8_lossy(&before).contains("waiting for openai"), "two signs at once");
+    assert!(
+        !String::from_utf8_lossy(&before).contains("waiting for openai"),
+        "two signs at once"
+    );
     gates[0].open();
     server.wait_for_requests(2);
     terminal.wait_for("waiting for openai", before.len());
-    assert!(terminal.screen_so_far()[0].starts_with("waiting for openai"), "{:?}", terminal.screen_so_far());
+    assert!(
+        terminal.screen_so_far()[0].starts_with("waiting for openai"),
+        "{:?}",
+        terminal.screen_so_far()
+    );
     gates[1].open();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["answer 1", ""]);
@@ -263,8 +371,13 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
     running.write_stdin("log\n").close_stdin();
     terminal.wait_for("Passphrase: ", 0);
     let asked = terminal.screen_so_far();
-    let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a command that reads");
-    writer.write_all(format!("{API_KEY}\n").as_bytes()).expect("a command that reads");
+    let mut writer = fs::OpenOptions::new()
+        .write(true)
+        .open(&pipe)
+        .expect("a command that reads");
+    writer
+        .write_all(format!("{API_KEY}\n").as_bytes())
+        .expect("a command that reads");
     drop(writer);
     running.wait().exit(0);
     assert_eq!(asked, ["Passphrase: "]);
@@ -274,7 +387,10 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
 fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
     let broken = Reply::sse([word("Hello")]).cut();
     let whole = Reply::sse(openai_stream(&["Hello"]));
-    let long = Reply::json(400, json!({"error": {"message": "long", "code": "context_length_exceeded"}}));
+    let long = Reply::json(
+        400,
+        json!({"error": {"message": "long", "code": "context_length_exceeded"}}),
+    );
     // What q is called with, the replies to its requests, and a word of what it says in the end.
     let table: [(&[&str], Vec<Reply>, &str); 3] = [
         (&["hi"], vec![broken], "q: openai: "),
@@ -284,14 +400,20 @@ fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
     for (args, replies, said) in table {
         let _case = case(args);
         let server = Server::start(move |_, number| replies[number].clone());
-        let sandbox = Sandbox::new().server_env(&server).env("TERM", "dumb").env("Q_MODEL", "m");
+        let sandbox = Sandbox::new()
+            .server_env(&server)
+            .env("TERM", "dumb")
+            .env("Q_MODEL", "m");
         sandbox.write_current(&all_of("m"));
         let terminal = Terminal::new(WIDE);
         both(sandbox.q(args), &terminal).run();
         let screen = terminal.screen();
         assert!(screen.iter().any(|line| line == "Hello"), "{screen:#?}");
         let after = screen.iter().skip_while(|line| *line != "Hello").skip(1);
-        assert!(after.clone().any(|line| line.starts_with(said)), "{screen:#?}");
+        assert!(
+            after.clone().any(|line| line.starts_with(said)),
+            "{screen:#?}"
+        );
     }
 }
 
@@ -308,16 +430,28 @@ fn all_of(text: &str) -> Value {
 /// Every character that could drive a terminal, with its visible form.
 fn controls() -> Vec<(char, String)> {
     let c0 = ('\0'..='\u{1f}').filter(|character| !matches!(character, '\t' | '\n'));
-    let c0 = c0.zip("@ABCDEFGHKLMNOPQRSTUVWXYZ[\\]^_".chars()).map(|(control, letter)| (control, format!("^{letter}")));
-    let c1 = ('\u{80}'..='\u{9f}').map(|control| (control, format!("<{:02X}>", u32::from(control))));
+    let c0 = c0
+        .zip("@ABCDEFGHKLMNOPQRSTUVWXYZ[\\]^_".chars())
+        .map(|(control, letter)| (control, format!("^{letter}")));
+    let c1 =
+        ('\u{80}'..='\u{9f}').map(|control| (control, format!("<{:02X}>", u32::from(control))));
     let bidirectional = "\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
-    let bidirectional = bidirectional.chars().map(|control| (control, format!("<U+{:04X}>", u32::from(control))));
-    c0.chain([('\u{7f}', "^?".to_owned())]).chain(c1).chain(bidirectional).collect()
+    let bidirectional = bidirectional
+        .chars()
+        .map(|control| (control, format!("<U+{:04X}>", u32::from(control))));
+    c0.chain([('\u{7f}', "^?".to_owned())])
+        .chain(c1)
+        .chain(bidirectional)
+        .collect()
 }
 
 /// All of them in one text, apart from each other.
 fn all_controls() -> String {
-    controls().iter().flat_map(|(control, _)| ['a', *control]).chain(['z']).collect()
+    controls()
+        .iter()
+        .flat_map(|(control, _)| ['a', *control])
+        .chain(['z'])
+        .collect()
 }
 
 /// What a terminal should get for a text.
@@ -336,7 +470,8 @@ fn assert_harmless(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("UTF-8");
     let controls = controls();
     for character in text.replace("\r\n", "").chars() {
-        let harmless = character != '\n' && controls.iter().all(|(control, _)| *control != character);
+        let harmless =
+            character != '\n' && controls.iter().all(|(control, _)| *control != character);
         assert!(harmless, "{character:?} in {text:?}");
     }
     // The same by the rules of a terminal.

@@ -48,14 +48,21 @@ struct Tls {
 }
 
 impl Tls {
-    fn start(authority: &Authority, names: &[&str], years: RangeInclusive<i32>, server: &Server, end: End) -> Tls {
+    fn start(
+        authority: &Authority,
+        names: &[&str],
+        years: RangeInclusive<i32>,
+        server: &Server,
+        end: End,
+    ) -> Tls {
         let (config, server) = (authority.server(names, years), server.address());
         let connections = Arc::new(Mutex::new(0));
         let address = listen({
             let connections = Arc::clone(&connections);
             move |stream| {
                 *connections.lock().unwrap() += 1;
-                let connection = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
+                let connection =
+                    ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
                 let mut client = StreamOwned::new(connection, stream);
                 let mut backend = TcpStream::connect(server)?;
                 pass_request(&mut BufReader::new(&mut client), &mut backend)?;
@@ -66,7 +73,10 @@ impl Tls {
                 client.flush()
             }
         });
-        Tls { address, connections }
+        Tls {
+            address,
+            connections,
+        }
     }
 
     fn url(&self, host: &str) -> String {
@@ -130,7 +140,10 @@ impl Proxy {
                         0 => return server.shutdown(Shutdown::Write),
                         count => {
                             // First noted, then sent on: who has the answer finds all of its request here.
-                            seen.lock().unwrap().bytes.extend_from_slice(&buffer[..count]);
+                            seen.lock()
+                                .unwrap()
+                                .bytes
+                                .extend_from_slice(&buffer[..count]);
                             server.write_all(&buffer[..count])?;
                         }
                     }
@@ -146,7 +159,12 @@ impl Proxy {
     }
 
     fn saw(&self, text: &str) -> bool {
-        self.seen.lock().unwrap().bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        self.seen
+            .lock()
+            .unwrap()
+            .bytes
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
     }
 }
 
@@ -160,7 +178,9 @@ fn http_connect(client: &mut TcpStream) -> io::Result<String> {
     }
     assert!(!head.contains(API_KEY), "{head}");
     client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
-    let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+    let target = head
+        .strip_prefix("CONNECT ")
+        .and_then(|rest| rest.split(' ').next());
     Ok(target.unwrap_or(&head).to_owned())
 }
 
@@ -199,29 +219,48 @@ fn certificate(sandbox: &Sandbox, authority: &Authority) -> PathBuf {
 
 /// q with a key for the OpenAI-like API at `base`.
 fn q(sandbox: &Sandbox, base: String, args: &[&str]) -> Q {
-    sandbox.q(args).env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base)
+    sandbox
+        .q(args)
+        .env("OPENAI_API_KEY", API_KEY)
+        .env("OPENAI_BASE_URL", base)
 }
 
 #[test]
 fn an_authority_that_is_named_is_taken() {
     let (authority, server) = (Authority::new("known"), Server::openai("sealed"));
-    let tls = Tls::start(&authority, &["localhost", "127.0.0.1"], ALWAYS, &server, End::Farewell);
+    let tls = Tls::start(
+        &authority,
+        &["localhost", "127.0.0.1"],
+        ALWAYS,
+        &server,
+        End::Farewell,
+    );
     let sandbox = Sandbox::new();
     let file = certificate(&sandbox, &authority);
     let folder = file.parent().unwrap();
     for host in ["localhost", "127.0.0.1"] {
         for (name, path) in [("SSL_CERT_FILE", &*file), ("SSL_CERT_DIR", folder)] {
-            q(&sandbox, tls.url(host), &["hi"]).env(name, path).run().success().stdout("sealed\n");
+            q(&sandbox, tls.url(host), &["hi"])
+                .env(name, path)
+                .run()
+                .success()
+                .stdout("sealed\n");
         }
     }
     server.expect_requests(4);
-    assert_eq!(server.last_request().header("authorization"), Some(&*format!("Bearer {API_KEY}")));
+    assert_eq!(
+        server.last_request().header("authorization"),
+        Some(&*format!("Bearer {API_KEY}"))
+    );
 }
 
 #[test]
 fn the_systems_authorities_are_taken_unless_others_are_named() {
     // In a namespace of its own the test brings the store of the system with it.
-    if lacks("a system with another store", "unshare -rm mount -t tmpfs none /etc/ssl") {
+    if lacks(
+        "a system with another store",
+        "unshare -rm mount -t tmpfs none /etc/ssl",
+    ) {
         return;
     }
     let (known, unknown) = (Authority::new("known"), Authority::new("unknown"));
@@ -247,12 +286,22 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
         let mut run = sandbox.shell("exec unshare -rm sh -c \"$0\"").arg(script);
         if let Some(named) = named {
             let file = certificate(&sandbox, named);
-            run = run.env(name, if name == "SSL_CERT_DIR" { file.parent().unwrap() } else { &file });
+            run = run.env(
+                name,
+                if name == "SSL_CERT_DIR" {
+                    file.parent().unwrap()
+                } else {
+                    &file
+                },
+            );
         }
         let outcome = run.run();
         match is_taken {
             true => outcome.success().stdout("sealed\n"),
-            false => outcome.exit(1).stdout_is_empty().stderr_contains("UnknownIssuer"),
+            false => outcome
+                .exit(1)
+                .stdout_is_empty()
+                .stderr_contains("UnknownIssuer"),
         };
     }
 }
@@ -262,10 +311,34 @@ fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
     let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
     // What is wrong, who signed, for which host, in which years, words of the error.
     for (what, signer, name, years, words) in [
-        ("unknown authority", &stranger, "localhost", ALWAYS, &["UnknownIssuer", "SSL_CERT_FILE"][..]),
-        ("wrong host", &authority, "elsewhere.example", ALWAYS, &["localhost", "elsewhere.example"]),
-        ("too old", &authority, "localhost", 2000..=2001, &["xpired", "clock"]),
-        ("too new", &authority, "localhost", 2998..=2999, &["valid", "clock"]),
+        (
+            "unknown authority",
+            &stranger,
+            "localhost",
+            ALWAYS,
+            &["UnknownIssuer", "SSL_CERT_FILE"][..],
+        ),
+        (
+            "wrong host",
+            &authority,
+            "elsewhere.example",
+            ALWAYS,
+            &["localhost", "elsewhere.example"],
+        ),
+        (
+            "too old",
+            &authority,
+            "localhost",
+            2000..=2001,
+            &["xpired", "clock"],
+        ),
+        (
+            "too new",
+            &authority,
+            "localhost",
+            2998..=2999,
+            &["valid", "clock"],
+        ),
     ] {
         let _case = case(what);
         let server = Server::openai("never");
@@ -274,9 +347,18 @@ fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
         let before = snapshot(sandbox.state());
         let file = certificate(&sandbox, &authority);
         let url = tls.url("localhost");
-        let outcome = q(&sandbox, url.clone(), &["-f", "next"]).env("SSL_CERT_FILE", file).run();
-        outcome.exit(1).stdout_is_empty().explains().stderr_contains_all(words);
-        outcome.stderr_contains("TLS").stderr_contains(&url).stderr_lacks(API_KEY);
+        let outcome = q(&sandbox, url.clone(), &["-f", "next"])
+            .env("SSL_CERT_FILE", file)
+            .run();
+        outcome
+            .exit(1)
+            .stdout_is_empty()
+            .explains()
+            .stderr_contains_all(words);
+        outcome
+            .stderr_contains("TLS")
+            .stderr_contains(&url)
+            .stderr_lacks(API_KEY);
         assert_eq!(*tls.connections.lock().unwrap(), 1, "it was tried again");
         server.expect_requests(0);
         before.expect_unchanged();
@@ -288,14 +370,31 @@ fn errors_of_the_library_are_reported_in_plain_words() {
     let (authority, server) = (Authority::new("known"), Server::openai("never"));
     let tls = Tls::start(&authority, &[], ALWAYS, &server, End::Farewell);
     for (url, words) in [
-        (tls.url("localhost"), ["TLS: the server's certificate is one for an authority, not for a server", "CA:FALSE"]),
-        (server.url().replace("http:", "https:"), ["TLS: the server does not speak TLS on this port", "http://"]),
+        (
+            tls.url("localhost"),
+            [
+                "TLS: the server's certificate is one for an authority, not for a server",
+                "CA:FALSE",
+            ],
+        ),
+        (
+            server.url().replace("http:", "https:"),
+            ["TLS: the server does not speak TLS on this port", "http://"],
+        ),
     ] {
         let _case = case(&url);
         let sandbox = Sandbox::new();
-        let outcome = q(&sandbox, url.clone(), &["hi"]).env("SSL_CERT_FILE", certificate(&sandbox, &authority)).run();
-        outcome.exit(1).stdout_is_empty().explains().stderr_contains_all(&words);
-        outcome.stderr_lacks("CaUsedAsEndEntity").stderr_lacks("InvalidContentType");
+        let outcome = q(&sandbox, url.clone(), &["hi"])
+            .env("SSL_CERT_FILE", certificate(&sandbox, &authority))
+            .run();
+        outcome
+            .exit(1)
+            .stdout_is_empty()
+            .explains()
+            .stderr_contains_all(&words);
+        outcome
+            .stderr_lacks("CaUsedAsEndEntity")
+            .stderr_lacks("InvalidContentType");
     }
 }
 
@@ -305,20 +404,41 @@ fn a_tool_servers_certificate_is_checked_like_every_other() {
     let server = Server::start(|request, _| {
         let message = request.json();
         let result = match message["method"].as_str() {
-            Some("initialize") => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}),
+            Some("initialize") => {
+                json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
+            }
             Some("tools/list") => json!({"tools": [{"name": "look"}]}),
             _ => return Reply::new(202),
         };
-        Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+        Reply::json(
+            200,
+            json!({"jsonrpc": "2.0", "id": message["id"], "result": result}),
+        )
     });
     let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Farewell);
     let sandbox = Sandbox::new();
-    sandbox.config(&format!("[tools.web]\nurl = \"https://localhost:{}/mcp\"\n", tls.address.port()));
-    let list =
-        |known: &Authority| sandbox.q(&["--list-tools"]).env("SSL_CERT_FILE", certificate(&sandbox, known)).run();
-    list(&authority).success().stdout("web__look\twrites\tasks\t\n");
-    list(&stranger).exit(0).stdout_is_empty().stderr_contains("q: web: TLS: ");
-    let empty = sandbox.q(&["-t", "web", "hi"]).env("SSL_CERT_FILE", "/dev/null").env("OPENAI_API_KEY", API_KEY).run();
+    sandbox.config(&format!(
+        "[tools.web]\nurl = \"https://localhost:{}/mcp\"\n",
+        tls.address.port()
+    ));
+    let list = |known: &Authority| {
+        sandbox
+            .q(&["--list-tools"])
+            .env("SSL_CERT_FILE", certificate(&sandbox, known))
+            .run()
+    };
+    list(&authority)
+        .success()
+        .stdout("web__look\twrites\tasks\t\n");
+    list(&stranger)
+        .exit(0)
+        .stdout_is_empty()
+        .stderr_contains("q: web: TLS: ");
+    let empty = sandbox
+        .q(&["-t", "web", "hi"])
+        .env("SSL_CERT_FILE", "/dev/null")
+        .env("OPENAI_API_KEY", API_KEY)
+        .run();
     empty.exit(2).stderr_contains("SSL_CERT_FILE");
 }
 
@@ -334,7 +454,9 @@ fn a_server_that_closes_without_a_farewell_costs_no_text() {
         let _case = case(text);
         let sandbox = talked("openai", 1);
         let file = certificate(&sandbox, &authority);
-        let outcome = q(&sandbox, tls.url("localhost"), &["-f", "next"]).env("SSL_CERT_FILE", file).run();
+        let outcome = q(&sandbox, tls.url("localhost"), &["-f", "next"])
+            .env("SSL_CERT_FILE", file)
+            .run();
         outcome.exit(code).stdout(format!("{text}\n"));
         sandbox.expect_answer(text, interrupted);
         assert_eq!(*tls.connections.lock().unwrap(), 1, "it was tried again");
@@ -358,12 +480,22 @@ fn a_proxy_sees_the_host_but_neither_key_nor_question() {
         let tls = Tls::start(&authority, &[host], ALWAYS, &server, End::Farewell);
         let proxy = Proxy::start(greet, tls.address);
         let sandbox = Sandbox::new();
-        let q = q(&sandbox, format!("https://{host}/v1"), &["a secret question"]);
+        let q = q(
+            &sandbox,
+            format!("https://{host}/v1"),
+            &["a secret question"],
+        );
         let q = q.env("SSL_CERT_FILE", certificate(&sandbox, &authority));
-        q.env(name, format!("{scheme}://{}", proxy.address)).run().success().stdout("sealed\n");
+        q.env(name, format!("{scheme}://{}", proxy.address))
+            .run()
+            .success()
+            .stdout("sealed\n");
         assert_eq!(proxy.targets(), [format!("{host}:443")]);
         assert_eq!(prompt(&server.request()), "a secret question");
-        assert_eq!(server.request().header("authorization"), Some(&*format!("Bearer {API_KEY}")));
+        assert_eq!(
+            server.request().header("authorization"),
+            Some(&*format!("Bearer {API_KEY}"))
+        );
         for text in [API_KEY, "a secret question"] {
             assert!(!proxy.saw(text), "the proxy saw {text}");
         }
@@ -378,9 +510,15 @@ fn socks5_leads_to_a_server_without_tls_too() {
         let _case = case((scheme, host));
         let sandbox = Sandbox::new();
         let q = q(&sandbox, format!("http://{host}:8080/v1"), &["-q", "hi"]);
-        q.env("ALL_PROXY", format!("{scheme}://{}", proxy.address)).run().success().stdout("in the open\n");
+        q.env("ALL_PROXY", format!("{scheme}://{}", proxy.address))
+            .run()
+            .success()
+            .stdout("in the open\n");
     }
-    assert_eq!(proxy.targets(), [format!("{FAR}:8080"), format!("{FAR_ADDRESS}:8080")]);
+    assert_eq!(
+        proxy.targets(),
+        [format!("{FAR}:8080"), format!("{FAR_ADDRESS}:8080")]
+    );
     // So a key in the clear is seen here, and one that is not seen elsewhere was not in the clear.
     assert!(proxy.saw(API_KEY), "the proxy did not see the key");
 }
@@ -390,8 +528,13 @@ fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_reported() {
     let proxy = Proxy::start(socks5, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let sandbox = Sandbox::new();
     let q = q(&sandbox, format!("https://{UNKNOWN_HOST}/v1"), &["hi"]);
-    let outcome = q.env("ALL_PROXY", format!("socks5://{}", proxy.address)).env("Q_RETRIES", "0").run();
-    outcome.exit(1).stderr_contains(&format!("the name {UNKNOWN_HOST} cannot be resolved"));
+    let outcome = q
+        .env("ALL_PROXY", format!("socks5://{}", proxy.address))
+        .env("Q_RETRIES", "0")
+        .run();
+    outcome
+        .exit(1)
+        .stderr_contains(&format!("the name {UNKNOWN_HOST} cannot be resolved"));
     assert_eq!(proxy.targets(), [""; 0]);
 }
 
@@ -407,10 +550,19 @@ fn a_proxy_that_speaks_tls_is_held_to_the_same_certificates() {
         q.env("SSL_CERT_FILE", file).run()
     };
     // Its refusal can be read, so its certificate was taken.
-    asked(certificate(&sandbox, &authority)).exit(1).stderr_contains("407").stderr_lacks("TLS");
+    asked(certificate(&sandbox, &authority))
+        .exit(1)
+        .stderr_contains("407")
+        .stderr_lacks("TLS");
     assert_eq!(server.request().method, "CONNECT");
-    asked(sandbox.home().join("none.pem")).exit(2).stderr_contains("SSL_CERT_FILE");
+    asked(sandbox.home().join("none.pem"))
+        .exit(2)
+        .stderr_contains("SSL_CERT_FILE");
     let outcome = asked(certificate(&sandbox, &Authority::new("unknown")));
-    outcome.exit(1).stderr_contains("TLS").stderr_contains("localhost").stderr_contains("HTTP_PROXY");
+    outcome
+        .exit(1)
+        .stderr_contains("TLS")
+        .stderr_contains("localhost")
+        .stderr_contains("HTTP_PROXY");
     server.expect_requests(1);
 }

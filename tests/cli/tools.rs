@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, session, stored, typed_event,
-    wait_until,
+    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, session, stored,
+    typed_event, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Running, Sandbox};
@@ -17,7 +17,10 @@ use crate::toolserver::{IMAGE, calls, expect_gone, heard, log, section};
 const OPENAI: &Dialect = &DIALECTS[0];
 
 /// A server of models that calls these tools with its replies, one reply after another, and then answers.
-fn model(dialect: &'static Dialect, rounds: Vec<Vec<(&'static str, &'static str, Value)>>) -> Server {
+fn model(
+    dialect: &'static Dialect,
+    rounds: Vec<Vec<(&'static str, &'static str, Value)>>,
+) -> Server {
     Server::start(move |request, number| match rounds.get(number) {
         Some(calls) => calling(dialect, "let me see", calls),
         None => (dialect.reply)(request, "the answer"),
@@ -41,11 +44,16 @@ fn a_question_takes_two_rounds_in_each_dialect() {
         let _case = case(dialect.provider);
         let server = model(
             dialect,
-            vec![vec![("aaaaaaaa1", "db__echo", json!({"text": "hi"})), ("aaaaaaaa2", "db__fail", json!({}))]],
+            vec![vec![
+                ("aaaaaaaa1", "db__echo", json!({"text": "hi"})),
+                ("aaaaaaaa2", "db__fail", json!({})),
+            ]],
         );
         let sandbox = Sandbox::new();
         sandbox.config(&section(&sandbox, "db", "", "only = [\"echo\", \"fail\"]"));
-        let outcome = dialect.q(&sandbox, &server, &["-t", "db", "what is there?"]).run();
+        let outcome = dialect
+            .q(&sandbox, &server, &["-t", "db", "what is there?"])
+            .run();
         outcome.success().stdout("the answer\n");
         let (first, second) = (server.requests()[0].json(), server.requests()[1].json());
         assert_eq!(offered(dialect, &first), ["db__echo", "db__fail"]);
@@ -56,7 +64,10 @@ fn a_question_takes_two_rounds_in_each_dialect() {
             {"id": "aaaaaaaa1", "name": "db__echo", "arguments": {"text": "hi"}, "result": "you said hi"},
             {"id": "aaaaaaaa2", "name": "db__fail", "arguments": {}, "result": "it failed", "error": true},
         ]}]);
-        assert_eq!((&answer["content"], &answer["steps"]), (&json!("the answer"), &steps));
+        assert_eq!(
+            (&answer["content"], &answer["steps"]),
+            (&json!("the answer"), &steps)
+        );
         assert_eq!(sandbox.current()["tools"], json!(["db"]));
         assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"}), json!({})]);
         expect_gone(&sandbox, "db");
@@ -171,13 +182,27 @@ fn a_model_that_reads_no_images_is_asked_without_them() {
         let _case = case(rounds);
         let server = Server::start(move |request, number| match number {
             0 => calling(OPENAI, "", &[("call00001", "db__image", json!({}))]),
-            1 => Reply::json(400, json!({"error": {"message": "this model does not support image input"}})),
+            1 => Reply::json(
+                400,
+                json!({"error": {"message": "this model does not support image input"}}),
+            ),
             _ => (OPENAI.reply)(request, "the answer"),
         });
         let sandbox = with_db(&server, "", "").env("Q_ROUNDS", rounds.to_string());
-        sandbox.q(&["-t", "db", "go"]).run().exit(0).stdout("the answer\n");
-        let requests: Vec<String> = server.requests().iter().map(|request| request.text().to_string()).collect();
-        let with_image: Vec<bool> = requests.iter().map(|request| request.contains(IMAGE)).collect();
+        sandbox
+            .q(&["-t", "db", "go"])
+            .run()
+            .exit(0)
+            .stdout("the answer\n");
+        let requests: Vec<String> = server
+            .requests()
+            .iter()
+            .map(|request| request.text().to_string())
+            .collect();
+        let with_image: Vec<bool> = requests
+            .iter()
+            .map(|request| request.contains(IMAGE))
+            .collect();
         assert_eq!(with_image, [false, true, false]);
         assert!(requests[2].contains("[image image/png, 16 bytes]"));
     }
@@ -186,7 +211,15 @@ fn a_model_that_reads_no_images_is_asked_without_them() {
 #[test]
 fn a_person_at_the_terminal_is_asked() {
     let write = |text: &str| vec![("call00001", "db__write", json!({ "text": text }))];
-    for (typed, ran) in [("y\n", 1), ("n\n", 0), ("\n", 0), ("yes\n", 1), ("a\n", 2), ("Y\n", 1), ("yep\n", 0)] {
+    for (typed, ran) in [
+        ("y\n", 1),
+        ("n\n", 0),
+        ("\n", 0),
+        ("yes\n", 1),
+        ("a\n", 2),
+        ("Y\n", 1),
+        ("yep\n", 0),
+    ] {
         let _case = case(typed);
         let server = model(OPENAI, vec![write("one\u{202e}"), write("two")]);
         let sandbox = with_db(&server, "", "");
@@ -198,7 +231,10 @@ fn a_person_at_the_terminal_is_asked() {
         assert_eq!(calls(&sandbox, "db").len(), 0);
         terminal.type_in(typed);
         if ran < 2 {
-            terminal.wait_for("q: run db__write {\"text\":\"two\"}\r\nq: run db__write? ", shown);
+            terminal.wait_for(
+                "q: run db__write {\"text\":\"two\"}\r\nq: run db__write? ",
+                shown,
+            );
             terminal.type_in("\n");
         }
         terminal.wait_for("the answer", shown);
@@ -216,7 +252,10 @@ fn nobody_is_asked_where_the_question_would_not_be_seen() {
     let notes = fs::File::create(sandbox.home().join("notes")).unwrap();
     // A question that was asked all the same would wait for an answer.
     terminal.type_in("y\n");
-    in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).stderr_to(notes).run().exit(0);
+    in_foreground(&sandbox, &terminal, &["-t", "db", "go"])
+        .stderr_to(notes)
+        .run()
+        .exit(0);
     assert_eq!(calls(&sandbox, "db").len(), 0);
     let said = fs::read_to_string(sandbox.home().join("notes")).unwrap();
     assert!(said.contains("db__write did not run"), "{said}");
@@ -224,12 +263,24 @@ fn nobody_is_asked_where_the_question_would_not_be_seen() {
 
 #[test]
 fn a_call_that_cannot_run_is_a_line_on_a_terminal_too() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__gone", json!({})), ("call00002", "db__echo", json!({}))]]);
+    let server = model(
+        OPENAI,
+        vec![vec![
+            ("call00001", "db__gone", json!({})),
+            ("call00002", "db__echo", json!({})),
+        ]],
+    );
     let sandbox = with_db(&server, "", "allow = [\"*\"]");
     let terminal = Terminal::new(WIDE);
-    in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn().wait().exit(0);
+    in_foreground(&sandbox, &terminal, &["-t", "db", "go"])
+        .spawn()
+        .wait()
+        .exit(0);
     let screen = terminal.screen().join("\n");
-    assert!(screen.contains("q: db__gone did not run: There is no tool db__gone."), "{screen}");
+    assert!(
+        screen.contains("q: db__gone did not run: There is no tool db__gone."),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -251,11 +302,28 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
-    sandbox.q(&["-t", "db", "go"]).stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
-    assert_eq!(terminal.screen(), ["let me see", "q: db__echo {\"text\":\"hi\"}", "the answer", ""]);
+    sandbox
+        .q(&["-t", "db", "go"])
+        .stdout_to(terminal.end())
+        .stderr_to(terminal.end())
+        .run()
+        .exit(0);
+    assert_eq!(
+        terminal.screen(),
+        [
+            "let me see",
+            "q: db__echo {\"text\":\"hi\"}",
+            "the answer",
+            ""
+        ]
+    );
     for option in ["--no-stream", "-x", "-j", "--schema=name"] {
         let _case = case(option);
-        let answer = if option == "--schema=name" { "{\"name\":\"the answer\"}" } else { "```\nthe answer\n```" };
+        let answer = if option == "--schema=name" {
+            "{\"name\":\"the answer\"}"
+        } else {
+            "```\nthe answer\n```"
+        };
         let server = Server::start(move |request, number| match number {
             0 => calling(OPENAI, "let me see", &[echo("hi")]),
             _ => (OPENAI.reply)(request, answer),
@@ -263,9 +331,15 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
         let terminal = Terminal::new(WIDE);
         let sandbox = with_db(&server, "", "");
         let q = sandbox.q(&[option, "-t", "db", "go"]);
-        q.stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
+        q.stdout_to(terminal.end())
+            .stderr_to(terminal.end())
+            .run()
+            .exit(0);
         let screen = terminal.screen().join("\n");
-        assert!(screen.contains("the answer") && !screen.contains("let me see"), "{screen}");
+        assert!(
+            screen.contains("the answer") && !screen.contains("let me see"),
+            "{screen}"
+        );
     }
     for args in [&["-t", "db", "go"][..], &["-t", "db", "--no-stream", "go"]] {
         let server = model(OPENAI, vec![vec![echo("hi")]]);
@@ -275,9 +349,10 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "talkative", "");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome
-        .exit(0)
-        .stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 11 tools", "db__echo {\"text\":\"hi\"}"]);
+    outcome.exit(0).stderr_contains_all(&[
+        "db: tests 1.0, protocol 2025-06-18, 11 tools",
+        "db__echo {\"text\":\"hi\"}",
+    ]);
     outcome.stderr_contains_all(&["db__echo: a result of 11 bytes", "q: db: noise"]);
 }
 
@@ -285,11 +360,17 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
 fn items(items: &[Value], end: &str) -> Reply {
     let mut events = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
+        events.push(
+            json!({"type": "response.output_item.added", "output_index": index, "item": item}),
+        );
         if let Some(text) = item.pointer("/content/0/text") {
-            events.push(json!({"type": "response.output_text.delta", "output_index": index, "delta": text}));
+            events.push(
+                json!({"type": "response.output_text.delta", "output_index": index, "delta": text}),
+            );
         }
-        events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+        events.push(
+            json!({"type": "response.output_item.done", "output_index": index, "item": item}),
+        );
     }
     let why = (end == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
     let response = json!({"status": end, "output": items, "incomplete_details": why});
@@ -302,11 +383,31 @@ fn commentary_before_a_call_goes_back_to_the_model_and_nowhere_else() {
     let said = |phase: Value, text: &str| json!({"type": "message", "role": "assistant", "phase": phase, "content": [{"type": "output_text", "text": text}]});
     let commentary = |text: &str| said(json!("commentary"), text);
     let call = json!({"type": "function_call", "call_id": "x1", "name": "db__echo", "arguments": "{\"text\":\"hi\"}"});
-    let first = vec![commentary("I look."), said(json!(null), "Now:"), commentary("Here."), call.clone()];
+    let first = vec![
+        commentary("I look."),
+        said(json!(null), "Now:"),
+        commentary("Here."),
+        call.clone(),
+    ];
     let shown = "q: db__echo {\"text\":\"hi\"}";
     for (what, second, end, exit, answer) in [
-        ("an answer", vec![commentary("Done."), said(json!("final_answer"), "It is hi.")], "completed", 0, "It is hi."),
-        ("commentary alone", vec![commentary("It is hi.")], "completed", 0, "It is hi."),
+        (
+            "an answer",
+            vec![
+                commentary("Done."),
+                said(json!("final_answer"), "It is hi."),
+            ],
+            "completed",
+            0,
+            "It is hi.",
+        ),
+        (
+            "commentary alone",
+            vec![commentary("It is hi.")],
+            "completed",
+            0,
+            "It is hi.",
+        ),
         (
             "commentary before a call that is cut",
             vec![commentary("It is hi."), call.clone()],
@@ -323,14 +424,28 @@ fn commentary_before_a_call_goes_back_to_the_model_and_nowhere_else() {
         sandbox.config(&section(&sandbox, "db", "", ""));
         let terminal = Terminal::new(WIDE);
         let q = DIALECTS[3].q(&sandbox, &server, &["-t", "db", "go"]);
-        q.stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(exit);
+        q.stdout_to(terminal.end())
+            .stderr_to(terminal.end())
+            .run()
+            .exit(exit);
         let screen = terminal.screen();
         assert_eq!(screen[..2], ["Now:", shown]);
-        assert!(screen[2].starts_with(if exit == 1 { "q: " } else { answer }), "{screen:?}");
-        let [_, request] = &server.requests()[..] else { panic!("two requests") };
-        assert_eq!(request.json()["input"].as_array().expect("a list")[1..5], first);
+        assert!(
+            screen[2].starts_with(if exit == 1 { "q: " } else { answer }),
+            "{screen:?}"
+        );
+        let [_, request] = &server.requests()[..] else {
+            panic!("two requests")
+        };
+        assert_eq!(
+            request.json()["input"].as_array().expect("a list")[1..5],
+            first
+        );
         let saved = &sandbox.current()["messages"][1];
-        assert_eq!((&saved["content"], &saved["steps"][0]["text"]), (&json!(answer), &json!("Now:")));
+        assert_eq!(
+            (&saved["content"], &saved["steps"][0]["text"]),
+            (&json!(answer), &json!("Now:"))
+        );
     }
 }
 
@@ -350,7 +465,11 @@ fn what_has_come_of_an_answer_with_tools_is_saved() {
     let taken = std::io::read_to_string(reader).unwrap();
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
-    assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)));
+    assert!(
+        saved["content"]
+            .as_str()
+            .is_some_and(|text| text.starts_with(&taken))
+    );
 }
 
 #[test]
@@ -360,21 +479,43 @@ fn of_the_calls_of_one_reply_only_so_many_run() {
     sandbox.q(&["-t", "db", "go"]).run().success();
     assert_eq!(calls(&sandbox, "db").len(), 32);
     let kept = sandbox.current()["messages"][1]["steps"][0]["calls"].clone();
-    assert_eq!((&kept[31]["result"], kept.as_array().map(Vec::len)), (&json!("you said hi"), Some(40)));
-    assert_eq!(kept[32]["result"], "The call was refused: at most 32 calls of one reply run.");
+    assert_eq!(
+        (&kept[31]["result"], kept.as_array().map(Vec::len)),
+        (&json!("you said hi"), Some(40))
+    );
+    assert_eq!(
+        kept[32]["result"],
+        "The call was refused: at most 32 calls of one reply run."
+    );
     assert_eq!(kept[39]["error"], true);
 }
 
 #[test]
 fn long_results_are_cut_in_their_middle() {
-    let big = |number: usize| vec![("call00001", "db__big", json!({ "text": number.to_string() }))];
+    let big = |number: usize| {
+        vec![(
+            "call00001",
+            "db__big",
+            json!({ "text": number.to_string() }),
+        )]
+    };
     let server = model(OPENAI, (0..9).map(big).collect());
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "go"]).run().success();
     let steps = sandbox.current()["messages"][1]["steps"].clone();
-    let lengths: Vec<usize> = (0..9).map(|at| steps[at]["calls"][0]["result"].as_str().expect("text").len()).collect();
+    let lengths: Vec<usize> = (0..9)
+        .map(|at| {
+            steps[at]["calls"][0]["result"]
+                .as_str()
+                .expect("text")
+                .len()
+        })
+        .collect();
     assert!(lengths[0] <= 50_100 && lengths[0] > 49_000, "{lengths:?}");
-    assert!(lengths.iter().sum::<usize>() < 401_000 && lengths[8] < 1_000, "{lengths:?}");
+    assert!(
+        lengths.iter().sum::<usize>() < 401_000 && lengths[8] < 1_000,
+        "{lengths:?}"
+    );
     let first = steps[0]["calls"][0]["result"].as_str().expect("text");
     assert!(
         first.starts_with("0123") && first.contains("bytes left out]") && first.ends_with("6789"),
@@ -387,20 +528,33 @@ fn long_results_are_cut_in_their_middle() {
 fn the_arguments_of_a_call_keep_their_digits_and_any_depth() {
     // A parser with a limit of 128 still reads this, but not within a conversation.
     let deep = format!("{}1{}", "[".repeat(123), "]".repeat(123));
-    for (value, dialects) in
-        [("98765432109876543210987", &DIALECTS[..]), ("0.1234567890123456789", &DIALECTS), (&deep, &DIALECTS[..1])]
-    {
-        let arguments: Value = serde_json::from_str(&format!("{{\"text\":\"hi\",\"id\":{value}}}")).unwrap();
+    for (value, dialects) in [
+        ("98765432109876543210987", &DIALECTS[..]),
+        ("0.1234567890123456789", &DIALECTS),
+        (&deep, &DIALECTS[..1]),
+    ] {
+        let arguments: Value =
+            serde_json::from_str(&format!("{{\"text\":\"hi\",\"id\":{value}}}")).unwrap();
         for dialect in dialects {
             let _case = case((dialect.provider, value));
-            let server = model(dialect, vec![vec![("aaaaaaaa1", "db__echo", arguments.clone())]]);
+            let server = model(
+                dialect,
+                vec![vec![("aaaaaaaa1", "db__echo", arguments.clone())]],
+            );
             let sandbox = Sandbox::new();
             sandbox.config(&section(&sandbox, "db", "", "only = [\"echo\"]"));
-            dialect.q(&sandbox, &server, &["-t", "db", "one"]).run().success();
+            dialect
+                .q(&sandbox, &server, &["-t", "db", "one"])
+                .run()
+                .success();
             let log = fs_err::read_to_string(log(&sandbox, "db")).unwrap();
             assert!(log.contains(value), "{log}");
             dialect.q(&sandbox, &server, &["-f", "two"]).run().exit(0);
-            assert!(server.last_request().text().contains(value), "{}", server.last_request().text());
+            assert!(
+                server.last_request().text().contains(value),
+                "{}",
+                server.last_request().text()
+            );
         }
     }
 }
@@ -426,7 +580,10 @@ fn the_first_version_can_read_a_conversation_with_steps() {
     });
     assert_eq!(file, known);
     let text = String::from_utf8(sandbox.read_bytes("current.json")).expect("text");
-    assert!(text.contains("\"role\":\"assistant\",\"content\":\"the answer\",\"timestamp\":"), "{text}");
+    assert!(
+        text.contains("\"role\":\"assistant\",\"content\":\"the answer\",\"timestamp\":"),
+        "{text}"
+    );
     assert_eq!(text.lines().count(), 4, "one message a line: {text}");
 }
 
@@ -445,7 +602,14 @@ fn no_server_runs_on_after_q() {
             (_, 0) => calling(
                 OPENAI,
                 "",
-                &[echo("hi"), ("call00002", if signal == 0 { "db__echo" } else { "db__hang" }, json!({}))],
+                &[
+                    echo("hi"),
+                    (
+                        "call00002",
+                        if signal == 0 { "db__echo" } else { "db__hang" },
+                        json!({}),
+                    ),
+                ],
             ),
             _ => (OPENAI.reply)(request, "the answer"),
         });
@@ -467,7 +631,11 @@ fn no_server_runs_on_after_q() {
         assert_eq!(calls[0]["result"], "you said hi");
         assert_eq!(calls[1]["error"].as_bool(), (signal != 0).then_some(true));
         let result = calls[1]["result"].as_str().expect("text");
-        assert_eq!(result.contains("interrupted before the result came"), signal != 0, "{result}");
+        assert_eq!(
+            result.contains("interrupted before the result came"),
+            signal != 0,
+            "{result}"
+        );
     }
 }
 
@@ -477,8 +645,14 @@ fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     // The command that prints the key leaves an agent, and so does the shell that becomes q.
-    let agent = |name: &str| format!("setsid -f sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1");
-    let key = format!("{}; until [ -s agent ]; do sleep 0.01; done; echo {}", agent("agent"), crate::sandbox::API_KEY);
+    let agent = |name: &str| {
+        format!("setsid -f sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1")
+    };
+    let key = format!(
+        "{}; until [ -s agent ]; do sleep 0.01; done; echo {}",
+        agent("agent"),
+        crate::sandbox::API_KEY
+    );
     let provider = format!(
         "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"sh\", \"-c\", {}]\n",
         server.url(),
@@ -486,10 +660,18 @@ fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
     );
     sandbox.config(&(provider + &section(&sandbox, "db", "daemon", "")));
     let job = "setsid sh -c 'echo $$ >job; exec sleep 1000' </dev/null >/dev/null 2>&1 &";
-    sandbox.shell(&format!("{job} exec q -p own -m m -t db go")).run().success().stdout("the answer\n");
+    sandbox
+        .shell(&format!("{job} exec q -p own -m m -t db go"))
+        .run()
+        .success()
+        .stdout("the answer\n");
     expect_gone(&sandbox, "db");
     for name in ["agent", "job"] {
-        let id: i32 = fs::read_to_string(sandbox.home().join(name)).unwrap().trim().parse().unwrap();
+        let id: i32 = fs::read_to_string(sandbox.home().join(name))
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
         // SAFETY: a plain system call, and the process is one that this test has started.
         assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0, "{name}");
     }
@@ -500,7 +682,8 @@ fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
     // It fails once the other server has begun to write its log.
     let broken = |sandbox: &Sandbox| {
         let started = format!("until test -s {}; do sleep 0.01; done", log(sandbox, "db"));
-        section_after(sandbox, "broken", &started, "").replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"")
+        section_after(sandbox, "broken", &started, "")
+            .replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"")
     };
     for (name, args, code, takes_time) in [
         ("answered", &["-t", "db", "go"][..], 0, true),
@@ -509,7 +692,12 @@ fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
         ("failed after a call", &["-t", "db", "go"], 1, true),
         ("failed before any call", &["-t", "db", "go"], 1, false),
         ("no such tool", &["-t", "db__none", "go"], 2, false),
-        ("another server failed", &["-t", "db,broken", "go"], 1, false),
+        (
+            "another server failed",
+            &["-t", "db,broken", "go"],
+            1,
+            false,
+        ),
     ] {
         let _case = case(name);
         let server = Server::start(move |request, number| match (name, number) {
@@ -521,7 +709,9 @@ fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
         sandbox.config(&(section(&sandbox, "db", "slow", "") + &broken(&sandbox)));
         sandbox.q(args).run().exit(code);
         expect_gone(&sandbox, "db");
-        let ended_slowly = heard(&sandbox, "db").iter().any(|message| message["end"] == "slow");
+        let ended_slowly = heard(&sandbox, "db")
+            .iter()
+            .any(|message| message["end"] == "slow");
         assert_eq!(ended_slowly, takes_time);
     }
 }
@@ -531,18 +721,28 @@ fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
 fn a_failure_is_reported_before_stubborn_servers_are_killed() {
     let server = model(OPENAI, vec![]);
     let sandbox = with_db(&server, "", "");
-    let started = format!("until grep -q tools/list {}; do sleep 0.01; done", log(&sandbox, "db"));
-    let late = section_after(&sandbox, "late", &started, "").replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"");
+    let started = format!(
+        "until grep -q tools/list {}; do sleep 0.01; done",
+        log(&sandbox, "db")
+    );
+    let late = section_after(&sandbox, "late", &started, "")
+        .replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"");
     sandbox.config(&(section(&sandbox, "db", "stubborn", "") + &late));
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     // SAFETY: a plain system call about a pipe that is open.
     let size = unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&writer), libc::F_GETPIPE_SZ) };
     std::io::Write::write_all(&mut writer, &vec![b' '; usize::try_from(size).unwrap()]).unwrap();
-    let running = sandbox.q(&["-t", "db,late", "go"]).stderr_to(writer).spawn();
+    let running = sandbox
+        .q(&["-t", "db,late", "go"])
+        .stderr_to(writer)
+        .spawn();
     // The pipe is full, and q waits for a reader of its words.
     wait_until(|| waits_for_pipe(&running));
     let heard = fs::read_to_string(log(&sandbox, "db")).unwrap();
-    let process: i32 = heard.lines().find_map(|line| line.strip_prefix("process ")?.parse().ok()).expect("a process");
+    let process: i32 = heard
+        .lines()
+        .find_map(|line| line.strip_prefix("process ")?.parse().ok())
+        .expect("a process");
     // SAFETY: signal 0 only asks whether the process is there.
     assert_eq!(unsafe { libc::kill(process, 0) }, 0);
     std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
@@ -551,7 +751,8 @@ fn a_failure_is_reported_before_stubborn_servers_are_killed() {
 }
 
 fn waits_for_pipe(running: &Running) -> bool {
-    fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
+    fs::read_to_string(format!("/proc/{}/wchan", running.pid()))
+        .is_ok_and(|place| place.contains("pipe"))
 }
 
 #[test]
@@ -559,7 +760,11 @@ fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
     let server = model(OPENAI, vec![]);
     let sandbox = with_db(&server, "stubborn", "");
     let mut running = sandbox.q(&["-t", "db"]).stdin_open().spawn();
-    wait_until(|| heard(&sandbox, "db").iter().any(|message| message["method"] == "tools/list"));
+    wait_until(|| {
+        heard(&sandbox, "db")
+            .iter()
+            .any(|message| message["method"] == "tools/list")
+    });
     running.signal(libc::SIGINT);
     running.wait().killed_by(libc::SIGINT);
     expect_gone(&sandbox, "db");
@@ -571,10 +776,17 @@ fn the_waiting_sign_says_which_tool_runs() {
     let server = model(OPENAI, vec![vec![("call00001", "db__hang", json!({}))]]);
     let sandbox = with_db(&server, "", "timeout = \"2s\"");
     let terminal = Terminal::new(WIDE);
-    let running = sandbox.q(&["-t", "db", "go"]).stdout_to(terminal.end()).stderr_to(terminal.end()).spawn();
+    let running = sandbox
+        .q(&["-t", "db", "go"])
+        .stdout_to(terminal.end())
+        .stderr_to(terminal.end())
+        .spawn();
     terminal.wait_for("waiting for db__hang, ", 0);
     running.wait().exit(0);
-    assert_eq!(terminal.screen(), ["let me see", "q: db__hang {}", "the answer", ""]);
+    assert_eq!(
+        terminal.screen(),
+        ["let me see", "q: db__hang {}", "the answer", ""]
+    );
 }
 
 #[test]
@@ -588,23 +800,36 @@ fn results_are_shortened_where_the_provider_finds_the_prompt_too_long() {
     sandbox.write_current(&stored(&["one", "two"]));
     let outcome = sandbox.q(&["-f", "-t", "db", "go"]).run();
     outcome.exit(0).stdout("the answer\n");
-    outcome.stderr_contains_all(&["messages were not sent", "the longest results of tools were sent in part"]);
+    outcome.stderr_contains_all(&[
+        "messages were not sent",
+        "the longest results of tools were sent in part",
+    ]);
     let result = |number: usize| {
         let body = server.requests()[number].json();
-        body["messages"].as_array().and_then(|all| all.last().cloned()).expect("a message")["content"].clone()
+        body["messages"]
+            .as_array()
+            .and_then(|all| all.last().cloned())
+            .expect("a message")["content"]
+            .clone()
     };
     let length = |number: usize| result(number).as_str().expect("text").len();
     // First what is older goes, then most of the result.
     assert_eq!(length(1), length(3));
     assert!(length(4) < length(3) / 3, "{} {}", length(3), length(4));
     // What is kept is what the tool said.
-    let kept = sandbox.current()["messages"][3]["steps"][0]["calls"][0]["result"].as_str().expect("text").len();
+    let kept = sandbox.current()["messages"][3]["steps"][0]["calls"][0]["result"]
+        .as_str()
+        .expect("text")
+        .len();
     assert_eq!(kept, length(1));
 }
 
 #[test]
 fn servers_of_a_shared_file_can_be_used() {
-    let server = model(OPENAI, vec![vec![("call00001", "my-db__echo", json!({"text": "hi"}))]]);
+    let server = model(
+        OPENAI,
+        vec![vec![("call00001", "my-db__echo", json!({"text": "hi"}))]],
+    );
     let sandbox = Sandbox::new().server_env(&server);
     let program = std::env::current_exe().expect("this program");
     let file = sandbox.root().join("mcp.json");
@@ -617,39 +842,81 @@ fn servers_of_a_shared_file_can_be_used() {
     }});
     fs::write(&file, servers.to_string()).unwrap();
     let sandbox = sandbox.env("Q_MCP", &file);
-    sandbox.q(&["-t", "my-db", "--yes", "go"]).run().success().stdout("the answer\n");
+    sandbox
+        .q(&["-t", "my-db", "--yes", "go"])
+        .run()
+        .success()
+        .stdout("the answer\n");
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"})]);
-    for (name, words) in
-        [("web", "its url has the scheme ftp"), ("unset", "NOTHING is not set"), ("off", "no tools named “off”")]
-    {
-        sandbox.q(&["-t", name, "go"]).run().exit(2).stdout_is_empty().stderr_contains(words);
+    for (name, words) in [
+        ("web", "its url has the scheme ftp"),
+        ("unset", "NOTHING is not set"),
+        ("off", "no tools named “off”"),
+    ] {
+        sandbox
+            .q(&["-t", name, "go"])
+            .run()
+            .exit(2)
+            .stdout_is_empty()
+            .stderr_contains(words);
     }
     // A section of q's own wins.
     let status = sandbox.q(&["--status"]).run();
-    status.success().stdout_contains("tools my-db").stdout_contains("tools web    its url has");
+    status
+        .success()
+        .stdout_contains("tools my-db")
+        .stdout_contains("tools web    its url has");
     sandbox.config("[tools.my-db]\ncommand = [\"/no/such\"]\n");
-    sandbox.q(&["-t", "my-db", "go"]).run().exit(2).stderr_contains("/no/such");
-    for (value, words) in
-        [("mcp.json", "relative path"), ("/no/such.json", "q: mcp: cannot read /no/such.json: No such file")]
-    {
-        sandbox.q(&["-t", "web", "go"]).env("Q_MCP", value).run().exit(2).stdout_is_empty().stderr_contains(words);
+    sandbox
+        .q(&["-t", "my-db", "go"])
+        .run()
+        .exit(2)
+        .stderr_contains("/no/such");
+    for (value, words) in [
+        ("mcp.json", "relative path"),
+        (
+            "/no/such.json",
+            "q: mcp: cannot read /no/such.json: No such file",
+        ),
+    ] {
+        sandbox
+            .q(&["-t", "web", "go"])
+            .env("Q_MCP", value)
+            .run()
+            .exit(2)
+            .stdout_is_empty()
+            .stderr_contains(words);
     }
     // Other programs keep more in the file, and may begin it with a byte order mark.
     fs::write(&file, format!("\u{feff}{servers}{}", " ".repeat(1_000_000))).unwrap();
-    sandbox.q(&["-t", "off", "go"]).run().exit(2).stderr_contains("no tools named “off”");
+    sandbox
+        .q(&["-t", "off", "go"])
+        .run()
+        .exit(2)
+        .stderr_contains("no tools named “off”");
     // Without tools the file is not read.
-    sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
+    sandbox
+        .q(&["go"])
+        .env("Q_MCP", "/no/such.json")
+        .run()
+        .success();
 }
 
 /// The section of a server that runs this script first.
 fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> String {
     let script = format!("{script}; exec \"$0\" \"$@\"");
-    section(sandbox, name, "", more).replace("command = [", &format!("command = [\"/bin/sh\", \"-c\", {script:?}, "))
+    section(sandbox, name, "", more).replace(
+        "command = [",
+        &format!("command = [\"/bin/sh\", \"-c\", {script:?}, "),
+    )
 }
 
 #[test]
 fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__environment", json!({}))]]);
+    let server = model(
+        OPENAI,
+        vec![vec![("call00001", "db__environment", json!({}))]],
+    );
     let passed_on = "LOGNAME USER PATH SHELL TERM LANG LC_ALL LC_TIME TZ TMPDIR XDG_RUNTIME_DIR HTTP_PROXY HTTPS_PROXY \
                      ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy SSL_CERT_FILE SSL_CERT_DIR \
                      CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS npm_config_registry UV_CACHE_DIR";
@@ -659,15 +926,30 @@ fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
                      npm_config_//registry.example/:_password";
     let kept_back: Vec<&str> = kept_back.split(' ').collect();
     let named = ["SHOP_TOKEN", "CORP_A", "CORP_B", "UV_MIRROR_TOKEN"];
-    let sandbox = with_db(&server, "", "env_from = [\"SHOP_TOKEN\", \"CORP_*\", \"UV_MIRROR_*\"]");
+    let sandbox = with_db(
+        &server,
+        "",
+        "env_from = [\"SHOP_TOKEN\", \"CORP_*\", \"UV_MIRROR_*\"]",
+    );
     let all = passed_on.iter().chain(&kept_back).chain(&named);
-    let sandbox = all.fold(sandbox, |sandbox, name| sandbox.env(name, "9")).env("TERM", "dumb");
+    let sandbox = all
+        .fold(sandbox, |sandbox, name| sandbox.env(name, "9"))
+        .env("TERM", "dumb");
     sandbox.q(&["-t", "db", "go"]).run().success();
-    let names = sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"].as_str().expect("text").to_owned();
+    let names = sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"]
+        .as_str()
+        .expect("text")
+        .to_owned();
     let mut names: Vec<&str> = names.split(' ').collect();
     names.sort_unstable();
     // What every sandbox has, and what the section adds.
-    let own = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TOOL_MODE", "TOOL_LOG"];
+    let own = [
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "TOOL_MODE",
+        "TOOL_LOG",
+    ];
     let mut expected: Vec<&str> = passed_on.into_iter().chain(named).chain(own).collect();
     expected.sort_unstable();
     assert_eq!(names, expected);
@@ -690,15 +972,33 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
         "q: db: The shop is at https://me:[redacted]@api.shop.example/v1",
         "db__echo {\"text\":\"[redacted] [redacted]\"}",
     ]);
-    outcome.stderr_lacks("shop-token-1").stderr_lacks("url-secret-2");
+    outcome
+        .stderr_lacks("shop-token-1")
+        .stderr_lacks("url-secret-2");
     // The model gets what the tool returned, but no password of a URL.
-    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "you said shop-token-1 [redacted]");
-    for args in [&["--status", "-v"][..], &["--status", "-j"], &["--list-tools", "-v"]] {
-        sandbox.q(args).run().exit(0).stdout_lacks("shop-token-1").stderr_lacks("shop-token-1");
+    assert_eq!(
+        sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"],
+        "you said shop-token-1 [redacted]"
+    );
+    for args in [
+        &["--status", "-v"][..],
+        &["--status", "-j"],
+        &["--list-tools", "-v"],
+    ] {
+        sandbox
+            .q(args)
+            .run()
+            .exit(0)
+            .stdout_lacks("shop-token-1")
+            .stderr_lacks("shop-token-1");
     }
     with_token("leaks broken");
     let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
-    outcome.exit(1).stderr_contains("I know").stderr_lacks("shop-token-1").stdout_lacks("shop-token-1");
+    outcome
+        .exit(1)
+        .stderr_contains("I know")
+        .stderr_lacks("shop-token-1")
+        .stdout_lacks("shop-token-1");
 }
 
 #[test]
@@ -707,17 +1007,30 @@ fn servers_start_side_by_side() {
     let sandbox = Sandbox::new().server_env(&server);
     // Each waits for the other one before it says a word.
     let waiting = |name: &str, other: &str| {
-        let script =
-            format!("touch \"$TOOL_LOG.up\"; until [ -e \"{}.up\" ]; do sleep 0.01; done", log(&sandbox, other));
+        let script = format!(
+            "touch \"$TOOL_LOG.up\"; until [ -e \"{}.up\" ]; do sleep 0.01; done",
+            log(&sandbox, other)
+        );
         section_after(&sandbox, name, &script, "start = \"10s\"")
     };
     sandbox.config(&(waiting("db", "web") + &waiting("web", "db")));
-    sandbox.q(&["-t", "db,web", "go"]).run().success().stdout("the answer\n");
-    sandbox.q(&["--list-tools"]).run().success().stdout_contains("web__echo");
+    sandbox
+        .q(&["-t", "db,web", "go"])
+        .run()
+        .success()
+        .stdout("the answer\n");
+    sandbox
+        .q(&["--list-tools"])
+        .run()
+        .success()
+        .stdout_contains("web__echo");
 }
 
 #[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "other systems do not list threads and processes as files")]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "other systems do not list threads and processes as files"
+)]
 fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
     for args in [&["go"][..], &["-t", "shop", "go"]] {
         let _case = case(args);
@@ -730,7 +1043,8 @@ fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
         server.wait_for_requests(1);
         let folder = format!("/proc/{}/task", running.pid());
         let threads = fs::read_dir(&folder).expect("a process that runs").count();
-        let children = fs::read_to_string(format!("{folder}/{}/children", running.pid())).expect("its children");
+        let children = fs::read_to_string(format!("{folder}/{}/children", running.pid()))
+            .expect("its children");
         gate.open();
         running.wait().success();
         assert_eq!((threads, children.as_str()), (1, ""));
@@ -741,7 +1055,13 @@ fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
 fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
     // A terminal of the tests has 50 rows, and one that does not know its size counts as one of 80 by 24. The question
     // takes one row, and around the text there are 28 characters.
-    let fits = |columns: usize| if columns == 0 { 80 * 23 - 28 } else { columns * 49 - 28 };
+    let fits = |columns: usize| {
+        if columns == 0 {
+            80 * 23 - 28
+        } else {
+            columns * 49 - 28
+        }
+    };
     let no: &[&str] = &[];
     for (columns, text, args, more, asks, runs) in [
         (80, "x".repeat(fits(80)), no, "", true, false),
@@ -750,13 +1070,24 @@ fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
         (0, "x".repeat(fits(0)), no, "", true, false),
         (0, "x".repeat(fits(0) + 1), no, "", false, false),
         (80, "x".repeat(fits(80) + 1), &["--yes"], "", false, true),
-        (80, "x".repeat(fits(80) + 1), no, "allow = [\"write\"]", false, true),
+        (
+            80,
+            "x".repeat(fits(80) + 1),
+            no,
+            "allow = [\"write\"]",
+            false,
+            true,
+        ),
     ] {
         let _case = case((columns, text.len(), args, more));
-        let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
+        let server = model(
+            OPENAI,
+            vec![vec![("call00001", "db__write", json!({ "text": text }))]],
+        );
         let sandbox = with_db(&server, "", more);
         let terminal = Terminal::new(columns);
-        let running = in_foreground(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
+        let running =
+            in_foreground(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
         if asks {
             terminal.wait_for("? [y]es", 0);
             terminal.type_in("n\n");
@@ -766,7 +1097,10 @@ fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
         let shown = String::from_utf8(terminal.bytes()).expect("text");
         assert_eq!(shown.contains("[y]es"), asks);
         assert_eq!(shown.contains("⟨40000 blanks⟩"), text.starts_with(' '));
-        assert_eq!(shown.contains("db__write did not run: its arguments do not fit the screen"), !asks && !runs);
+        assert_eq!(
+            shown.contains("db__write did not run: its arguments do not fit the screen"),
+            !asks && !runs
+        );
         assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
     }
 }
@@ -774,7 +1108,14 @@ fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
 #[test]
 fn always_does_not_hold_for_what_does_not_fit_the_screen() {
     let write = |text: String| vec![("call00001", "db__write", json!({ "text": text }))];
-    let server = model(OPENAI, vec![write("x".to_owned()), write("x".repeat(4_000)), write("y".to_owned())]);
+    let server = model(
+        OPENAI,
+        vec![
+            write("x".to_owned()),
+            write("x".repeat(4_000)),
+            write("y".to_owned()),
+        ],
+    );
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(80);
     let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
@@ -782,21 +1123,30 @@ fn always_does_not_hold_for_what_does_not_fit_the_screen() {
     terminal.type_in("a\n");
     terminal.wait_for("the answer", 0);
     running.wait().exit(0);
-    assert_eq!(calls(&sandbox, "db"), [json!({"text": "x"}), json!({"text": "y"})]);
+    assert_eq!(
+        calls(&sandbox, "db"),
+        [json!({"text": "x"}), json!({"text": "y"})]
+    );
 }
 
 #[test]
 fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
     // Its own size counts, too, and not that of standard output.
     let text = "x".repeat(80 * 24);
-    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
+    let server = model(
+        OPENAI,
+        vec![vec![("call00001", "db__write", json!({ "text": text }))]],
+    );
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let running = session(&sandbox, &terminal, "yes | q -n -t db go >answer").spawn();
     terminal.wait_for("? [y]es", 0);
     terminal.type_in("n\n");
     running.wait().exit(0);
-    assert_eq!(fs::read_to_string(sandbox.home().join("answer")).unwrap(), "the answer\n");
+    assert_eq!(
+        fs::read_to_string(sandbox.home().join("answer")).unwrap(),
+        "the answer\n"
+    );
     assert_eq!(calls(&sandbox, "db").len(), 0);
 }
 
@@ -805,9 +1155,14 @@ fn nobody_is_asked_by_a_q_in_the_background() {
     let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
-    session(&sandbox, &terminal, "set -m; q -t db go & wait").run().exit(0);
+    session(&sandbox, &terminal, "set -m; q -t db go & wait")
+        .run()
+        .exit(0);
     let screen = terminal.screen().join("\n");
-    assert!(screen.contains("db__write did not run: nobody can be asked here"), "{screen}");
+    assert!(
+        screen.contains("db__write did not run: nobody can be asked here"),
+        "{screen}"
+    );
     assert!(!screen.contains("[y]es"), "{screen}");
     assert_eq!(calls(&sandbox, "db").len(), 0);
 }
@@ -815,11 +1170,16 @@ fn nobody_is_asked_by_a_q_in_the_background() {
 #[test]
 fn a_person_is_asked_about_one_call_at_a_time() {
     let write = |id: &'static str, text: &str| (id, "db__write", json!({ "text": text }));
-    let server = model(OPENAI, vec![vec![write("call00001", "one"), write("call00002", "two")]]);
+    let server = model(
+        OPENAI,
+        vec![vec![write("call00001", "one"), write("call00002", "two")]],
+    );
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-    let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}\r\nq: run db__write? [y]es", 0)).expect("text");
+    let shown =
+        String::from_utf8(terminal.wait_for("{\"text\":\"one\"}\r\nq: run db__write? [y]es", 0))
+            .expect("text");
     assert!(!shown.contains("two"), "{shown}");
     terminal.type_in("y\n");
     terminal.wait_for("{\"text\":\"two\"}\r\nq: run db__write? [y]es", shown.len());
@@ -838,7 +1198,9 @@ fn always_holds_for_one_run() {
     for typed in ["a\n", "n\n"] {
         let server = model(OPENAI, vec![write()]);
         let terminal = Terminal::new(WIDE);
-        let running = in_foreground(&sandbox, &terminal, &["-f", "-t", "db", "go"]).server_env(&server).spawn();
+        let running = in_foreground(&sandbox, &terminal, &["-f", "-t", "db", "go"])
+            .server_env(&server)
+            .spawn();
         terminal.wait_for("? [y]es", 0);
         terminal.type_in(typed);
         terminal.wait_for("the answer", 0);
@@ -850,31 +1212,53 @@ fn always_holds_for_one_run() {
 #[test]
 fn what_servers_say_is_disarmed_on_a_terminal() {
     let controls = "\u{1b}[31mno\u{202e}";
-    let server = model(OPENAI, vec![vec![("call00001", "db__echo", json!({ "text": controls }))]]);
+    let server = model(
+        OPENAI,
+        vec![vec![("call00001", "db__echo", json!({ "text": controls }))]],
+    );
     let sandbox = with_db(&server, "", "");
     // A server that describes its tool in red.
     let list = json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [
         {"name": "red", "description": format!("is {controls}"), "inputSchema": {"type": "object"}}]}});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "result": {
         "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "r", "version": "1"}}});
-    let script = format!("read -r a; echo '{hello}'; read -r b; read -r c; echo '{list}'; read -r d");
+    let script =
+        format!("read -r a; echo '{hello}'; read -r b; read -r c; echo '{list}'; read -r d");
     // The shell's own echo would read escapes.
     let script = script.replace("echo ", "printf '%s\\n' ");
-    let red = format!("[tools.red]\ncommand = [\"/bin/sh\", \"-c\", {}]\n", json!(script));
+    let red = format!(
+        "[tools.red]\ncommand = [\"/bin/sh\", \"-c\", {}]\n",
+        json!(script)
+    );
     sandbox.config(&(section(&sandbox, "db", "", "") + &red));
     for (args, shown) in [
-        (&["-t", "db", "go"][..], "q: db__echo {\"text\":\"\\u001b[31mno<U+202E>\"}"),
+        (
+            &["-t", "db", "go"][..],
+            "q: db__echo {\"text\":\"\\u001b[31mno<U+202E>\"}",
+        ),
         (&["--history"], "you said ^[[31mno<U+202E>"),
         (&["--list-tools", "-t", "red"], "is ^[[31mno<U+202E>"),
     ] {
         let _case = case(args);
         let terminal = Terminal::new(WIDE);
-        sandbox.q(args).stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
+        sandbox
+            .q(args)
+            .stdout_to(terminal.end())
+            .stderr_to(terminal.end())
+            .run()
+            .exit(0);
         let printed = String::from_utf8(terminal.bytes()).expect("text");
         assert!(printed.contains(shown), "{printed:?}");
-        assert!(!printed.contains("\u{1b}[31m") && !printed.contains('\u{202e}'), "{printed:?}");
+        assert!(
+            !printed.contains("\u{1b}[31m") && !printed.contains('\u{202e}'),
+            "{printed:?}"
+        );
     }
-    sandbox.q(&["--history"]).run().success().stdout_contains(&format!("you said {controls}"));
+    sandbox
+        .q(&["--history"])
+        .run()
+        .success()
+        .stdout_contains(&format!("you said {controls}"));
 }
 
 #[test]
@@ -884,7 +1268,11 @@ fn a_server_sees_the_end_of_its_input_when_q_is_killed() {
     let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
     wait_until(|| calls(&sandbox, "db").len() == 1);
     running.signal(libc::SIGKILL);
-    wait_until(|| heard(&sandbox, "db").iter().any(|message| message["end"] == true));
+    wait_until(|| {
+        heard(&sandbox, "db")
+            .iter()
+            .any(|message| message["end"] == true)
+    });
     running.wait().killed_by(libc::SIGKILL);
     expect_gone(&sandbox, "db");
 }
@@ -899,7 +1287,9 @@ fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
     running.signal(libc::SIGTERM);
     let outcome = running.wait();
     // Less than such a server gets otherwise, and far from half a second on a busy machine.
-    outcome.check(signalled.elapsed() < Duration::from_secs(2), || "expected a quick end".to_owned());
+    outcome.check(signalled.elapsed() < Duration::from_secs(2), || {
+        "expected a quick end".to_owned()
+    });
     outcome.killed_by(libc::SIGTERM);
     expect_gone(&sandbox, "db");
 }

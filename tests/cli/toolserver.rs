@@ -30,26 +30,40 @@ pub fn section(sandbox: &Sandbox, name: &str, mode: &str, more: &str) -> String 
 
 /// Where the server of this name writes down what it hears, one message a line, and the numbers of its processes.
 pub fn log(sandbox: &Sandbox, name: &str) -> String {
-    sandbox.root().join(format!("{name}.log")).display().to_string()
+    sandbox
+        .root()
+        .join(format!("{name}.log"))
+        .display()
+        .to_string()
 }
 
 /// What a server has heard.
 pub fn heard(sandbox: &Sandbox, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(log(sandbox, name)).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(Value::is_object).collect()
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(Value::is_object)
+        .collect()
 }
 
 /// The arguments of the calls that a server has heard.
 pub fn calls(sandbox: &Sandbox, name: &str) -> Vec<Value> {
-    let calls = heard(sandbox, name).into_iter().filter(|message| message["method"] == "tools/call");
-    calls.map(|call| call["params"]["arguments"].clone()).collect()
+    let calls = heard(sandbox, name)
+        .into_iter()
+        .filter(|message| message["method"] == "tools/call");
+    calls
+        .map(|call| call["params"]["arguments"].clone())
+        .collect()
 }
 
 /// No process that a server has written down is left.
 #[track_caller]
 pub fn expect_gone(sandbox: &Sandbox, name: &str) {
     let text = std::fs::read_to_string(log(sandbox, name)).expect("a server that ran");
-    let processes: Vec<i32> = text.lines().filter_map(|line| line.strip_prefix("process ")?.parse().ok()).collect();
+    let processes: Vec<i32> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("process ")?.parse().ok())
+        .collect();
     assert!(!processes.is_empty(), "no process in {text}");
     // One that was killed takes a moment to go.
     let began = Instant::now();
@@ -57,7 +71,11 @@ pub fn expect_gone(sandbox: &Sandbox, name: &str) {
     while left(&processes).is_some() && began.elapsed() < GUARD {
         thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(left(&processes), None, "a process of {name} is left: {text}");
+    assert_eq!(
+        left(&processes),
+        None,
+        "a process of {name} is left: {text}"
+    );
 }
 
 pub fn is_there(process: i32) -> bool {
@@ -69,7 +87,11 @@ pub fn is_there(process: i32) -> bool {
 /// A process whose parent has gone stays a zombie until the machine's first process collects it.
 fn is_zombie(process: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) || status.is_empty()
+    status
+        .rsplit(')')
+        .next()
+        .is_some_and(|rest| rest.trim_start().starts_with('Z'))
+        || status.is_empty()
 }
 
 /// The server; in an ordinary run of the tests it does nothing.
@@ -82,14 +104,25 @@ fn serve() {
 }
 
 /// The same server over HTTP, with a session; `other` is what it answers to a request instead, if anything.
-pub fn site(mode: &str, other: impl Fn(&Recorded) -> Option<Reply> + Send + Sync + 'static) -> server::Server {
+pub fn site(
+    mode: &str,
+    other: impl Fn(&Recorded) -> Option<Reply> + Send + Sync + 'static,
+) -> server::Server {
     let mode = words(mode);
     server::Server::start(move |request, _| {
         if let Some(reply) = other(request) {
             return reply;
         }
-        let message = if request.method == "POST" { request.json() } else { return Reply::new(200) };
-        let mut server = Server { mode: mode.clone(), log: Box::new(io::sink()), stdout: Box::new(io::sink()) };
+        let message = if request.method == "POST" {
+            request.json()
+        } else {
+            return Reply::new(200);
+        };
+        let mut server = Server {
+            mode: mode.clone(),
+            log: Box::new(io::sink()),
+            stdout: Box::new(io::sink()),
+        };
         match server.answer(&message) {
             Some(answer) if message["method"] == "initialize" && !server.is("modern") => {
                 Reply::json(200, answer).header("mcp-session-id", "s1")
@@ -115,10 +148,18 @@ struct Server {
 impl Server {
     fn new(mode: &str) -> Server {
         let log = std::env::var(LOG).expect("a place for the log");
-        let log = OpenOptions::new().create(true).append(true).open(log).expect("a log");
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("a log");
         // SAFETY: nothing else in this process writes to it any more.
         let stdout = unsafe { File::from_raw_fd(libc::STDOUT_FILENO) };
-        Server { mode: words(mode), log: Box::new(log), stdout: Box::new(stdout) }
+        Server {
+            mode: words(mode),
+            log: Box::new(log),
+            stdout: Box::new(stdout),
+        }
     }
 
     fn is(&self, word: &str) -> bool {
@@ -130,20 +171,32 @@ impl Server {
         if self.is("stubborn") {
             // SAFETY: ignoring a signal has no conditions.
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
-            let child = Command::new("/bin/sh").args(["-c", "trap '' TERM; while :; do sleep 100; done"]).spawn();
+            let child = Command::new("/bin/sh")
+                .args(["-c", "trap '' TERM; while :; do sleep 100; done"])
+                .spawn();
             self.write_down(&format!("process {}", child.expect("a shell").id()));
         }
         if self.is("daemon") {
             let mut daemon = Command::new("/bin/sh");
             daemon.args(["-c", "trap '' TERM; while :; do sleep 100; done"]);
-            daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            daemon
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             // SAFETY: the call is one that a child may make before it runs its program.
             unsafe { daemon.pre_exec(|| Ok(_ = libc::setsid())) };
-            self.write_down(&format!("process {}", daemon.spawn().expect("a shell").id()));
+            self.write_down(&format!(
+                "process {}",
+                daemon.spawn().expect("a shell").id()
+            ));
         }
         if self.is("leaks") {
             let known = |name| std::env::var(name).unwrap_or_default();
-            eprintln!("I know {} and {}", known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
+            eprintln!(
+                "I know {} and {}",
+                known("OPENAI_API_KEY"),
+                known("SHOP_TOKEN")
+            );
             eprintln!("The shop is at {}", known("SHOP"));
         }
         if self.is("broken") {
@@ -174,7 +227,9 @@ impl Server {
     }
 
     fn write_down(&mut self, line: &str) {
-        self.log.write_all(format!("{line}\n").as_bytes()).expect("a log");
+        self.log
+            .write_all(format!("{line}\n").as_bytes())
+            .expect("a log");
     }
 
     fn send(&mut self, message: &Value) {
@@ -183,7 +238,11 @@ impl Server {
 
     fn answer(&mut self, message: &Value) -> Option<Value> {
         let id = message.get("id")?.clone();
-        let instructions = if self.is("instructs") { INSTRUCTIONS } else { "" };
+        let instructions = if self.is("instructs") {
+            INSTRUCTIONS
+        } else {
+            ""
+        };
         let result = match message["method"].as_str()? {
             "initialize" | "server/discover" | "tools/list" | "tools/call" if self.is("modern") => {
                 match modern(message, instructions) {
@@ -209,10 +268,16 @@ impl Server {
                 "serverInfo": {"name": "tests", "version": "1.0"}, "instructions": instructions,
             }),
             "tools/list" if self.is("empty") => json!({"tools": []}),
-            "tools/list" if self.is("twins") => json!({"tools": [{"name": "a.b"}, {"name": "a_b"}]}),
+            "tools/list" if self.is("twins") => {
+                json!({"tools": [{"name": "a.b"}, {"name": "a_b"}]})
+            }
             "tools/list" => json!({"tools": tools()}),
             "tools/call" => self.call(&message["params"])?,
-            _ => return Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})),
+            _ => {
+                return Some(
+                    json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}}),
+                );
+            }
         };
         Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
     }
@@ -220,10 +285,13 @@ impl Server {
     fn call(&mut self, params: &Value) -> Option<Value> {
         let text = |text: &str| Some(json!({"content": [{"type": "text", "text": text}]}));
         match params["name"].as_str()? {
-            "echo" | "write" => {
-                text(&format!("you said {}", params["arguments"]["text"].as_str().unwrap_or("nothing")))
+            "echo" | "write" => text(&format!(
+                "you said {}",
+                params["arguments"]["text"].as_str().unwrap_or("nothing")
+            )),
+            "fail" => {
+                Some(json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}))
             }
-            "fail" => Some(json!({"content": [{"type": "text", "text": "it failed"}], "isError": true})),
             "environment" => {
                 let names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
                 text(&names.join(" "))
@@ -271,12 +339,17 @@ pub const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUg";
 pub fn modern(message: &Value, instructions: &str) -> Result<Option<Value>, Value> {
     let meta = &message["params"]["_meta"];
     let key = |name: &str| &meta[format!("io.modelcontextprotocol/{name}")];
-    if message["method"] == "initialize" || !key("clientCapabilities").is_object() || key("clientInfo")["name"] != "q" {
+    if message["method"] == "initialize"
+        || !key("clientCapabilities").is_object()
+        || key("clientInfo")["name"] != "q"
+    {
         return Err(json!({"code": -32602, "message": "Invalid _meta"}));
     }
     if key("protocolVersion") != "2026-07-28" {
         let data = json!({"supported": ["2026-07-28"]});
-        return Err(json!({"code": -32022, "message": "Unsupported protocol version", "data": data}));
+        return Err(
+            json!({"code": -32022, "message": "Unsupported protocol version", "data": data}),
+        );
     }
     Ok(match message["method"].as_str() {
         Some("server/discover") => Some(json!({
@@ -297,7 +370,18 @@ fn tools() -> Value {
         "properties": {"text": {"type": "string"}},
     });
     let tool = |name: &str, annotations: &Value| json!({"name": name, "description": format!("does {name}"), "inputSchema": schema, "annotations": annotations});
-    let names = ["echo", "fail", "environment", "big", "die", "hang", "orphan", "chatter", "progress", "image"];
+    let names = [
+        "echo",
+        "fail",
+        "environment",
+        "big",
+        "die",
+        "hang",
+        "orphan",
+        "chatter",
+        "progress",
+        "image",
+    ];
     let mut tools: Vec<Value> = names.iter().map(|name| tool(name, &reads)).collect();
     tools.push(tool("write", &json!({})));
     Value::from(tools)

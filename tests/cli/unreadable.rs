@@ -44,17 +44,72 @@ fn an_action_on_state_that_cannot_be_used_is_an_error_with_its_cause() {
     // SAFETY: the call has no conditions and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     for (what, path, closed, actions) in [
-        ("sessions without any right", "sessions", Closed::Mode(0o000), ACTIONS),
-        ("sessions that cannot be entered", "sessions", Closed::Mode(0o600), ACTIONS),
-        ("sessions that cannot be changed", "sessions", Closed::Mode(0o500), CHANGES),
-        ("sessions that cannot be listed", "sessions", Closed::Mode(0o300), CHANGES),
-        ("a list of sessions that cannot be listed", "sessions", Closed::Mode(0o300), &[&["--list"]]),
-        ("a state folder without any right", "", Closed::Mode(0o000), ACTIONS),
-        ("a state folder that cannot be entered", "", Closed::Mode(0o600), ACTIONS),
-        ("a conversation without any right", "sessions/current.json", Closed::Mode(0o000), READS),
-        ("sessions of another owner", "sessions", Closed::AnotherOwner, ACTIONS),
-        ("a state folder of another owner", "", Closed::AnotherOwner, ACTIONS),
-        ("a conversation of another owner", "sessions/current.json", Closed::AnotherOwner, READS),
+        (
+            "sessions without any right",
+            "sessions",
+            Closed::Mode(0o000),
+            ACTIONS,
+        ),
+        (
+            "sessions that cannot be entered",
+            "sessions",
+            Closed::Mode(0o600),
+            ACTIONS,
+        ),
+        (
+            "sessions that cannot be changed",
+            "sessions",
+            Closed::Mode(0o500),
+            CHANGES,
+        ),
+        (
+            "sessions that cannot be listed",
+            "sessions",
+            Closed::Mode(0o300),
+            CHANGES,
+        ),
+        (
+            "a list of sessions that cannot be listed",
+            "sessions",
+            Closed::Mode(0o300),
+            &[&["--list"]],
+        ),
+        (
+            "a state folder without any right",
+            "",
+            Closed::Mode(0o000),
+            ACTIONS,
+        ),
+        (
+            "a state folder that cannot be entered",
+            "",
+            Closed::Mode(0o600),
+            ACTIONS,
+        ),
+        (
+            "a conversation without any right",
+            "sessions/current.json",
+            Closed::Mode(0o000),
+            READS,
+        ),
+        (
+            "sessions of another owner",
+            "sessions",
+            Closed::AnotherOwner,
+            ACTIONS,
+        ),
+        (
+            "a state folder of another owner",
+            "",
+            Closed::AnotherOwner,
+            ACTIONS,
+        ),
+        (
+            "a conversation of another owner",
+            "sessions/current.json",
+            Closed::AnotherOwner,
+            READS,
+        ),
     ] {
         for action in actions {
             let _case = case((what, action));
@@ -78,8 +133,14 @@ fn an_action_on_state_that_cannot_be_used_is_an_error_with_its_cause() {
                 .exit(1)
                 .stdout_lacks("leared")
                 .stderr_lacks("failed to")
-                .stderr_contains(if is_folder { "belongs to another user; sudo chown " } else { "ermission denied" })
-                .check(lacks("there is no") && lacks("nothing to"), || "it is there".to_owned());
+                .stderr_contains(if is_folder {
+                    "belongs to another user; sudo chown "
+                } else {
+                    "ermission denied"
+                })
+                .check(lacks("there is no") && lacks("nothing to"), || {
+                    "it is there".to_owned()
+                });
             before.expect_unchanged();
         }
     }
@@ -88,8 +149,19 @@ fn an_action_on_state_that_cannot_be_used_is_an_error_with_its_cause() {
 #[test]
 fn an_id_whose_file_cannot_be_read_is_not_reported_as_unknown() {
     // To find an id of 0.2.0, q reads the files that may have it.
-    for (name, id) in [(ARCHIVED, ID), ("session_20260102030405.json", ID), ("current.json", ID)] {
-        for action in [&["--history"][..], &["--last"], &["--undo"], &["--copy", "branch"], &["--again"], &["more"]] {
+    for (name, id) in [
+        (ARCHIVED, ID),
+        ("session_20260102030405.json", ID),
+        ("current.json", ID),
+    ] {
+        for action in [
+            &["--history"][..],
+            &["--last"],
+            &["--undo"],
+            &["--copy", "branch"],
+            &["--again"],
+            &["more"],
+        ] {
             let _case = case((name, action));
             let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY);
             sandbox.write_session(name, &stored(&["one", "two"]));
@@ -97,11 +169,21 @@ fn an_id_whose_file_cannot_be_read_is_not_reported_as_unknown() {
             set_mode(&file, 0o000);
             let refused = sandbox.q(action).args(&["-s", id]).obeying_modes();
             let refused = match action {
-                ["more"] => sandbox.q(&["-s", id, "more"]).env("OPENAI_API_KEY", API_KEY).obeying_modes().run(),
+                ["more"] => sandbox
+                    .q(&["-s", id, "more"])
+                    .env("OPENAI_API_KEY", API_KEY)
+                    .obeying_modes()
+                    .run(),
                 _ => refused.run(),
             };
-            refused.stderr_contains_all(&[name, "ermission denied"]).stderr_lacks("there is no");
-            assert!(matches!(refused.status.code(), Some(1 | 2)), "{}", refused.status);
+            refused
+                .stderr_contains_all(&[name, "ermission denied"])
+                .stderr_lacks("there is no");
+            assert!(
+                matches!(refused.status.code(), Some(1 | 2)),
+                "{}",
+                refused.status
+            );
         }
     }
 }
@@ -113,14 +195,22 @@ fn nothing_is_asked_again_of_a_conversation_that_cannot_be_read() {
     sandbox.write_current(&stored(&["one", "two"]));
     set_mode(&sandbox.sessions().join("current.json"), 0o000);
     let refused = sandbox.q(&["--again"]).stdin_open().obeying_modes().run();
-    refused.exit(1).stdout_is_empty().stderr_contains_all(&["current.json", "ermission denied"]);
+    refused
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains_all(&["current.json", "ermission denied"]);
     server.expect_requests(0);
 }
 
 #[test]
 fn a_conversation_that_cannot_be_read_is_left_where_it_is() {
     let server = Server::openai("answer");
-    for (linked, args) in [(true, &["-f", "more"][..]), (true, &["new"]), (false, &["-f", "more"]), (false, &["new"])] {
+    for (linked, args) in [
+        (true, &["-f", "more"][..]),
+        (true, &["new"]),
+        (false, &["-f", "more"]),
+        (false, &["new"]),
+    ] {
         let _case = case((linked, args));
         let sandbox = Sandbox::new().server_env(&server);
         match linked {
@@ -132,7 +222,10 @@ fn a_conversation_that_cannot_be_read_is_left_where_it_is() {
         set_mode(&file, 0o000);
         let outcome = sandbox.q(args).obeying_modes().run();
         outcome.exit(0).stdout("answer\n");
-        outcome.check(outcome.stderr.is_empty() == (linked && args == ["new"]), || "expected a note".to_owned());
+        outcome.check(
+            outcome.stderr.is_empty() == (linked && args == ["new"]),
+            || "expected a note".to_owned(),
+        );
         set_mode(&file, 0o600);
         sandbox.expect_texts(name, &["one", "two"]);
     }
@@ -148,13 +241,24 @@ fn the_status_says_that_conversations_cannot_be_counted() {
         let text = sandbox.q(&["--status"]).obeying_modes().run();
         let printed = sandbox.q(&["--status", "--json"]).obeying_modes().run();
         set_mode(&sandbox.sessions(), 0o700);
-        let line = text.stdout_text().lines().find(|line| line.starts_with("conversations ")).map(str::to_owned);
-        let says = line.is_some_and(|line| line.contains("sessions") && line.contains("ermission denied"));
-        text.success().check(says, || "expected the cause".to_owned());
+        let line = text
+            .stdout_text()
+            .lines()
+            .find(|line| line.starts_with("conversations "))
+            .map(str::to_owned);
+        let says =
+            line.is_some_and(|line| line.contains("sessions") && line.contains("ermission denied"));
+        text.success()
+            .check(says, || "expected the cause".to_owned());
         let printed = printed.success().stdout_json();
-        assert_eq!((&printed["kept"], &printed["bytes"]), (&json!(null), &json!(null)));
+        assert_eq!(
+            (&printed["kept"], &printed["bytes"]),
+            (&json!(null), &json!(null))
+        );
         assert!(
-            printed["sessions_error"].as_str().is_some_and(|error| error.contains("ermission denied")),
+            printed["sessions_error"]
+                .as_str()
+                .is_some_and(|error| error.contains("ermission denied")),
             "{printed}"
         );
     }
@@ -167,10 +271,16 @@ fn a_list_shows_what_it_can_and_fails_for_what_it_cannot_read() {
     sandbox.write_bytes("work.json", stored(&["three", "four"]).to_string());
     set_mode(&sandbox.sessions().join("work.json"), 0o000);
     let listed = sandbox.q(&["--list"]).obeying_modes().run();
-    listed.exit(1).stdout_contains("one").stdout_lacks("three").stderr_contains("work.json");
+    listed
+        .exit(1)
+        .stdout_contains("one")
+        .stdout_lacks("three")
+        .stderr_contains("work.json");
     let listed = sandbox.q(&["--list", "--json"]).obeying_modes().run();
     listed.exit(1).stderr_contains("work.json");
-    listed.check(listed.stdout_json().get("error").is_some(), || "expected one JSON, the error".to_owned());
+    listed.check(listed.stdout_json().get("error").is_some(), || {
+        "expected one JSON, the error".to_owned()
+    });
 }
 
 #[test]
@@ -180,7 +290,10 @@ fn nothing_is_cleared_in_a_folder_that_cannot_be_locked() {
     set_mode(&sandbox.sessions(), 0o300);
     let cleared = sandbox.q(&["--clear"]).obeying_modes().run();
     set_mode(&sandbox.sessions(), 0o700);
-    cleared.exit(1).stdout_is_empty().stderr_contains("ermission denied");
+    cleared
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains("ermission denied");
     sandbox.expect_texts("current.json", &["one", "two"]);
 }
 
@@ -202,14 +315,26 @@ fn a_message_that_cannot_be_read_makes_the_whole_file_unusable_and_none_is_skipp
         for action in ["--history", "--last", "--undo"] {
             for named in [&[][..], &["-s", "work"]] {
                 let refused = sandbox.q(&[action]).args(named).run();
-                refused.exit(1).stdout_is_empty().stderr_contains(".json: it cannot be parsed (").explains();
+                refused
+                    .exit(1)
+                    .stdout_is_empty()
+                    .stderr_contains(".json: it cannot be parsed (")
+                    .explains();
             }
         }
         for name in ["current.json", "work.json"] {
             sandbox.expect_bytes(name, &file);
         }
-        sandbox.q(&["-s", "work", "more"]).run().exit(2).stderr_contains("cannot be parsed");
-        sandbox.q(&["-f", "more"]).run().exit(0).stderr_contains("cannot be parsed");
+        sandbox
+            .q(&["-s", "work", "more"])
+            .run()
+            .exit(2)
+            .stderr_contains("cannot be parsed");
+        sandbox
+            .q(&["-f", "more"])
+            .run()
+            .exit(0)
+            .stderr_contains("cannot be parsed");
         let kept = sandbox.only_archived();
         assert!(kept.ends_with(".unreadable"), "{kept}");
         sandbox.expect_bytes(&kept, &file);

@@ -103,11 +103,17 @@ fn code_and_json_are_not_wrapped() {
     for args in [&["-j", "hi"][..], &["--last", "-j"], &["--history", "-j"]] {
         let _case = case(args);
         let json = on_terminal(sandbox.q(args), 40);
-        assert!(json.contains("longer than the terminal, and must be pasted"), "{json}");
+        assert!(
+            json.contains("longer than the terminal, and must be pasted"),
+            "{json}"
+        );
     }
     let object = r#"{"text": "words that go on and on beyond the end of a line"}"#;
     let server = Server::openai(object);
-    let shown = on_terminal(sandbox.q(&["--schema", "text", "hi"]).server_env(&server), 40);
+    let shown = on_terminal(
+        sandbox.q(&["--schema", "text", "hi"]).server_env(&server),
+        40,
+    );
     assert_eq!(shown, format!("{object}\n"));
 }
 
@@ -117,15 +123,28 @@ const ASSISTANT: &str = "[assistant openai/stored-model]";
 #[test]
 fn last_and_history_are_wrapped_even_if_the_configuration_is_wrong() {
     let sandbox = Sandbox::new();
-    let mut conversation = idle_for(HOUR, &["question one two three four five six seven", ANSWER, "again", ANSWER]);
+    let mut conversation = idle_for(
+        HOUR,
+        &[
+            "question one two three four five six seven",
+            ANSWER,
+            "again",
+            ANSWER,
+        ],
+    );
     for message in conversation["messages"].as_array_mut().expect("messages") {
-        message.as_object_mut().expect("a message").remove("timestamp");
+        message
+            .as_object_mut()
+            .expect("a message")
+            .remove("timestamp");
     }
     // A fence that is never closed is no concern of the next message.
     conversation["messages"][1]["content"] = Value::from("```\ncode");
     sandbox.write_current(&conversation);
     let history = |question: &str, answer: &str| {
-        format!("[user]\n{question}\n\n{ASSISTANT}\n```\ncode\n\n[user]\nagain\n\n{ASSISTANT}\n{answer}")
+        format!(
+            "[user]\n{question}\n\n{ASSISTANT}\n```\ncode\n\n[user]\nagain\n\n{ASSISTANT}\n{answer}"
+        )
     };
     let broken = history("question one two three four five six \nseven", AT_40);
     for config in ["", "wrap = tru"] {
@@ -139,7 +158,10 @@ fn last_and_history_are_wrapped_even_if_the_configuration_is_wrong() {
     assert_eq!(on_terminal(sandbox.q(&["--last"]), 40), ANSWER);
     assert_eq!(on_terminal(sandbox.q(&["--history"]), 40), unbroken);
     sandbox.config("");
-    assert_eq!(on_terminal(sandbox.q(&["--last"]).env("TERM", "dumb"), 40), ANSWER);
+    assert_eq!(
+        on_terminal(sandbox.q(&["--last"]).env("TERM", "dumb"), 40),
+        ANSWER
+    );
     sandbox.q(&["--last"]).run().success().stdout(ANSWER);
     sandbox.q(&["--history"]).run().success().stdout(unbroken);
 }
@@ -147,7 +169,10 @@ fn last_and_history_are_wrapped_even_if_the_configuration_is_wrong() {
 #[test]
 fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
     let gates = [Gate::new(), Gate::new()];
-    let reply = Reply::sse([word("first ")]).wait_for(&gates[0]).piece(word("sec")).wait_for(&gates[1]);
+    let reply = Reply::sse([word("first ")])
+        .wait_for(&gates[0])
+        .piece(word("sec"))
+        .wait_for(&gates[1]);
     let server = Server::always(reply.pieces(openai_stream(&["ond third"])));
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(20);
@@ -156,7 +181,11 @@ fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
     let began = Instant::now();
     gates[0].open();
     assert_eq!(terminal.wait_for("sec", 0), b"first sec");
-    assert!(began.elapsed() >= Duration::from_millis(100), "after {:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_millis(100),
+        "after {:?}",
+        began.elapsed()
+    );
     gates[1].open();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["first second third", ""]);

@@ -97,13 +97,30 @@ impl Target {
     /// What can be done with it. Numbers move, so q neither clears nor undoes what they stand for.
     fn takes(&self) -> &'static [Does] {
         match self {
-            Target::Linked(Link::Current) => {
-                &[Does::Ask, Does::Follow, Does::Again, Does::Undo, Does::Copy, Does::Clear, Does::ClearAll]
-            }
-            Target::Linked(Link::Slot) => &[Does::Ask, Does::Follow, Does::Again, Does::Undo, Does::Copy, Does::Clear],
-            Target::Named | Target::File | Target::Id(_) => {
-                &[Does::Follow, Does::Again, Does::Undo, Does::Copy, Does::Clear]
-            }
+            Target::Linked(Link::Current) => &[
+                Does::Ask,
+                Does::Follow,
+                Does::Again,
+                Does::Undo,
+                Does::Copy,
+                Does::Clear,
+                Does::ClearAll,
+            ],
+            Target::Linked(Link::Slot) => &[
+                Does::Ask,
+                Does::Follow,
+                Does::Again,
+                Does::Undo,
+                Does::Copy,
+                Does::Clear,
+            ],
+            Target::Named | Target::File | Target::Id(_) => &[
+                Does::Follow,
+                Does::Again,
+                Does::Undo,
+                Does::Copy,
+                Does::Clear,
+            ],
             Target::Number(..) => &[Does::Follow, Does::Again, Does::Copy],
             Target::Earlier(..) => &[Does::Follow, Does::Copy, Does::Clear],
         }
@@ -131,12 +148,20 @@ impl Does {
 
 impl Command {
     pub fn new(home: usize, target: Target, does: Does) -> Command {
-        Command { home, target, does, with: With::Nothing }
+        Command {
+            home,
+            target,
+            does,
+            with: With::Nothing,
+        }
     }
 
     /// All commands about a conversation.
     pub fn all(home: usize, target: &Target) -> impl Iterator<Item = Command> {
-        target.takes().iter().map(move |does| Command::new(home, target.clone(), *does))
+        target
+            .takes()
+            .iter()
+            .map(move |does| Command::new(home, target.clone(), *does))
     }
 
     pub fn asks(&self) -> bool {
@@ -147,7 +172,10 @@ impl Command {
     pub fn place(&self, model: &Model) -> Option<Place> {
         let home = self.home;
         match &self.target {
-            Target::Linked(link) => model.links.get(&(home, *link)).map(|id| Place::In(home, id.clone())),
+            Target::Linked(link) => model
+                .links
+                .get(&(home, *link))
+                .map(|id| Place::In(home, id.clone())),
             Target::Named => Some(Place::In(home, NAME.to_owned())),
             Target::File => Some(Place::File),
             Target::Id(name) | Target::Number(_, name) => Some(Place::In(home, name.clone())),
@@ -160,10 +188,21 @@ impl Command {
         let there = self.place(model).and_then(|place| model.get(&place));
         match self.does {
             Does::Ask => true,
-            Does::Follow => there.is_some() || matches!(self.target, Target::Linked(_) | Target::Named | Target::File),
-            Does::Again | Does::Undo | Does::Copy => there.is_some_and(|exchanges| !exchanges.is_empty()),
+            Does::Follow => {
+                there.is_some()
+                    || matches!(
+                        self.target,
+                        Target::Linked(_) | Target::Named | Target::File
+                    )
+            }
+            Does::Again | Does::Undo | Does::Copy => {
+                there.is_some_and(|exchanges| !exchanges.is_empty())
+            }
             Does::Clear => there.is_some(),
-            Does::ClearAll => model.conversations.iter().any(|(place, _)| place.home() == Some(self.home)),
+            Does::ClearAll => model
+                .conversations
+                .iter()
+                .any(|(place, _)| place.home() == Some(self.home)),
         }
     }
 
@@ -205,6 +244,11 @@ impl fmt::Display for Command {
         let space = if self.options().is_empty() { "" } else { " " };
         let with = self.with.options("").join(" ");
         let with_space = if with.is_empty() { "" } else { " " };
-        write!(formatter, "{target}{space}{}{with_space}{}", self.options(), with.trim_end())
+        write!(
+            formatter,
+            "{target}{space}{}{with_space}{}",
+            self.options(),
+            with.trim_end()
+        )
     }
 }

@@ -20,7 +20,18 @@ const MODE: &str = "faults";
 
 /// What may go wrong with a system call.
 const ERRORS: &[(&str, &[&str])] = &[
-    ("open", &["EIO", "EACCES", "EROFS", "EMFILE", "ENOSPC", "EINTR", "EOPNOTSUPP"]),
+    (
+        "open",
+        &[
+            "EIO",
+            "EACCES",
+            "EROFS",
+            "EMFILE",
+            "ENOSPC",
+            "EINTR",
+            "EOPNOTSUPP",
+        ],
+    ),
     ("read", &["EIO", "EINTR"]),
     ("pread", &["EIO", "EINTR"]),
     ("write", &["ENOSPC", "EIO", "EDQUOT", "EINTR"]),
@@ -41,8 +52,12 @@ const ERRORS: &[(&str, &[&str])] = &[
 const OTHER_ERRORS: &[&str] = &["EIO", "EACCES", "EPERM"];
 
 /// What fails at every call: nothing, links, links to names, or locks.
-const ALWAYS: &[Option<&str>] =
-    &[None, Some("?link,?linkat:error=EPERM"), Some("?symlink,?symlinkat:error=EPERM"), Some("?flock:error=ENOLCK")];
+const ALWAYS: &[Option<&str>] = &[
+    None,
+    Some("?link,?linkat:error=EPERM"),
+    Some("?symlink,?symlinkat:error=EPERM"),
+    Some("?flock:error=ENOLCK"),
+];
 
 /// Calls of earlier runs, by command and by what always fails.
 type Known = HashMap<(String, Option<&'static str>), Vec<Call>>;
@@ -62,7 +77,10 @@ struct Fault {
 impl Fault {
     fn injections(&self) -> Vec<String> {
         let always = self.always.map(str::to_owned);
-        let once = self.once.as_ref().map(|(call, what)| format!("{}:{what}:when={}", call.name, call.number));
+        let once = self
+            .once
+            .as_ref()
+            .map(|(call, what)| format!("{}:{what}:when={}", call.name, call.number));
         always.into_iter().chain(once).collect()
     }
 }
@@ -70,12 +88,17 @@ impl Fault {
 impl Faults {
     /// `None` where there is no strace, or where it may not trace.
     pub fn new() -> Option<Faults> {
-        Some(Faults { strace: strace::find()?, known: Mutex::default() })
+        Some(Faults {
+            strace: strace::find()?,
+            known: Mutex::default(),
+        })
     }
 
     /// So many faults, one after another.
     pub fn batch(&self, soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
-        Scene::steps(soak, Part { mode: MODE, seed }, rounds, |scene, random| self.round(random, scene))
+        Scene::steps(soak, Part { mode: MODE, seed }, rounds, |scene, random| {
+            self.round(random, scene)
+        })
     }
 
     fn round(&self, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
@@ -94,25 +117,52 @@ impl Faults {
         let log = scene.world.path().join("strace.log");
         let wrapper = strace::wrapper(&self.strace, &log, &injections);
         let outcome = Run::start(scene.world.run(&wrapper, &command, &question))?.finish()?;
-        let trace = strace::read(&String::from_utf8_lossy(&std::fs::read(&log)?), &scene.world.state_paths());
+        let trace = strace::read(
+            &String::from_utf8_lossy(&std::fs::read(&log)?),
+            &scene.world.state_paths(),
+        );
         let hit = hit(&fault, &trace.calls);
         self.learn(&command, fault.always, trace.calls);
         let label = label(&command, &fault);
         // Where standard output or the connection failed, the rules for failing state do not apply.
         let elsewhere = trace.missed || (fault.once.is_some() && hit.is_none());
-        scene.soak.report.done(MODE, if elsewhere { "(missed the state)" } else { &label });
-        scene.soak.report.said(MODE, &label, outcome.status, &outcome.stderr);
-        let details = format!("{injections:?} {}\n{}", hit.map_or(String::new(), |call| call.line), outcome.summary());
+        scene.soak.report.done(
+            MODE,
+            if elsewhere {
+                "(missed the state)"
+            } else {
+                &label
+            },
+        );
+        scene
+            .soak
+            .report
+            .said(MODE, &label, outcome.status, &outcome.stderr);
+        let details = format!(
+            "{injections:?} {}\n{}",
+            hit.map_or(String::new(), |call| call.line),
+            outcome.summary()
+        );
         if elsewhere && command.asks() {
             return Ok(false);
         }
         let asked = !command.asks() || scene.soak.server.request(question.id).is_some();
         if let Some(what) = complaint(&command, &question, &outcome, asked) {
-            scene.soak.report.found(scene.part, Kind::Other, &label, &format!("{what}\n{details}"), scene.world.path());
+            scene.soak.report.found(
+                scene.part,
+                Kind::Other,
+                &label,
+                &format!("{what}\n{details}"),
+                scene.world.path(),
+            );
             return Ok(false);
         }
         let before = scene.model.clone();
-        let act = Act { command: &command, id: question.id, outcome: &outcome };
+        let act = Act {
+            command: &command,
+            id: question.id,
+            outcome: &outcome,
+        };
         if !scene.settle(&label, &details, |found| allowed(&before, &act, found)) {
             return Ok(false);
         }
@@ -121,9 +171,16 @@ impl Faults {
 
     /// A fault at one of the calls that such a run was seen to make.
     fn choose(&self, random: &mut Random, command: &Command) -> Fault {
-        let always = if random.percent(25) { random.pick(ALWAYS) } else { None };
+        let always = if random.percent(25) {
+            random.pick(ALWAYS)
+        } else {
+            None
+        };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(calls) = known.get(&(command.to_string(), always)).filter(|calls| !calls.is_empty()) else {
+        let Some(calls) = known
+            .get(&(command.to_string(), always))
+            .filter(|calls| !calls.is_empty())
+        else {
             return Fault { always, once: None };
         };
         // The name is chosen first, because some calls are much more frequent than others.
@@ -138,7 +195,10 @@ impl Faults {
         } else {
             format!("error={}", random.pick(errors(&call.name)))
         };
-        Fault { always, once: Some((call, what)) }
+        Fault {
+            always,
+            once: Some((call, what)),
+        }
     }
 
     fn learn(&self, command: &Command, always: Option<&'static str>, calls: Vec<Call>) {
@@ -146,7 +206,10 @@ impl Faults {
         let known = known.entry((command.to_string(), always)).or_default();
         // Other states lead to other calls, so what was seen before is kept.
         for call in calls {
-            if !known.iter().any(|other| (&other.name, other.number) == (&call.name, call.number)) {
+            if !known
+                .iter()
+                .any(|other| (&other.name, other.number) == (&call.name, call.number))
+            {
                 known.push(call);
             }
         }
@@ -161,17 +224,32 @@ fn errors(call: &str) -> &'static [&'static str] {
 /// The call that was to fail, if it was one about the state in this run too.
 fn hit(fault: &Fault, calls: &[Call]) -> Option<Call> {
     let (wanted, _) = fault.once.as_ref()?;
-    calls.iter().find(|call| (&call.name, call.number) == (&wanted.name, wanted.number)).cloned()
+    calls
+        .iter()
+        .find(|call| (&call.name, call.number) == (&wanted.name, wanted.number))
+        .cloned()
 }
 
 fn label(command: &Command, fault: &Fault) -> String {
-    let always = fault.always.map(|always| format!(", always {}", always.replace('?', ""))).unwrap_or_default();
-    let once = fault.once.as_ref().map(|(call, what)| format!(", {}:{what}", call.name)).unwrap_or_default();
+    let always = fault
+        .always
+        .map(|always| format!(", always {}", always.replace('?', "")))
+        .unwrap_or_default();
+    let once = fault
+        .once
+        .as_ref()
+        .map(|(call, what)| format!(", {}:{what}", call.name))
+        .unwrap_or_default();
     format!("{command}{always}{once}")
 }
 
 /// What is wrong with how the run ended and what it printed, if anything is.
-fn complaint(command: &Command, question: &Question, outcome: &Outcome, asked: bool) -> Option<String> {
+fn complaint(
+    command: &Command,
+    question: &Question,
+    outcome: &Outcome,
+    asked: bool,
+) -> Option<String> {
     if outcome.hung {
         return Some("it hung".to_owned());
     }
@@ -179,19 +257,27 @@ fn complaint(command: &Command, question: &Question, outcome: &Outcome, asked: b
         return None;
     }
     // An action may fail, and a conversation that was named and cannot be read is not asked without its context.
-    let needs_conversation = command.does == Does::Again || !matches!(command.target, Target::Linked(_));
+    let needs_conversation =
+        command.does == Does::Again || !matches!(command.target, Target::Linked(_));
     let may_refuse = !command.asks() || (needs_conversation && !asked);
     if !outcome.succeeded() {
-        let refuses = may_refuse && matches!(outcome.status.code(), Some(1 | 2)) && !outcome.stderr.is_empty();
+        let refuses = may_refuse
+            && matches!(outcome.status.code(), Some(1 | 2))
+            && !outcome.stderr.is_empty();
         return (!refuses).then(|| "there is no answer".to_owned());
     }
     let answer = format!("{}\n", question.answer());
-    (command.asks() && outcome.stdout != answer.as_bytes()).then(|| "the answer is not as it came".to_owned())
+    (command.asks() && outcome.stdout != answer.as_bytes())
+        .then(|| "the answer is not as it came".to_owned())
 }
 
 /// The states that are allowed after such a run.
 fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
-    let Act { command, id, outcome } = *act;
+    let Act {
+        command,
+        id,
+        outcome,
+    } = *act;
     let after = before.after(before, command, id).swap_remove(0);
     let halfway = before.halfway(&after, found);
     if outcome.succeeded() && !(command.asks() && outcome.has_trouble()) {
@@ -200,7 +286,10 @@ fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
     let alone = before.alone(command.home, id);
     if !outcome.succeeded() || outcome.not_saved() {
         let is_alone = command.asks() && outcome.killed();
-        return halfway.into_iter().chain(is_alone.then_some(alone)).collect();
+        return halfway
+            .into_iter()
+            .chain(is_alone.then_some(alone))
+            .collect();
     }
     // A follow-up to a conversation that cannot be read starts a new one, which may not get its link.
     let mut begun = before.clone();

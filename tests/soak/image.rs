@@ -18,12 +18,15 @@ pub fn bytes() -> Vec<u8> {
 
 /// Whether an attachment in a conversation's file is this image.
 pub fn is_kept_whole(attachment: &Value) -> bool {
-    let is_named = attachment["name"].as_str().is_some_and(|name| name.ends_with(NAME));
+    let is_named = attachment["name"]
+        .as_str()
+        .is_some_and(|name| name.ends_with(NAME));
     is_named && attachment["type"] == "image/png" && attachment["data"] == STANDARD.encode(bytes())
 }
 
 /// Whether a part of a request is this image.
 pub fn is_sent_whole(part: &Value) -> bool {
-    let source = json!({"type": "base64", "media_type": "image/png", "data": STANDARD.encode(bytes())});
+    let source =
+        json!({"type": "base64", "media_type": "image/png", "data": STANDARD.encode(bytes())});
     *part == json!({"type": "image", "source": source})
 }

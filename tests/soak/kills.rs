@@ -42,7 +42,10 @@ impl Aim {
                 Aim::AfterCall(random.within(LONGEST))
             }
             1 if command.asks() => Aim::AfterAnswer(random.within(SAVING)),
-            _ => Aim::AfterChange(1 + random.below(4), random.within(Duration::from_micros(300))),
+            _ => Aim::AfterChange(
+                1 + random.below(4),
+                random.within(Duration::from_micros(300)),
+            ),
         }
     }
 
@@ -62,7 +65,10 @@ impl Aim {
                 let mut seen = world.listing(home);
                 for _ in 0..*changes {
                     let began = Instant::now();
-                    while world.listing(home) == seen && began.elapsed() < LONGEST * 5 && !run.ended() {}
+                    while world.listing(home) == seen
+                        && began.elapsed() < LONGEST * 5
+                        && !run.ended()
+                    {}
                     seen = world.listing(home);
                 }
                 thread::sleep(*delay);
@@ -73,64 +79,109 @@ impl Aim {
 
 /// So many kills, one after another.
 pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
-    Scene::steps(soak, Part { mode: MODE, seed }, rounds, |scene, random| match random.below(100) {
-        0..15 => overtaken(random, scene),
-        15..40 => pair(random, scene),
-        40..50 => adopting(random, scene),
-        _ => {
-            let home = home(random);
-            // Questions are asked more often, so that there is something to undo and to clear.
-            let asks = random.percent(50);
-            let command = scene.choose(random, home, None, |command| command.asks() || !asks)?;
-            single(random, scene, &command.to_string(), &command)
-        }
-    })
+    Scene::steps(
+        soak,
+        Part { mode: MODE, seed },
+        rounds,
+        |scene, random| match random.below(100) {
+            0..15 => overtaken(random, scene),
+            15..40 => pair(random, scene),
+            40..50 => adopting(random, scene),
+            _ => {
+                let home = home(random);
+                // Questions are asked more often, so that there is something to undo and to clear.
+                let asks = random.percent(50);
+                let command =
+                    scene.choose(random, home, None, |command| command.asks() || !asks)?;
+                single(random, scene, &command.to_string(), &command)
+            }
+        },
+    )
 }
 
 /// One command, killed.
-fn single(random: &mut Random, scene: &mut Scene, label: &str, command: &Command) -> io::Result<bool> {
+fn single(
+    random: &mut Random,
+    scene: &mut Scene,
+    label: &str,
+    command: &Command,
+) -> io::Result<bool> {
     let (question, place) = (scene.question(), command.place(&scene.model));
     let mut run = scene.soak.start(&scene.world, command, &question)?;
-    Aim::new(random, command).wait(scene.soak, &scene.world, command.home, question.id, &mut run);
+    Aim::new(random, command).wait(
+        scene.soak,
+        &scene.world,
+        command.home,
+        question.id,
+        &mut run,
+    );
     run.kill();
     let outcome = run.finish()?;
     scene.soak.report.done(MODE, label);
     let read = scene.model.clone();
-    let act = Act { command, id: question.id, outcome: &outcome };
-    Ok(scene.settle_run(label, &read, &act) && scene.clean_up(random, label, &[(command.home, place)])?)
+    let act = Act {
+        command,
+        id: question.id,
+        outcome: &outcome,
+    };
+    Ok(scene.settle_run(label, &read, &act)
+        && scene.clean_up(random, label, &[(command.home, place)])?)
 }
 
 /// A follow-up, or a question asked again, whose conversation another command changes before its answer comes, killed while
 /// it saves.
 fn overtaken(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     let home = home(random);
-    let late = scene.choose(random, home, None, |command| matches!(command.does, Does::Follow | Does::Again))?;
+    let late = scene.choose(random, home, None, |command| {
+        matches!(command.does, Does::Follow | Does::Again)
+    })?;
     let (question, place) = (scene.question(), late.place(&scene.model));
     scene.soak.server.hold(question.id);
     let mut run = scene.soak.start(&scene.world, &late, &question)?;
     let read = scene.model.clone();
     let asked = scene.soak.server.wait_for_request(question.id, &mut run);
     let same = random.percent(80);
-    let by = scene.choose(random, home, Some(&late), |command| !same || command.place(&scene.model) == place)?;
+    let by = scene.choose(random, home, Some(&late), |command| {
+        !same || command.place(&scene.model) == place
+    })?;
     let label = format!("{late}, overtaken by {by}");
     let well = !asked || scene.undisturbed(&label, &by)?;
     scene.soak.server.release(question.id);
     if !well {
         return Ok(false);
     }
-    Aim::AfterAnswer(random.within(SAVING)).wait(scene.soak, &scene.world, home, question.id, &mut run);
+    Aim::AfterAnswer(random.within(SAVING)).wait(
+        scene.soak,
+        &scene.world,
+        home,
+        question.id,
+        &mut run,
+    );
     run.kill();
     let outcome = run.finish()?;
     scene.soak.report.done(MODE, &label);
-    let act = Act { command: &late, id: question.id, outcome: &outcome };
-    Ok(scene.settle_run(&label, &read, &act) && scene.clean_up(random, &label, &[(home, place)])?)
+    let act = Act {
+        command: &late,
+        id: question.id,
+        outcome: &outcome,
+    };
+    Ok(
+        scene.settle_run(&label, &read, &act)
+            && scene.clean_up(random, &label, &[(home, place)])?,
+    )
 }
 
 /// A command about a conversation that is a file in place of its link, killed. Its id may name it afterwards.
 fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
-    let (home, question, link) = (home(random), scene.question(), random.pick(&[Link::Current, Link::Slot]));
+    let (home, question, link) = (
+        home(random),
+        scene.question(),
+        random.pick(&[Link::Current, Link::Slot]),
+    );
     let id = scene.world.plant(home, link, &question)?;
-    scene.model.add(Place::In(home, id.clone()), vec![question.id]);
+    scene
+        .model
+        .add(Place::In(home, id.clone()), vec![question.id]);
     scene.model.links.insert((home, link), id.clone());
     let current = Target::Linked(link);
     let command = scene.choose(random, home, None, |command| command.target == current)?;

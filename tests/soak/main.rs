@@ -94,7 +94,13 @@ fn soak(options: &Options) -> io::Result<bool> {
         drive(&soak, options, seed, options.turns, &turns::batch)?;
         drive(&soak, options, seed, options.signals, &signals::batch)?;
         if let Some(faults) = &faults {
-            drive(&soak, options, seed, options.faults, &|soak, seed, rounds| faults.batch(soak, seed, rounds))?;
+            drive(
+                &soak,
+                options,
+                seed,
+                options.faults,
+                &|soak, seed, rounds| faults.batch(soak, seed, rounds),
+            )?;
         }
         if deadline.is_none() || soak.is_over() {
             break;
@@ -103,8 +109,17 @@ fn soak(options: &Options) -> io::Result<bool> {
     }
     let left = toolserver::left();
     if !left.is_empty() {
-        let part = Part { mode: "all", seed: options.seed };
-        soak.report.found(part, Kind::LeftOver, "tools", &format!("these tool servers are left: {left:?}"), target);
+        let part = Part {
+            mode: "all",
+            seed: options.seed,
+        };
+        soak.report.found(
+            part,
+            Kind::LeftOver,
+            "tools",
+            &format!("these tool servers are left: {left:?}"),
+            target,
+        );
     }
     Ok(soak.report.print())
 }
@@ -126,6 +141,8 @@ fn drive(soak: &Soak, options: &Options, seed: u64, rounds: u64, batch: Batch) -
             }
         };
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker that does not panic"))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("a worker that does not panic"))
     })
 }

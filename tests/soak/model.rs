@@ -64,11 +64,17 @@ const UNKNOWN: u64 = 0;
 
 impl Model {
     pub fn get(&self, place: &Place) -> Option<&Vec<u64>> {
-        self.conversations.iter().find(|(there, _)| there == place).map(|(_, exchanges)| exchanges)
+        self.conversations
+            .iter()
+            .find(|(there, _)| there == place)
+            .map(|(_, exchanges)| exchanges)
     }
 
     fn get_mut(&mut self, place: &Place) -> Option<&mut Vec<u64>> {
-        self.conversations.iter_mut().find(|(there, _)| there == place).map(|(_, exchanges)| exchanges)
+        self.conversations
+            .iter_mut()
+            .find(|(there, _)| there == place)
+            .map(|(_, exchanges)| exchanges)
     }
 
     pub fn add(&mut self, place: Place, exchanges: Vec<u64>) {
@@ -105,7 +111,9 @@ impl Model {
                 place.inspect(|place| after.clear(place));
             }
             Does::ClearAll => {
-                after.conversations.retain(|(place, _)| place.home() != Some(home));
+                after
+                    .conversations
+                    .retain(|(place, _)| place.home() != Some(home));
                 after.links.retain(|(there, _), _| *there != home);
             }
         }
@@ -115,18 +123,26 @@ impl Model {
     fn follow(&self, read: &Model, command: &Command, id: u64) -> Vec<Model> {
         let appended = |place: &Place| {
             let mut model = self.clone();
-            model.get_mut(place).expect("the conversation that is continued").push(id);
+            model
+                .get_mut(place)
+                .expect("the conversation that is continued")
+                .push(id);
             model
         };
         let place = command.place(read);
         let was = place.as_ref().and_then(|place| read.get(place));
         // Another may have begun it since.
-        let now = command.place(self).filter(|place| self.get(place).is_some());
+        let now = command
+            .place(self)
+            .filter(|place| self.get(place).is_some());
         let mut begun = self.clone();
         match (was, now, place) {
             (None, now, _) if matches!(command.target, Target::Linked(_)) => {
                 begun.begin(command, id);
-                [begun].into_iter().chain(now.map(|place| appended(&place))).collect()
+                [begun]
+                    .into_iter()
+                    .chain(now.map(|place| appended(&place)))
+                    .collect()
             }
             (None, Some(place), _) => vec![appended(&place)],
             (None, None, Some(place)) => {
@@ -135,7 +151,9 @@ impl Model {
             }
             (Some(was), _, Some(place)) => match self.get(&place) {
                 // Without a first message nothing says whether it is another conversation.
-                Some(now) if now.is_empty() || was.is_empty() || now.first() == was.first() => vec![appended(&place)],
+                Some(now) if now.is_empty() || was.is_empty() || now.first() == was.first() => {
+                    vec![appended(&place)]
+                }
                 _ => vec![self.alone(command.home, id)],
             },
             (_, _, None) => vec![begun],
@@ -151,11 +169,19 @@ impl Model {
 
     /// The link leads to a new conversation.
     pub fn begin(&mut self, command: &Command, id: u64) {
-        let Target::Linked(link) = command.target else { return };
+        let Target::Linked(link) = command.target else {
+            return;
+        };
         let home = command.home;
         let displaced = self.links.insert((home, link), new(id));
-        let is_linked = |displaced: &String| self.links.iter().any(|(key, to)| key.0 == home && to == displaced);
-        if let Some(displaced) = displaced.filter(|displaced| self.keeps_nothing && !is_linked(displaced)) {
+        let is_linked = |displaced: &String| {
+            self.links
+                .iter()
+                .any(|(key, to)| key.0 == home && to == displaced)
+        };
+        if let Some(displaced) =
+            displaced.filter(|displaced| self.keeps_nothing && !is_linked(displaced))
+        {
             self.clear(&Place::In(home, displaced));
         }
         self.add(Place::In(home, new(id)), vec![id]);
@@ -163,7 +189,9 @@ impl Model {
 
     /// The last exchange goes, and perhaps another takes its place; the conversation as it was becomes an earlier state.
     fn replace(&mut self, home: usize, place: &Place, id: Option<u64>) {
-        let Some(exchanges) = self.get_mut(place) else { return };
+        let Some(exchanges) = self.get_mut(place) else {
+            return;
+        };
         let was = exchanges.clone();
         exchanges.pop();
         exchanges.extend(id);
@@ -183,37 +211,68 @@ impl Model {
         };
         self.conversations.retain(|(other, _)| !belongs(other));
         if let Place::In(home, name) = place {
-            self.links.retain(|(there, _), to| (there, &*to) != (home, name));
+            self.links
+                .retain(|(there, _), to| (there, &*to) != (home, name));
         }
     }
 
     /// The states that a run may leave; a question was asked when the state was `read`.
     pub fn effects(&self, read: &Model, act: &Act, found: &Model) -> Vec<Model> {
-        let Act { command, id, outcome } = *act;
+        let Act {
+            command,
+            id,
+            outcome,
+        } = *act;
         let can_run = command.can_run(read);
         if outcome.refused() {
             // There was nothing to do, or no longer what was read.
-            let content = |model: &Model| command.place(model).and_then(|place| model.get(&place).cloned());
+            let content = |model: &Model| {
+                command
+                    .place(model)
+                    .and_then(|place| model.get(&place).cloned())
+            };
             let may_refuse = !can_run || content(read) != content(self);
-            return if may_refuse { vec![self.clone()] } else { Vec::new() };
+            return if may_refuse {
+                vec![self.clone()]
+            } else {
+                Vec::new()
+            };
         }
         if command.asks() && !can_run {
             return vec![self.clone()];
         }
         let after = self.after(read, command, id);
         if outcome.killed() {
-            return after.iter().flat_map(|after| self.halfway(after, found)).collect();
+            return after
+                .iter()
+                .flat_map(|after| self.halfway(after, found))
+                .collect();
         }
         let alone = self.alone(command.home, id);
-        after.into_iter().filter(|model| (*model == alone) == outcome.saved_on_its_own()).collect()
+        after
+            .into_iter()
+            .filter(|model| (*model == alone) == outcome.saved_on_its_own())
+            .collect()
     }
 
     /// The states that a run may stop in on its way to `after`. What is new comes first, then what changes, and what is
     /// deleted goes last, in any order.
     pub fn halfway(&self, after: &Model, found: &Model) -> Vec<Model> {
-        let count = |model: &Model, one| model.conversations.iter().filter(|other| *other == one).count();
+        let count = |model: &Model, one| {
+            model
+                .conversations
+                .iter()
+                .filter(|other| *other == one)
+                .count()
+        };
         // Several earlier states may have the same place as long as their numbers are not known.
-        let at = |model: &Model, place| model.conversations.iter().filter(|(there, _)| there == place).count();
+        let at = |model: &Model, place| {
+            model
+                .conversations
+                .iter()
+                .filter(|(there, _)| there == place)
+                .count()
+        };
         let mut added = self.clone();
         for one in &after.conversations {
             if at(after, &one.0) > at(self, &one.0) && count(after, one) > count(&added, one) {
@@ -221,8 +280,15 @@ impl Model {
             }
         }
         let mut changed = added.clone();
-        for (place, exchanges) in after.conversations.iter().filter(|(place, _)| at(after, place) == 1) {
-            changed.get_mut(place).into_iter().for_each(|there| there.clone_from(exchanges));
+        for (place, exchanges) in after
+            .conversations
+            .iter()
+            .filter(|(place, _)| at(after, place) == 1)
+        {
+            changed
+                .get_mut(place)
+                .into_iter()
+                .for_each(|there| there.clone_from(exchanges));
         }
         changed.links.extend(after.links.clone());
         let mut partly = after.clone();
@@ -233,7 +299,8 @@ impl Model {
         }
         for (link, to) in &self.links {
             // The name of a conversation that is gone is not known.
-            let is_same = |found: &&String| *found == to || (to.starts_with(NEW) && **found == new(0));
+            let is_same =
+                |found: &&String| *found == to || (to.starts_with(NEW) && **found == new(0));
             if let Some(found) = found.links.get(link).filter(is_same)
                 && !after.links.contains_key(link)
             {
@@ -249,16 +316,26 @@ impl Model {
         let name = |home: usize, name: &String| {
             let place = Place::In(home, name.clone());
             let earlier = |(there, exchanges): &&(Place, Vec<u64>)| {
-                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name) && !is_old(there, exchanges)
+                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name)
+                    && !is_old(there, exchanges)
             };
-            let first =
-                self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
+            let first = self
+                .conversations
+                .iter()
+                .find(earlier)
+                .map(|(_, exchanges)| exchanges)
+                .or_else(|| self.get(&place));
             // A link may lead to one that is gone.
-            let is_known =
-                before.get(&place).is_some() || before.links.iter().any(|(link, to)| link.0 == home && to == name);
+            let is_known = before.get(&place).is_some()
+                || before
+                    .links
+                    .iter()
+                    .any(|(link, to)| link.0 == home && to == name);
             let is_new = name.starts_with(NEW) || (name.starts_with("session_") && !is_known);
             if is_new {
-                new(first.and_then(|exchanges| exchanges.first().copied()).unwrap_or_default())
+                new(first
+                    .and_then(|exchanges| exchanges.first().copied())
+                    .unwrap_or_default())
             } else {
                 name.clone()
             }
@@ -276,14 +353,23 @@ impl Model {
             conversations.push((place, exchanges.clone()));
         }
         conversations.sort();
-        let links = self.links.iter().map(|(link, to)| (*link, name(link.0, to))).collect();
-        Model { conversations, links, keeps_nothing: self.keeps_nothing }
+        let links = self
+            .links
+            .iter()
+            .map(|(link, to)| (*link, name(link.0, to)))
+            .collect();
+        Model {
+            conversations,
+            links,
+            keeps_nothing: self.keeps_nothing,
+        }
     }
 
     /// The same without links that led to nothing before: the daily sweep may remove them.
     pub fn without_lost_links(mut self, before: &Model) -> Model {
         let is_lost = |link: &(usize, Link), to: &String| {
-            before.links.get(link) == Some(to) && before.get(&Place::In(link.0, to.clone())).is_none()
+            before.links.get(link) == Some(to)
+                && before.get(&Place::In(link.0, to.clone())).is_none()
         };
         self.links.retain(|link, to| !is_lost(link, to));
         self
@@ -294,11 +380,26 @@ impl Model {
         if allowed.contains(self) {
             return None;
         }
-        let has = |model: &Model, id| model.conversations.iter().any(|(_, exchanges)| exchanges.contains(id));
-        let mut expected = allowed.iter().flat_map(|model| &model.conversations).flat_map(|(_, exchanges)| exchanges);
+        let has = |model: &Model, id| {
+            model
+                .conversations
+                .iter()
+                .any(|(_, exchanges)| exchanges.contains(id))
+        };
+        let mut expected = allowed
+            .iter()
+            .flat_map(|model| &model.conversations)
+            .flat_map(|(_, exchanges)| exchanges);
         let lost = expected.find(|id| allowed.iter().all(|model| has(model, id)) && !has(self, id));
-        let kind = if lost.is_some() { Kind::Lost } else { Kind::Misplaced };
-        let mut differences: Vec<String> = allowed.iter().map(|allowed| self.difference(allowed)).collect();
+        let kind = if lost.is_some() {
+            Kind::Lost
+        } else {
+            Kind::Misplaced
+        };
+        let mut differences: Vec<String> = allowed
+            .iter()
+            .map(|allowed| self.difference(allowed))
+            .collect();
         differences.dedup();
         Some((kind, differences.join("\n or ")))
     }
@@ -306,14 +407,28 @@ impl Model {
     /// What is there that should not be, and the other way round.
     fn difference(&self, allowed: &Model) -> String {
         let [found, expected] = [self, allowed].map(|model| {
-            let conversations = model.conversations.iter().map(|(place, exchanges)| format!("{place:?}{exchanges:?}"));
-            let links = model.links.iter().map(|((home, link), to)| format!("{link:?}({home}) -> {to}"));
+            let conversations = model
+                .conversations
+                .iter()
+                .map(|(place, exchanges)| format!("{place:?}{exchanges:?}"));
+            let links = model
+                .links
+                .iter()
+                .map(|((home, link), to)| format!("{link:?}({home}) -> {to}"));
             conversations.chain(links).collect::<Vec<_>>()
         });
         let without = |one: &[String], other: &[String]| {
-            one.iter().filter(|item| !other.contains(item)).cloned().collect::<Vec<_>>().join(", ")
+            one.iter()
+                .filter(|item| !other.contains(item))
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
         };
-        format!("found: {}; expected: {}", without(&found, &expected), without(&expected, &found))
+        format!(
+            "found: {}; expected: {}",
+            without(&found, &expected),
+            without(&expected, &found)
+        )
     }
 }
 
@@ -321,7 +436,12 @@ impl Model {
 /// before the others had an effect.
 pub fn in_any_order(before: &Model, acts: &[Act], found: &Model) -> Vec<Model> {
     let mut allowed = Vec::new();
-    follow_orders(std::slice::from_ref(before), &acts.iter().collect::<Vec<_>>(), found, &mut allowed);
+    follow_orders(
+        std::slice::from_ref(before),
+        &acts.iter().collect::<Vec<_>>(),
+        found,
+        &mut allowed,
+    );
     allowed
 }
 
@@ -334,7 +454,11 @@ fn follow_orders(states: &[Model], acts: &[&Act], found: &Model, allowed: &mut V
     for (at, act) in acts.iter().enumerate() {
         let others = [&acts[..at], &acts[at + 1..]].concat();
         let reads = act.command.asks() || act.outcome.refused();
-        let read = if reads { states } else { std::slice::from_ref(now) };
+        let read = if reads {
+            states
+        } else {
+            std::slice::from_ref(now)
+        };
         let mut after: Vec<Model> = Vec::new();
         for model in read.iter().flat_map(|read| now.effects(read, act, found)) {
             if !after.contains(&model) {

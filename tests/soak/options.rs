@@ -27,8 +27,11 @@ impl Options {
 
     /// Reads the arguments; `None` if there is one too many, or one that cannot be read.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (mut counts, mut seed, mut minutes, mut jobs) = ([0; 4], now.as_secs() * 1_000_000, None, 2);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let (mut counts, mut seed, mut minutes, mut jobs) =
+            ([0; 4], now.as_secs() * 1_000_000, None, 2);
         while let Some(argument) = arguments.next() {
             // Cargo's own, for every benchmark.
             if argument == "--bench" {
@@ -48,6 +51,14 @@ impl Options {
         }
         let [kills, turns, signals, faults] = counts;
         let length = minutes.map(|minutes| Duration::from_secs(minutes * 60));
-        Some(Options { kills, turns, signals, faults, seed, length, jobs })
+        Some(Options {
+            kills,
+            turns,
+            signals,
+            faults,
+            seed,
+            length,
+            jobs,
+        })
     }
 }

@@ -29,17 +29,34 @@ pub const SITE: &str = "soak.example";
 impl Question {
     /// One whose answer comes at once.
     pub fn small(id: u64) -> Question {
-        Question { id, pieces: 2 + id % 3, words: 1 + id % 40, pause: 0 }
+        Question {
+            id,
+            pieces: 2 + id % 3,
+            words: 1 + id % 40,
+            pause: 0,
+        }
     }
 
     /// Reads the text of a question, and nothing else.
     pub fn parse(text: &str) -> Option<Question> {
         let ends = [WITH_IMAGE, WITH_CALL, WITH_SOURCES, IN_ROLE];
-        let text = ends.iter().find_map(|end| text.strip_suffix(end)).unwrap_or(text);
-        let numbers = text.split(|character: char| !character.is_ascii_digit()).filter(|part| !part.is_empty());
+        let text = ends
+            .iter()
+            .find_map(|end| text.strip_suffix(end))
+            .unwrap_or(text);
+        let numbers = text
+            .split(|character: char| !character.is_ascii_digit())
+            .filter(|part| !part.is_empty());
         let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [id, pieces, words, pause] = numbers[..] else { return None };
-        let question = Question { id, pieces, words, pause };
+        let [id, pieces, words, pause] = numbers[..] else {
+            return None;
+        };
+        let question = Question {
+            id,
+            pieces,
+            words,
+            pause,
+        };
         (question.to_string() == text).then_some(question)
     }
 
@@ -49,7 +66,9 @@ impl Question {
 
     /// The answer in its pieces. No word of it is in any other answer, and some letters have two bytes.
     pub fn pieces(&self) -> impl Iterator<Item = String> {
-        let Question { id, pieces, words, .. } = *self;
+        let Question {
+            id, pieces, words, ..
+        } = *self;
         (0..pieces).map(move |piece| {
             let mut text = String::new();
             for word in 0..words {
@@ -74,8 +93,7 @@ impl Question {
     /// The pages that the answer names: the first half comes before a search is paused.
     pub fn sources(&self) -> Vec<Value> {
         let id = self.id;
-        let source =
-            |page| json!({"url": format!("https://{SITE}/{id}/{page}"), "title": format!("Page {page} of {id}")});
+        let source = |page| json!({"url": format!("https://{SITE}/{id}/{page}"), "title": format!("Page {page} of {id}")});
         (1..=4).map(source).collect()
     }
 
@@ -87,7 +105,15 @@ impl Question {
 
 impl fmt::Display for Question {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Question { id, pieces, words, pause } = self;
-        write!(formatter, "soak {id}: {pieces} pieces of {words} words, {pause} ms apart")
+        let Question {
+            id,
+            pieces,
+            words,
+            pause,
+        } = self;
+        write!(
+            formatter,
+            "soak {id}: {pieces} pieces of {words} words, {pause} ms apart"
+        )
     }
 }

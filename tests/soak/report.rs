@@ -71,7 +71,11 @@ pub struct Part {
 
 impl Report {
     pub fn new(folder: PathBuf) -> Report {
-        Report { folder, began: Instant::now(), inner: Mutex::default() }
+        Report {
+            folder,
+            began: Instant::now(),
+            inner: Mutex::default(),
+        }
     }
 
     /// Something was done.
@@ -84,15 +88,24 @@ impl Report {
             for ((mode, _), count) in &inner.done {
                 *modes.entry(mode).or_default() += count;
             }
-            let modes: Vec<String> = modes.iter().map(|(mode, count)| format!("{mode} {count}")).collect();
+            let modes: Vec<String> = modes
+                .iter()
+                .map(|(mode, count)| format!("{mode} {count}"))
+                .collect();
             let seconds = self.began.elapsed().as_secs();
-            eprintln!("{seconds:6} s: {}; findings {}", modes.join(", "), inner.findings);
+            eprintln!(
+                "{seconds:6} s: {}; findings {}",
+                modes.join(", "),
+                inner.findings
+            );
         }
     }
 
     /// What a run said on standard error, for a reader who wants to know how often something happened.
     pub fn said(&self, mode: &'static str, command: &str, status: ExitStatus, stderr: &str) {
-        let Some(line) = stderr.lines().next() else { return };
+        let Some(line) = stderr.lines().next() else {
+            return;
+        };
         // Numbers, and paths from here on, differ from run to run.
         let line = line.split(" /").next().unwrap_or_default();
         let mut words: Vec<&str> = line.split(|letter: char| letter.is_ascii_digit()).collect();
@@ -107,13 +120,18 @@ impl Report {
         inner.findings += 1;
         let copy = self.folder.join(format!("{:04}", inner.findings));
         let group = inner.found.entry((part.mode, kind, command.to_owned()));
-        let group =
-            group.or_insert(Group { count: 0, first_seed: part.seed, first_copy: copy.clone(), what: what.to_owned() });
+        let group = group.or_insert(Group {
+            count: 0,
+            first_seed: part.seed,
+            first_copy: copy.clone(),
+            what: what.to_owned(),
+        });
         group.count += 1;
         if group.count <= COPIES {
             let mode = part.mode;
             let text = format!("{mode}, --seed {}, {command}: {kind}\n{what}\n", part.seed);
-            let kept = copy_folder(state, &copy).and_then(|()| fs::write(copy.join("finding.txt"), text));
+            let kept =
+                copy_folder(state, &copy).and_then(|()| fs::write(copy.join("finding.txt"), text));
             if let Err(error) = kept {
                 eprintln!("soak: cannot keep {}: {error}", copy.display());
             }
@@ -121,7 +139,13 @@ impl Report {
     }
 
     /// All that is wrong with one state is one finding, of the first sort that it has. Returns whether nothing is wrong.
-    pub fn check(&self, part: Part, command: &str, mut wrong: Vec<(Kind, String)>, state: &Path) -> bool {
+    pub fn check(
+        &self,
+        part: Part,
+        command: &str,
+        mut wrong: Vec<(Kind, String)>,
+        state: &Path,
+    ) -> bool {
         wrong.sort();
         let texts: Vec<&str> = wrong.iter().map(|(_, what)| what.as_str()).collect();
         if let Some((kind, _)) = wrong.first() {
@@ -149,9 +173,20 @@ impl Report {
                 "mode", "found", "times"
             ));
         }
-        for ((mode, kind, command), Group { count, first_seed, first_copy, what }) in &inner.found {
+        for (
+            (mode, kind, command),
+            Group {
+                count,
+                first_seed,
+                first_copy,
+                what,
+            },
+        ) in &inner.found
+        {
             let copy = first_copy.display();
-            text.push_str(&format!("{mode:9} {kind:9} {count:8}  {command}; --seed {first_seed}, {copy}\n{what}\n"));
+            text.push_str(&format!(
+                "{mode:9} {kind:9} {count:8}  {command}; --seed {first_seed}, {copy}\n{what}\n"
+            ));
         }
         // Nothing can be done for a reader that is gone.
         let _ = io::stdout().write_all(text.as_bytes());

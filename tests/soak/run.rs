@@ -34,8 +34,15 @@ impl Run {
     /// The same, with a standard output of its own.
     pub fn start_to(mut command: Command, stdout: Stdio) -> io::Result<Run> {
         let began = Instant::now();
-        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0);
-        Ok(Run { child: command.spawn()?, began })
+        command
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(Stdio::piped())
+            .process_group(0);
+        Ok(Run {
+            child: command.spawn()?,
+            began,
+        })
     }
 
     pub fn ended(&mut self) -> bool {
@@ -74,7 +81,12 @@ impl Run {
         if let Some(mut pipe) = self.child.stderr.take() {
             pipe.read_to_end(&mut stderr)?;
         }
-        Ok(Outcome { status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned(), hung })
+        Ok(Outcome {
+            status,
+            stdout,
+            stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            hung,
+        })
     }
 }
 
@@ -101,12 +113,20 @@ impl Outcome {
 
     /// It said more than that there was nothing to continue, that tools are not used, or which sources there are.
     pub fn has_trouble(&self) -> bool {
-        let usual = ["there is no conversation to continue", "the tools of this conversation are not used", SITE];
-        self.stderr.lines().any(|line| !usual.iter().any(|usual| line.contains(usual)))
+        let usual = [
+            "there is no conversation to continue",
+            "the tools of this conversation are not used",
+            SITE,
+        ];
+        self.stderr
+            .lines()
+            .any(|line| !usual.iter().any(|usual| line.contains(usual)))
     }
 
     pub fn not_saved(&self) -> bool {
-        ["not saved", "nor saved"].iter().any(|words| self.stderr.contains(words))
+        ["not saved", "nor saved"]
+            .iter()
+            .any(|words| self.stderr.contains(words))
     }
 
     pub fn saved_on_its_own(&self) -> bool {

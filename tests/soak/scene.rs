@@ -24,8 +24,16 @@ pub struct Scene<'a> {
 impl<'a> Scene<'a> {
     pub fn new(soak: &'a Soak, part: Part, random: &mut Random) -> io::Result<Scene<'a>> {
         let world = soak.world(random.pick(&[None, None, Some("never"), Some("0")]))?;
-        let model = Model { keeps_nothing: world.keeps_nothing(), ..Model::default() };
-        Ok(Scene { soak, part, world, model })
+        let model = Model {
+            keeps_nothing: world.keeps_nothing(),
+            ..Model::default()
+        };
+        Ok(Scene {
+            soak,
+            part,
+            world,
+            model,
+        })
     }
 
     /// Steps one after another; each returns whether all was well. After one that was not, and with very many
@@ -57,12 +65,21 @@ impl<'a> Scene<'a> {
         other: Option<&Command>,
         passes: impl Fn(&Command) -> bool,
     ) -> io::Result<Command> {
-        let mut targets = vec![Target::Linked(Link::Current), Target::Linked(Link::Slot), Target::Named, Target::File];
+        let mut targets = vec![
+            Target::Linked(Link::Current),
+            Target::Linked(Link::Slot),
+            Target::Named,
+            Target::File,
+        ];
         let (mut ids, mut earlier) = (Vec::new(), Vec::new());
         for (place, _) in &self.model.conversations {
             match place {
-                Place::In(at, id) if *at == home && id.starts_with("session_") => ids.push(Target::Id(id.clone())),
-                Place::Earlier(at, of, number) if *at == home => earlier.push(Target::Earlier(of.clone(), *number)),
+                Place::In(at, id) if *at == home && id.starts_with("session_") => {
+                    ids.push(Target::Id(id.clone()))
+                }
+                Place::Earlier(at, of, number) if *at == home => {
+                    earlier.push(Target::Earlier(of.clone(), *number))
+                }
                 _ => {}
             }
         }
@@ -78,14 +95,29 @@ impl<'a> Scene<'a> {
             target => target.clone(),
         }));
         let all = targets.iter().flat_map(|target| Command::all(home, target));
-        let all: Vec<Command> = all.filter(|command| command.can_run(&self.model) && passes(command)).collect();
+        let all: Vec<Command> = all
+            .filter(|command| command.can_run(&self.model) && passes(command))
+            .collect();
         let mut command = all[random.below(all.len() as u64) as usize].clone();
         if matches!(command.does, Does::Ask | Does::Follow) {
-            let with = [With::Tool, With::Call, With::Search, With::Role, With::Image];
-            command.with = if random.percent(50) { random.pick(&with) } else { With::Nothing };
+            let with = [
+                With::Tool,
+                With::Call,
+                With::Search,
+                With::Role,
+                With::Image,
+            ];
+            command.with = if random.percent(50) {
+                random.pick(&with)
+            } else {
+                With::Nothing
+            };
         }
         // The current conversation is not followed up by another model.
-        if command.with == With::Role && command.does == Does::Follow && matches!(command.target, Target::Linked(_)) {
+        if command.with == With::Role
+            && command.does == Does::Follow
+            && matches!(command.target, Target::Linked(_))
+        {
             command.with = With::Nothing;
         }
         Ok(command)
@@ -97,9 +129,14 @@ impl<'a> Scene<'a> {
         list.arg("--list");
         let stdout = Run::start(list)?.finish()?.stdout;
         let stdout = String::from_utf8_lossy(&stdout);
-        let names: Vec<&str> = stdout.lines().filter_map(|line| line.split('\t').next()).collect();
+        let names: Vec<&str> = stdout
+            .lines()
+            .filter_map(|line| line.split('\t').next())
+            .collect();
         let number = random.below(names.len() as u64);
-        Ok(names.get(number as usize).map(|name| Target::Number(number + 1, (*name).to_owned())))
+        Ok(names
+            .get(number as usize)
+            .map(|name| Target::Number(number + 1, (*name).to_owned())))
     }
 
     pub fn question(&self) -> Question {
@@ -107,13 +144,30 @@ impl<'a> Scene<'a> {
     }
 
     /// Takes the state as it is, if the files are whole and hold what is allowed. Returns whether they do.
-    pub fn settle(&mut self, label: &str, details: &str, allowed: impl FnOnce(&Model) -> Vec<Model>) -> bool {
+    pub fn settle(
+        &mut self,
+        label: &str,
+        details: &str,
+        allowed: impl FnOnce(&Model) -> Vec<Model>,
+    ) -> bool {
         let snapshot = self.world.snapshot();
         let model = snapshot.model(self.world.keeps_nothing());
         let found = model.renamed(&self.model);
-        let torn = snapshot.torn.iter().cloned().chain(snapshot.damaged()).next().map(|what| (Kind::Torn, what));
+        let torn = snapshot
+            .torn
+            .iter()
+            .cloned()
+            .chain(snapshot.damaged())
+            .next()
+            .map(|what| (Kind::Torn, what));
         if let Some((kind, what)) = torn.or_else(|| self.differs(&found, allowed(&found))) {
-            self.soak.report.found(self.part, kind, label, &format!("{what}\n  {details}"), self.world.path());
+            self.soak.report.found(
+                self.part,
+                kind,
+                label,
+                &format!("{what}\n  {details}"),
+                self.world.path(),
+            );
             return false;
         }
         self.model = model;
@@ -121,60 +175,102 @@ impl<'a> Scene<'a> {
     }
 
     fn differs(&self, found: &Model, allowed: Vec<Model>) -> Option<(Kind, String)> {
-        let allowed: Vec<Model> =
-            allowed.iter().map(|model| model.renamed(&self.model).without_lost_links(&self.model)).collect();
-        found.clone().without_lost_links(&self.model).differs(&allowed)
+        let allowed: Vec<Model> = allowed
+            .iter()
+            .map(|model| model.renamed(&self.model).without_lost_links(&self.model))
+            .collect();
+        found
+            .clone()
+            .without_lost_links(&self.model)
+            .differs(&allowed)
     }
 
     /// Checks how a run has ended that asked when the state was `read`, and takes the state.
     pub fn settle_run(&mut self, label: &str, read: &Model, act: &Act) -> bool {
         let now = self.model.clone();
-        self.check_outcome(act, false) && self.settle(label, &act.to_string(), |found| now.effects(read, act, found))
+        self.check_outcome(act, false)
+            && self.settle(label, &act.to_string(), |found| {
+                now.effects(read, act, found)
+            })
     }
 
     /// Whether a run has ended as it should. One that was not alone may have found nothing to do.
     pub fn check_outcome(&self, act: &Act, disturbed: bool) -> bool {
-        let Act { command, id, outcome } = *act;
+        let Act {
+            command,
+            id,
+            outcome,
+        } = *act;
         let label = command.to_string();
-        self.soak.report.said(self.part.mode, &label, outcome.status, &outcome.stderr);
+        self.soak
+            .report
+            .said(self.part.mode, &label, outcome.status, &outcome.stderr);
         let request = self.soak.server.request(id);
         let refused = disturbed && outcome.refused() && request.is_none();
         let answer = format!("{}\n", Question::small(id).answer());
         let wrong = match request.and_then(|request| request.foreign) {
             Some(foreign) => Some((Kind::Torn, foreign)),
             None if outcome.killed() || refused => None,
-            None if outcome.hung || !outcome.succeeded() || outcome.not_saved() => Some((Kind::Other, act.to_string())),
-            None if command.asks() && outcome.stdout != answer.as_bytes() => {
-                Some((Kind::Other, format!("printed {:?}", String::from_utf8_lossy(&outcome.stdout))))
+            None if outcome.hung || !outcome.succeeded() || outcome.not_saved() => {
+                Some((Kind::Other, act.to_string()))
             }
+            None if command.asks() && outcome.stdout != answer.as_bytes() => Some((
+                Kind::Other,
+                format!("printed {:?}", String::from_utf8_lossy(&outcome.stdout)),
+            )),
             None => None,
         };
-        self.soak.report.check(self.part, &label, wrong.into_iter().collect(), self.world.path())
+        self.soak.report.check(
+            self.part,
+            &label,
+            wrong.into_iter().collect(),
+            self.world.path(),
+        )
     }
 
     /// Runs a command undisturbed; the state must be what it makes of it. Returns whether it is.
     pub fn undisturbed(&mut self, label: &str, command: &Command) -> io::Result<bool> {
         let question = self.question();
         let outcome = self.soak.start(&self.world, command, &question)?.finish()?;
-        self.soak.report.done(self.part.mode, &format!("{command} (undisturbed)"));
+        self.soak
+            .report
+            .done(self.part.mode, &format!("{command} (undisturbed)"));
         let read = self.model.clone();
-        let act = Act { command, id: question.id, outcome: &outcome };
+        let act = Act {
+            command,
+            id: question.id,
+            outcome: &outcome,
+        };
         if !self.settle_run(&format!("{label}, then another"), &read, &act) {
             return Ok(false);
         }
         let snapshot = self.world.snapshot();
         let is_here = |links: &[(usize, Link)]| {
-            links.iter().any(|(home, link)| *home == command.home && command.target == Target::Linked(*link))
+            links.iter().any(|(home, link)| {
+                *home == command.home && command.target == Target::Linked(*link)
+            })
         };
         let regular = command.does != Does::Copy && is_here(&snapshot.regular);
         let what = format!("after {command} its link is a file");
-        let wrong = if regular { vec![(Kind::LeftOver, what)] } else { Vec::new() };
-        Ok(self.soak.report.check(self.part, label, wrong, self.world.path()))
+        let wrong = if regular {
+            vec![(Kind::LeftOver, what)]
+        } else {
+            Vec::new()
+        };
+        Ok(self
+            .soak
+            .report
+            .check(self.part, label, wrong, self.world.path()))
     }
 
     /// Runs commands that write, after some at these places were killed. They must clean up: those about the shared file
     /// beside that file, all others in their state folder. Returns whether nothing is left over.
-    pub fn clean_up(&mut self, random: &mut Random, label: &str, after: &[(usize, Option<Place>)]) -> io::Result<bool> {
+    pub fn clean_up(
+        &mut self,
+        random: &mut Random,
+        label: &str,
+        after: &[(usize, Option<Place>)],
+    ) -> io::Result<bool> {
         let mut names = Vec::new();
         for (home, place) in after {
             for about_file in [true, false] {
@@ -201,7 +297,11 @@ impl<'a> Scene<'a> {
     /// Whether nothing is damaged or left over.
     pub fn is_clean(&self, label: &str, after: &str) -> bool {
         let mut wrong = self.world.snapshot().wrong();
-        wrong.iter_mut().for_each(|(_, what)| *what = format!("after {after}: {what}"));
-        self.soak.report.check(self.part, label, wrong, self.world.path())
+        wrong
+            .iter_mut()
+            .for_each(|(_, what)| *what = format!("after {after}: {what}"));
+        self.soak
+            .report
+            .check(self.part, label, wrong, self.world.path())
     }
 }

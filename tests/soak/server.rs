@@ -92,17 +92,22 @@ impl Server {
 
     /// Returns once the end of the answer is being sent, or false if that does not happen soon.
     pub fn wait_for_answer(&self, id: u64, patience: Duration) -> bool {
-        self.exchanges.wait(id, patience, |exchange| exchange.answered)
+        self.exchanges
+            .wait(id, patience, |exchange| exchange.answered)
     }
 
     /// Returns once a tool is being called, or after a while.
     pub fn wait_for_call(&self, id: u64, patience: Duration) {
-        self.exchanges.wait(id, patience, |exchange| exchange.called);
+        self.exchanges
+            .wait(id, patience, |exchange| exchange.called);
     }
 
     /// What came with the question, if it has arrived.
     pub fn request(&self, id: u64) -> Option<Request> {
-        self.exchanges.lock().get(&id).and_then(|exchange| exchange.request.clone())
+        self.exchanges
+            .lock()
+            .get(&id)
+            .and_then(|exchange| exchange.request.clone())
     }
 
     pub fn forget(&self, id: u64) {
@@ -122,7 +127,9 @@ impl Exchanges {
 
     fn wait(&self, id: u64, patience: Duration, reached: impl Fn(&Exchange) -> bool) -> bool {
         let waiting = |known: &mut HashMap<u64, Exchange>| !known.get(&id).is_some_and(&reached);
-        let waited = self.changed.wait_timeout_while(self.lock(), patience, waiting);
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), patience, waiting);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
@@ -139,31 +146,42 @@ fn serve(stream: TcpStream, exchanges: &Exchanges) -> io::Result<()> {
         exchanges.wait(id, PATIENCE, |exchange| !exchange.held);
     }
     let mut stream = stream;
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+    stream.write_all(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+    )?;
     let mut send = |event: Value| stream.write_all(format!("data: {event}\n\n").as_bytes());
     if let Some(tool) = tool {
         exchanges.change(id, |exchange| exchange.called = true);
-        let call =
-            json!({"type": "tool_use", "id": "call00001", "name": tool["name"], "input": toolserver::arguments()});
+        let call = json!({"type": "tool_use", "id": "call00001", "name": tool["name"], "input": toolserver::arguments()});
         send(json!({"type": "content_block_start", "index": 0, "content_block": call}))?;
         return end(&mut send, "tool_use");
     }
     let searches = offered(&body, "max_uses").is_some();
-    let is_continued =
-        body["messages"].as_array().is_some_and(|all| all.last().is_some_and(|last| last["role"] == "assistant"));
+    let is_continued = body["messages"]
+        .as_array()
+        .is_some_and(|all| all.last().is_some_and(|last| last["role"] == "assistant"));
     let pauses = searches && question.pauses() && !is_continued;
     let half = |count: usize| match (pauses, is_continued) {
         (true, _) => 0..count / 2,
         (_, true) => count / 2..count,
         _ => 0..count,
     };
-    send(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}))?;
+    send(
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+    )?;
     let range = half(question.pieces as usize);
-    for (number, piece) in question.pieces().skip(range.start).take(range.len()).enumerate() {
+    for (number, piece) in question
+        .pieces()
+        .skip(range.start)
+        .take(range.len())
+        .enumerate()
+    {
         if number > 0 {
             thread::sleep(question.pause());
         }
-        send(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}))?;
+        send(
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}),
+        )?;
     }
     let sources = question.sources();
     for source in sources[half(sources.len())].iter().filter(|_| searches) {
@@ -187,7 +205,10 @@ fn end(send: &mut impl FnMut(Value) -> io::Result<()>, reason: &str) -> io::Resu
 
 /// The last tool that is offered and has this field.
 fn offered<'a>(body: &'a Value, field: &str) -> Option<&'a Value> {
-    body["tools"].as_array()?.iter().rfind(|tool| tool.get(field).is_some())
+    body["tools"]
+        .as_array()?
+        .iter()
+        .rfind(|tool| tool.get(field).is_some())
 }
 
 /// Whether the last message is the question itself, not what has come of it so far.
@@ -200,23 +221,33 @@ fn asks(messages: &Value) -> bool {
 fn read_prompt(body: &Value) -> Option<(Question, Request)> {
     let said = body["messages"].as_array()?.iter();
     // What has come of the question so far has no text of its own.
-    let said: Vec<(&str, &str)> =
-        said.filter_map(|message| Some((message["role"].as_str()?, text_of(&message["content"])?))).collect();
+    let said: Vec<(&str, &str)> = said
+        .filter_map(|message| Some((message["role"].as_str()?, text_of(&message["content"])?)))
+        .collect();
     let ((_, question), history) = said.split_last()?;
     let mut request = Request::default();
     for pair in history.chunks(2) {
         match pair {
             [("user", asked), ("assistant", answered)] => match Question::parse(asked) {
                 // The calls of earlier questions stand before their answers.
-                Some(asked) if answered.ends_with(&asked.answer()) => request.history.push(asked.id),
-                _ => request.foreign = Some(format!("{asked:?} was sent with the answer {answered:?}")),
+                Some(asked) if answered.ends_with(&asked.answer()) => {
+                    request.history.push(asked.id)
+                }
+                _ => {
+                    request.foreign =
+                        Some(format!("{asked:?} was sent with the answer {answered:?}"))
+                }
             },
             other => request.foreign = Some(format!("no pair of question and answer: {other:?}")),
         }
     }
-    let in_role = body["system"] == role::SYSTEM && (!question.ends_with(IN_ROLE) || body["model"] == role::NAME);
+    let in_role = body["system"] == role::SYSTEM
+        && (!question.ends_with(IN_ROLE) || body["model"] == role::NAME);
     if said.iter().any(|(_, text)| text.ends_with(IN_ROLE)) && !in_role {
-        request.foreign = Some(format!("the role was {} of {}", body["system"], body["model"]));
+        request.foreign = Some(format!(
+            "the role was {} of {}",
+            body["system"], body["model"]
+        ));
     }
     Some((Question::parse(question)?, request))
 }
@@ -226,6 +257,10 @@ fn text_of(content: &Value) -> Option<&str> {
     let Some(parts) = content.as_array() else {
         return content.as_str().filter(|text| !text.ends_with(WITH_IMAGE));
     };
-    let [image, text] = &parts[..] else { return None };
-    text["text"].as_str().filter(|_| image::is_sent_whole(image))
+    let [image, text] = &parts[..] else {
+        return None;
+    };
+    text["text"]
+        .as_str()
+        .filter(|_| image::is_sent_whole(image))
 }

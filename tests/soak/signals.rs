@@ -25,7 +25,11 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// An answer of so many words is several times what a pipe holds.
 const MOST_WORDS: u64 = 24_000;
 
-const SIGNALS: [(i32, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP")];
+const SIGNALS: [(i32, &str); 3] = [
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGHUP, "SIGHUP"),
+];
 
 /// So many signals, one after another.
 pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
@@ -43,20 +47,38 @@ pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
 }
 
 /// Asks, interrupts and compares. Returns how many exchanges there are.
-fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: usize) -> io::Result<usize> {
+fn round(
+    soak: &Soak,
+    part: Part,
+    random: &mut Random,
+    world: &World,
+    before: usize,
+) -> io::Result<usize> {
     let form = random.pick(&[Form::Pipe, Form::Terminal]);
     let pace = random.pick(&[Pace::Fast, Pace::Slow, Pace::Stalled]);
     let (signal, name) = random.pick(&SIGNALS);
     let words = random.pick(&[1, 5, 40, 400, 2_000]);
     let pieces = 1 + random.below((MOST_WORDS / words).min(60));
-    let question = Question { id: soak.next_id(), pieces, words, pause: random.below(3) };
+    let question = Question {
+        id: soak.next_id(),
+        pieces,
+        words,
+        pause: random.below(3),
+    };
     // Another q holds the lock meanwhile.
-    let lock = if random.percent(10) { File::open(world.state(0).join("lock")).ok() } else { None };
+    let lock = if random.percent(10) {
+        File::open(world.state(0).join("lock")).ok()
+    } else {
+        None
+    };
     if let Some(lock) = &lock {
         lock.lock()?;
     }
     let does = random.pick(&[Does::Ask, Does::Follow]);
-    let label = format!("{does:?}, {pace:?} {form:?}{}", if lock.is_some() { ", lock held" } else { "" });
+    let label = format!(
+        "{does:?}, {pace:?} {form:?}{}",
+        if lock.is_some() { ", lock held" } else { "" }
+    );
     let (sink, stdout) = Sink::new(form, pace)?;
     // Into a pipe nothing of an answer with calls is shown before its end.
     let calls = form == Form::Terminal && random.percent(30);
@@ -65,7 +87,10 @@ fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: us
         Does::Ask if random.percent(20) => With::Role,
         _ => random.pick(&[With::Nothing, With::Search]),
     };
-    let command = Command { with, ..Command::new(0, Target::Linked(Link::Current), does) };
+    let command = Command {
+        with,
+        ..Command::new(0, Target::Linked(Link::Current), does)
+    };
     let mut run = Run::start_to(world.run(&[], &command, &question), stdout)?;
     if calls && random.percent(30) {
         soak.server.wait_for_call(question.id, AT_ONCE);
@@ -97,7 +122,9 @@ fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: us
     if after < before {
         wrong.push((Kind::Lost, format!("{before} exchanges are now {after}")));
     }
-    wrong.iter_mut().for_each(|(_, what)| *what = format!("{name}, {question}, {}: {what}", outcome.summary()));
+    wrong
+        .iter_mut()
+        .for_each(|(_, what)| *what = format!("{name}, {question}, {}: {what}", outcome.summary()));
     soak.report.check(part, &label, wrong, world.path());
     Ok(after)
 }
@@ -114,13 +141,23 @@ fn wrong(
     if ended_by != Some(signal) && !outcome.succeeded() {
         wrong.push((Kind::Other, "it did not end by the signal".to_owned()));
     }
-    let saved: Vec<&Stored> =
-        snapshot.files.iter().flat_map(|file| &file.exchanges).filter(|saved| saved.id == question.id).collect();
+    let saved: Vec<&Stored> = snapshot
+        .files
+        .iter()
+        .flat_map(|file| &file.exchanges)
+        .filter(|saved| saved.id == question.id)
+        .collect();
     match saved[..] {
         [] if shown.is_empty() => {}
-        [] => wrong.push((Kind::Lost, format!("{} bytes were shown, and nothing is saved", shown.len()))),
+        [] => wrong.push((
+            Kind::Lost,
+            format!("{} bytes were shown, and nothing is saved", shown.len()),
+        )),
         [saved] => wrong.extend(difference(question, shown, saved)),
-        _ => wrong.push((Kind::Misplaced, format!("it is saved {} times", saved.len()))),
+        _ => wrong.push((
+            Kind::Misplaced,
+            format!("it is saved {} times", saved.len()),
+        )),
     }
     wrong
 }
@@ -129,7 +166,10 @@ fn wrong(
 fn difference(question: &Question, shown: &[u8], saved: &Stored) -> Option<(Kind, String)> {
     let whole = question.answer();
     if !saved.interrupted && saved.answer != whole {
-        return Some((Kind::Torn, "it is cut, and not marked as interrupted".to_owned()));
+        return Some((
+            Kind::Torn,
+            "it is cut, and not marked as interrupted".to_owned(),
+        ));
     }
     let text = saved.answer.as_bytes();
     if text.starts_with(shown) {
@@ -142,5 +182,14 @@ fn difference(question: &Question, shown: &[u8], saved: &Stored) -> Option<(Kind
     let half = rest.len() < 4 && std::str::from_utf8(rest).is_err();
     let ends_the_line = saved.answer == whole && rest == b"\n";
     let fine = ends_the_line || half;
-    (!fine).then(|| (Kind::Lost, format!("{} bytes were shown that are not saved ({} are)", rest.len(), text.len())))
+    (!fine).then(|| {
+        (
+            Kind::Lost,
+            format!(
+                "{} bytes were shown that are not saved ({} are)",
+                rest.len(),
+                text.len()
+            ),
+        )
+    })
 }

@@ -50,7 +50,14 @@ impl Sink {
             let hurry = Arc::clone(&hurry);
             move || read(own, pace, &hurry)
         });
-        Ok((Sink { form, hurry, reading }, program))
+        Ok((
+            Sink {
+                form,
+                hurry,
+                reading,
+            },
+            program,
+        ))
     }
 
     /// All that the program has written, once it has ended.
@@ -87,11 +94,17 @@ fn read(mut file: File, pace: Pace, hurry: &AtomicBool) -> Vec<u8> {
 /// The terminal's driver sends CR LF for LF.
 fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
     let is_added = |at: usize| bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n');
-    (0..bytes.len()).filter(|at| !is_added(*at)).map(|at| bytes[at]).collect()
+    (0..bytes.len())
+        .filter(|at| !is_added(*at))
+        .map(|at| bytes[at])
+        .collect()
 }
 
 /// Lines that q has broken end in a blank; those of an answer do not.
 fn without_breaks(bytes: &[u8]) -> Vec<u8> {
     let is_break = |at: usize| bytes[at] == b'\n' && at > 0 && bytes[at - 1] == b' ';
-    (0..bytes.len()).filter(|at| !is_break(*at)).map(|at| bytes[at]).collect()
+    (0..bytes.len())
+        .filter(|at| !is_break(*at))
+        .map(|at| bytes[at])
+        .collect()
 }

@@ -52,26 +52,38 @@ impl Snapshot {
         let mut snapshot = Snapshot::default();
         for (home, state) in states.iter().enumerate() {
             let known = ["sessions", "swept"].map(|name| state.join(name));
-            let others = entries(state).into_iter().filter(|path| !known.contains(path));
-            snapshot.left_over.extend(others.map(|path| format!("{} is there", path.display())));
+            let others = entries(state)
+                .into_iter()
+                .filter(|path| !known.contains(path));
+            snapshot
+                .left_over
+                .extend(others.map(|path| format!("{} is there", path.display())));
             for path in entries(&state.join("sessions")) {
                 match Name::read(&path) {
                     Some(Name::Link(link)) => snapshot.read_link(home, link, &path),
-                    Some(Name::Conversation(name)) => snapshot.read_file(Place::In(home, name), path),
-                    Some(Name::Earlier(of, number)) => snapshot.read_file(Place::Earlier(home, of, number), path),
+                    Some(Name::Conversation(name)) => {
+                        snapshot.read_file(Place::In(home, name), path)
+                    }
+                    Some(Name::Earlier(of, number)) => {
+                        snapshot.read_file(Place::Earlier(home, of, number), path)
+                    }
                     // q wrote every file here, so none can ever be unreadable to it.
                     None if path.to_string_lossy().contains("unreadable") => {
                         snapshot.torn.push(format!("{} is there", path.display()));
                     }
                     None if was_made_without_a_lock(&path) => {}
-                    None => snapshot.left_over.push(format!("{} is there", path.display())),
+                    None => snapshot
+                        .left_over
+                        .push(format!("{} is there", path.display())),
                 }
             }
         }
         for path in entries(shared) {
             match path.file_name().is_some_and(|name| name == "talk.json") {
                 true => snapshot.read_file(Place::File, path),
-                false => snapshot.left_over.push(format!("{} is there", path.display())),
+                false => snapshot
+                    .left_over
+                    .push(format!("{} is there", path.display())),
             }
         }
         snapshot.adopt();
@@ -92,10 +104,14 @@ impl Snapshot {
             return;
         };
         match Name::read(&target) {
-            Some(Name::Conversation(id)) if id.starts_with("session_") && target.components().count() == 1 => {
+            Some(Name::Conversation(id))
+                if id.starts_with("session_") && target.components().count() == 1 =>
+            {
                 self.links.insert((home, link), id);
             }
-            _ => self.torn.push(format!("{} leads to {}", path.display(), target.display())),
+            _ => self
+                .torn
+                .push(format!("{} leads to {}", path.display(), target.display())),
         }
     }
 
@@ -103,13 +119,22 @@ impl Snapshot {
         match read(&path) {
             Ok((created, exchanges)) => {
                 let id = match &place {
-                    Place::In(_, name) | Place::Earlier(_, name, _) if name.starts_with("session_") => name,
+                    Place::In(_, name) | Place::Earlier(_, name, _)
+                        if name.starts_with("session_") =>
+                    {
+                        name
+                    }
                     _ => &id_of(&created),
                 };
                 if *id != id_of(&created) {
-                    self.torn.push(format!("{} was created {created}", path.display()));
+                    self.torn
+                        .push(format!("{} was created {created}", path.display()));
                 }
-                self.files.push(File { place, path, exchanges });
+                self.files.push(File {
+                    place,
+                    path,
+                    exchanges,
+                });
             }
             Err(reason) => self.torn.push(format!("{}: {reason}", path.display())),
         }
@@ -117,16 +142,26 @@ impl Snapshot {
 
     /// A file in a link's place is one conversation with the file of its id, where both are there.
     fn adopt(&mut self) {
-        self.files.sort_by(|one, other| (&one.place, &one.path).cmp(&(&other.place, &other.path)));
-        self.files.dedup_by(|one, other| one.place == other.place && one.ids() == other.ids());
+        self.files
+            .sort_by(|one, other| (&one.place, &one.path).cmp(&(&other.place, &other.path)));
+        self.files
+            .dedup_by(|one, other| one.place == other.place && one.ids() == other.ids());
     }
 
     /// Exchanges that are not as they were asked and answered. No answer of a soak is interrupted but by a signal.
     pub fn damaged(&self) -> Vec<String> {
         let mut damaged = Vec::new();
         for file in &self.files {
-            for exchange in file.exchanges.iter().filter(|exchange| exchange.interrupted) {
-                damaged.push(format!("{}: exchange {} is interrupted", file.path.display(), exchange.id));
+            for exchange in file
+                .exchanges
+                .iter()
+                .filter(|exchange| exchange.interrupted)
+            {
+                damaged.push(format!(
+                    "{}: exchange {} is interrupted",
+                    file.path.display(),
+                    exchange.id
+                ));
             }
         }
         damaged
@@ -134,15 +169,30 @@ impl Snapshot {
 
     /// The conversations.
     pub fn model(&self, keeps_nothing: bool) -> Model {
-        let mut model = Model { keeps_nothing, links: self.links.clone(), ..Model::default() };
-        self.files.iter().for_each(|file| model.add(file.place.clone(), file.ids()));
+        let mut model = Model {
+            keeps_nothing,
+            links: self.links.clone(),
+            ..Model::default()
+        };
+        self.files
+            .iter()
+            .for_each(|file| model.add(file.place.clone(), file.ids()));
         model
     }
 
     /// All that is wrong after a run that came to its end: torn or damaged files, and what is left over.
     pub fn wrong(&self) -> Vec<(Kind, String)> {
-        let torn = self.torn.iter().cloned().chain(self.damaged()).map(|what| (Kind::Torn, what));
-        let left_over = self.left_over.iter().cloned().map(|what| (Kind::LeftOver, what));
+        let torn = self
+            .torn
+            .iter()
+            .cloned()
+            .chain(self.damaged())
+            .map(|what| (Kind::Torn, what));
+        let left_over = self
+            .left_over
+            .iter()
+            .cloned()
+            .map(|what| (Kind::LeftOver, what));
         torn.chain(left_over).collect()
     }
 }
@@ -183,8 +233,12 @@ fn was_made_without_a_lock(path: &Path) -> bool {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     paths.sort();
     paths
 }
@@ -198,32 +252,54 @@ pub fn id_of(created: &str) -> String {
 /// Reads a conversation: when it was created, and its exchanges.
 fn read(path: &Path) -> Result<(String, Vec<Stored>), String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
-    let file: Value =
-        serde_json::from_slice(&bytes).map_err(|error| format!("{error} in its {} bytes", bytes.len()))?;
+    let file: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| format!("{error} in its {} bytes", bytes.len()))?;
     if file["version"] != 1 {
         return Err(format!("its version is {}", file["version"]));
     }
-    let created = file["created"].as_str().ok_or("created is missing")?.to_owned();
+    let created = file["created"]
+        .as_str()
+        .ok_or("created is missing")?
+        .to_owned();
     let messages = file["messages"].as_array().ok_or("messages are missing")?;
-    let exchanges = messages.chunks(2).map(read_exchange).collect::<Result<Vec<_>, _>>()?;
-    let is_asked_in_role = |message: &Value| message["content"].as_str().is_some_and(|text| text.ends_with(IN_ROLE));
+    let exchanges = messages
+        .chunks(2)
+        .map(read_exchange)
+        .collect::<Result<Vec<_>, _>>()?;
+    let is_asked_in_role = |message: &Value| {
+        message["content"]
+            .as_str()
+            .is_some_and(|text| text.ends_with(IN_ROLE))
+    };
     let has_role = file["system"] == role::SYSTEM && file["pinned"] == true;
     if !has_role && (messages.iter().any(is_asked_in_role) || file.get("system").is_some()) {
-        return Err(format!("its role is {} and {}", file["system"], file["pinned"]));
+        return Err(format!(
+            "its role is {} and {}",
+            file["system"], file["pinned"]
+        ));
     }
     Ok((created, exchanges))
 }
 
 fn read_exchange(messages: &[Value]) -> Result<Stored, String> {
-    let [asked, answered] = messages else { return Err("a question has no answer".to_owned()) };
+    let [asked, answered] = messages else {
+        return Err("a question has no answer".to_owned());
+    };
     if asked["role"] != "user" || answered["role"] != "assistant" {
-        return Err(format!("these are no question and its answer: {asked} {answered}"));
+        return Err(format!(
+            "these are no question and its answer: {asked} {answered}"
+        ));
     }
     let text = asked["content"].as_str().unwrap_or_default();
-    let attached = asked["attachments"].as_array().map_or(&[][..], Vec::as_slice);
+    let attached = asked["attachments"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
     let must_have = text.ends_with(WITH_IMAGE);
     // Asked again in other words, a question keeps its image.
-    if (must_have && attached.is_empty()) || !attached.iter().all(image::is_kept_whole) || attached.len() > 1 {
+    if (must_have && attached.is_empty())
+        || !attached.iter().all(image::is_kept_whole)
+        || attached.len() > 1
+    {
         return Err(format!("{text:?} has not the image that it went with"));
     }
     let question = Question::parse(text).ok_or_else(|| format!("nobody asked {text:?}"))?;
@@ -231,22 +307,43 @@ fn read_exchange(messages: &[Value]) -> Result<Stored, String> {
     let interrupted = answered["interrupted"] == true;
     let whole = question.answer();
     if answer != whole && !(interrupted && whole.starts_with(&answer)) {
-        return Err(format!("exchange {} has the answer {answer:?}, not {whole:?}", question.id));
+        return Err(format!(
+            "exchange {} has the answer {answer:?}, not {whole:?}",
+            question.id
+        ));
     }
     let steps = answered["steps"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut calls = steps.iter().flat_map(|step| step["calls"].as_array().into_iter().flatten());
+    let mut calls = steps
+        .iter()
+        .flat_map(|step| step["calls"].as_array().into_iter().flatten());
     if !calls.all(|call| toolserver::is_kept_whole(call, interrupted))
         || (steps.is_empty() && text.ends_with(WITH_CALL) && !interrupted)
     {
         return Err(format!("exchange {} has the steps {steps:?}", question.id));
     }
-    let sources = answered["sources"].as_array().map_or(&[][..], Vec::as_slice);
-    let named = if text.ends_with(WITH_SOURCES) { question.sources() } else { Vec::new() };
+    let sources = answered["sources"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let named = if text.ends_with(WITH_SOURCES) {
+        question.sources()
+    } else {
+        Vec::new()
+    };
     if !named.starts_with(sources) || (sources.len() < named.len() && !interrupted) {
-        return Err(format!("exchange {} has the sources {sources:?}", question.id));
+        return Err(format!(
+            "exchange {} has the sources {sources:?}",
+            question.id
+        ));
     }
     if text.ends_with(IN_ROLE) && answered["model"] != role::NAME {
-        return Err(format!("exchange {} was answered by {}", question.id, answered["model"]));
+        return Err(format!(
+            "exchange {} was answered by {}",
+            question.id, answered["model"]
+        ));
     }
-    Ok(Stored { id: question.id, answer, interrupted })
+    Ok(Stored {
+        id: question.id,
+        answer,
+        interrupted,
+    })
 }

@@ -22,11 +22,16 @@ pub struct Call {
 
 /// The path of strace, where it is there and may trace.
 pub fn find() -> Option<PathBuf> {
-    let path =
-        env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join("strace")).find(|path| path.is_file())?;
+    let path = env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join("strace"))
+        .find(|path| path.is_file())?;
     let mut probe = Command::new(&path);
     probe.args(["-f", "-qq", "-o", "/dev/null", "/bin/sh", "-c", ":"]);
-    let traced = probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let traced = probe
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     traced.is_ok_and(|status| status.success()).then_some(path)
 }
 
@@ -35,7 +40,11 @@ pub fn wrapper(strace: &Path, log: &Path, injections: &[String]) -> Vec<String> 
     let calls: Vec<String> = CALLS.split(' ').map(|call| format!("?{call}")).collect();
     let mut words = vec![strace.display().to_string()];
     words.extend(["-f", "-y", "-qq", "-s", "64", "-o"].map(str::to_owned));
-    words.extend([log.display().to_string(), "-e".to_owned(), format!("trace={}", calls.join(","))]);
+    words.extend([
+        log.display().to_string(),
+        "-e".to_owned(),
+        format!("trace={}", calls.join(",")),
+    ]);
     for injection in injections {
         words.extend(["-e".to_owned(), format!("inject={injection}")]);
     }
@@ -53,23 +62,34 @@ pub struct Trace {
 
 /// Reads a log: the calls that name a file below one of these folders.
 pub fn read(log: &str, folders: &[PathBuf]) -> Trace {
-    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let folders: Vec<String> = folders
+        .iter()
+        .map(|folder| folder.display().to_string())
+        .collect();
     let mut counts: HashMap<(&str, &str), u64> = HashMap::new();
     let mut trace = Trace::default();
     for line in log.lines() {
-        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
         let rest = rest.trim_start();
         let about_state = folders.iter().any(|folder| rest.contains(folder));
         trace.missed |= rest.contains("(INJECTED)") && !about_state;
         // A call that another thread interrupted has two lines; the second names no arguments, and is not counted.
-        let Some((name, _)) = rest.split_once('(').filter(|(name, _)| CALLS.split(' ').any(|call| call == *name))
+        let Some((name, _)) = rest
+            .split_once('(')
+            .filter(|(name, _)| CALLS.split(' ').any(|call| call == *name))
         else {
             continue;
         };
         let number = counts.entry((thread, name)).or_default();
         *number += 1;
         if about_state {
-            trace.calls.push(Call { name: name.to_owned(), number: *number, line: rest.to_owned() });
+            trace.calls.push(Call {
+                name: name.to_owned(),
+                number: *number,
+                line: rest.to_owned(),
+            });
         }
     }
     trace

@@ -26,8 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The sections of q's configuration file for them.
 pub fn sections() -> io::Result<String> {
     let program = std::env::current_exe()?;
-    let command = format!("[tools.{COMMANDS}.down]\nrun = [{program:?}, {COMMAND:?}, \"{{what}}\"]\nreads = true\n");
-    Ok(format!("[tools.{NAME}]\ncommand = [{program:?}, {SERVER:?}]\n{command}"))
+    let command = format!(
+        "[tools.{COMMANDS}.down]\nrun = [{program:?}, {COMMAND:?}, \"{{what}}\"]\nreads = true\n"
+    );
+    Ok(format!(
+        "[tools.{NAME}]\ncommand = [{program:?}, {SERVER:?}]\n{command}"
+    ))
 }
 
 /// The arguments of every call.
@@ -37,9 +41,14 @@ pub fn arguments() -> Value {
 
 /// Whether a call in a file is whole. It may have no result if the answer is interrupted.
 pub fn is_kept_whole(call: &Value, interrupted: bool) -> bool {
-    let is_known = call["name"].as_str().is_some_and(|name| TOOLS.contains(&name)) && call["arguments"] == arguments();
-    let has_result = call["result"].as_str() == Some(&arguments().to_string()) && call.get("error").is_none();
-    is_known && (has_result || (interrupted && call["result"] == NO_RESULT && call["error"] == true))
+    let is_known = call["name"]
+        .as_str()
+        .is_some_and(|name| TOOLS.contains(&name))
+        && call["arguments"] == arguments();
+    let has_result =
+        call["result"].as_str() == Some(&arguments().to_string()) && call.get("error").is_none();
+    is_known
+        && (has_result || (interrupted && call["result"] == NO_RESULT && call["error"] == true))
 }
 
 /// Is a tool server or a command, if the arguments say so. Returns whether they do.
@@ -59,7 +68,10 @@ pub fn run() -> bool {
 /// Answers until its input ends.
 fn serve() {
     for line in io::stdin().lock().lines().map_while(Result::ok) {
-        let Some(answer) = serde_json::from_str(&line).ok().and_then(|message: Value| answer(&message)) else {
+        let Some(answer) = serde_json::from_str(&line)
+            .ok()
+            .and_then(|message: Value| answer(&message))
+        else {
             continue;
         };
         // A q that has gone reads nothing.
@@ -77,7 +89,9 @@ fn answer(message: &Value) -> Option<Value> {
             "name": "up", "description": "looks it up", "inputSchema": {"type": "object"},
             "annotations": {"readOnlyHint": true, "openWorldHint": false},
         }]}),
-        _ => json!({"content": [{"type": "text", "text": message["params"]["arguments"].to_string()}]}),
+        _ => {
+            json!({"content": [{"type": "text", "text": message["params"]["arguments"].to_string()}]})
+        }
     };
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
@@ -95,7 +109,9 @@ pub fn left() -> Vec<u32> {
 }
 
 fn running() -> Vec<u32> {
-    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let Ok(program) = std::env::current_exe() else {
+        return Vec::new();
+    };
     let words = [SERVER, COMMAND].map(|option| format!("{}\0{option}\0", program.display()));
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());

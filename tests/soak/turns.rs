@@ -41,28 +41,59 @@ pub fn at_once(
     disturb: impl FnOnce(&mut Random, &Scene, &mut [Started]),
 ) -> io::Result<bool> {
     let commands = choose(random, scene, count)?;
-    let label = commands.iter().map(Command::to_string).collect::<Vec<_>>().join(", and ");
+    let label = commands
+        .iter()
+        .map(Command::to_string)
+        .collect::<Vec<_>>()
+        .join(", and ");
     let watched = watched(scene, &commands);
     let over = AtomicBool::new(false);
     let (outcomes, wrong) = thread::scope(|scope| {
-        let watcher = watched.as_ref().map(|path| scope.spawn(|| watch(path, &over)));
+        let watcher = watched
+            .as_ref()
+            .map(|path| scope.spawn(|| watch(path, &over)));
         let outcomes = run(random, scene, &commands, disturb);
         over.store(true, Ordering::Relaxed);
-        (outcomes, watcher.and_then(|watcher| watcher.join().expect("a watcher that does not panic")))
+        (
+            outcomes,
+            watcher.and_then(|watcher| watcher.join().expect("a watcher that does not panic")),
+        )
     });
     let outcomes = outcomes?;
     for command in &commands {
-        scene.soak.report.done(scene.part.mode, &format!("{command} (not alone)"));
+        scene
+            .soak
+            .report
+            .done(scene.part.mode, &format!("{command} (not alone)"));
     }
-    let acts: Vec<Act> =
-        commands.iter().zip(&outcomes).map(|(command, (id, outcome))| Act { command, id: *id, outcome }).collect();
-    let details = acts.iter().map(Act::to_string).collect::<Vec<_>>().join("\n  ");
+    let acts: Vec<Act> = commands
+        .iter()
+        .zip(&outcomes)
+        .map(|(command, (id, outcome))| Act {
+            command,
+            id: *id,
+            outcome,
+        })
+        .collect();
+    let details = acts
+        .iter()
+        .map(Act::to_string)
+        .collect::<Vec<_>>()
+        .join("\n  ");
     let before = scene.model.clone();
-    let well = scene.soak.report.check(scene.part, &label, wrong.into_iter().collect(), scene.world.path())
-        && acts.iter().all(|act| scene.check_outcome(act, true))
-        && scene.settle(&label, &details, |found| model::in_any_order(&before, &acts, found));
+    let well = scene.soak.report.check(
+        scene.part,
+        &label,
+        wrong.into_iter().collect(),
+        scene.world.path(),
+    ) && acts.iter().all(|act| scene.check_outcome(act, true))
+        && scene.settle(&label, &details, |found| {
+            model::in_any_order(&before, &acts, found)
+        });
     let killed = acts.iter().filter(|act| act.outcome.killed());
-    let killed: Vec<_> = killed.map(|act| (act.command.home, act.command.place(&before))).collect();
+    let killed: Vec<_> = killed
+        .map(|act| (act.command.home, act.command.place(&before)))
+        .collect();
     Ok(well && scene.clean_up(random, &label, &killed)?)
 }
 
@@ -81,9 +112,12 @@ fn choose(random: &mut Random, scene: &Scene, count: u64) -> io::Result<Vec<Comm
         // Numbers move, and those of earlier states are given again.
         let plain = |command: &Command| {
             let moves = matches!(command.target, Target::Number(..) | Target::Earlier(..));
-            !moves && command.does != Does::ClearAll && commands.iter().all(|other| !reuse_id(command, other))
+            !moves
+                && command.does != Does::ClearAll
+                && commands.iter().all(|other| !reuse_id(command, other))
         };
-        let fits = |command: &Command| plain(command) && (!same || command.place(&scene.model) == place);
+        let fits =
+            |command: &Command| plain(command) && (!same || command.place(&scene.model) == place);
         commands.push(scene.choose(random, home, first, fits)?);
     }
     Ok(commands)
@@ -91,7 +125,9 @@ fn choose(random: &mut Random, scene: &Scene, count: u64) -> io::Result<Vec<Comm
 
 /// Whether the earlier state of a file may get an id that is cleared at the same time.
 fn reuse_id(one: &Command, other: &Command) -> bool {
-    let keeps = |command: &Command| command.target == Target::File && matches!(command.does, Does::Again | Does::Undo);
+    let keeps = |command: &Command| {
+        command.target == Target::File && matches!(command.does, Does::Again | Does::Undo)
+    };
     let clears = |command: &Command| command.does == Does::Clear;
     (keeps(one) && clears(other)) || (clears(one) && keeps(other))
 }
@@ -124,18 +160,31 @@ fn run(
         if holds {
             server.wait_for_request(question.id, &mut run);
         }
-        started.push(Started { command, id: question.id, run });
+        started.push(Started {
+            command,
+            id: question.id,
+            run,
+        });
     }
-    started.iter().for_each(|started| server.release(started.id));
+    started
+        .iter()
+        .for_each(|started| server.release(started.id));
     disturb(random, scene, &mut started);
-    started.into_iter().map(|started| Ok((started.id, started.run.finish()?))).collect()
+    started
+        .into_iter()
+        .map(|started| Ok((started.id, started.run.finish()?)))
+        .collect()
 }
 
 /// The current conversation of the first state folder, where it should be there all the time.
 fn watched(scene: &Scene, commands: &[Command]) -> Option<PathBuf> {
     let place = Command::new(0, Target::Linked(Link::Current), Does::Follow).place(&scene.model);
-    let is_there = place.as_ref().is_some_and(|place| scene.model.get(place).is_some());
-    let is_cleared = commands.iter().any(|command| command.does == Does::Clear && command.home == 0);
+    let is_there = place
+        .as_ref()
+        .is_some_and(|place| scene.model.get(place).is_some());
+    let is_cleared = commands
+        .iter()
+        .any(|command| command.does == Does::Clear && command.home == 0);
     let stays = is_there && !is_cleared && !scene.model.keeps_nothing;
     stays.then(|| scene.world.sessions(0).join("current.json"))
 }
@@ -144,7 +193,9 @@ fn watched(scene: &Scene, commands: &[Command]) -> Option<PathBuf> {
 fn watch(path: &Path, over: &AtomicBool) -> Option<(Kind, String)> {
     while !over.load(Ordering::Relaxed) {
         let wrong = match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice::<Value>(&bytes).err().map(|error| (Kind::Torn, error.to_string())),
+            Ok(bytes) => serde_json::from_slice::<Value>(&bytes)
+                .err()
+                .map(|error| (Kind::Torn, error.to_string())),
             Err(error) => Some((Kind::Lost, error.to_string())),
         };
         if let Some((kind, what)) = wrong {

@@ -41,7 +41,10 @@ impl World {
         for home in 0..HOMES {
             let configuration = folder.path().join(format!("home{home}/config/q"));
             fs::create_dir_all(&configuration)?;
-            fs::write(configuration.join("config.toml"), toolserver::sections()? + &role::section())?;
+            fs::write(
+                configuration.join("config.toml"),
+                toolserver::sections()? + &role::section(),
+            )?;
             if keep == Some("0") {
                 // Conversations without a link are looked for once a day, and not again today.
                 let state = folder.path().join(format!("home{home}/state/q"));
@@ -49,7 +52,11 @@ impl World {
                 fs::write(state.join("swept"), "")?;
             }
         }
-        Ok(World { folder, server, keep })
+        Ok(World {
+            folder,
+            server,
+            keep,
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -67,7 +74,10 @@ impl World {
 
     /// Where all that a run of q may write is.
     pub fn state_paths(&self) -> Vec<PathBuf> {
-        (0..HOMES).map(|home| self.state(home)).chain([self.shared()]).collect()
+        (0..HOMES)
+            .map(|home| self.state(home))
+            .chain([self.shared()])
+            .collect()
     }
 
     pub fn sessions(&self, home: usize) -> PathBuf {
@@ -84,9 +94,15 @@ impl World {
     }
 
     /// A run of a command, by another program (`wrapper`) if there is one.
-    pub fn run(&self, wrapper: &[String], command: &Command, question: &Question) -> process::Command {
+    pub fn run(
+        &self,
+        wrapper: &[String],
+        command: &Command,
+        question: &Question,
+    ) -> process::Command {
         let mut run = self.q(wrapper, command.home);
-        let [file, image] = [self.file(), self.path().join(image::NAME)].map(|path| path.display().to_string());
+        let [file, image] =
+            [self.file(), self.path().join(image::NAME)].map(|path| path.display().to_string());
         run.args(command.arguments(question.id, &file, &image));
         if command.asks() {
             run.arg(format!("{question}{}", command.with.end()));
@@ -104,12 +120,16 @@ impl World {
         run.args(words);
         let folder = self.path().join(format!("home{home}"));
         run.env_clear().current_dir("/");
-        run.env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
+        run.env("HOME", &folder)
+            .env("XDG_STATE_HOME", folder.join("state"));
         run.env("XDG_CONFIG_HOME", folder.join("config"));
-        run.env("ANTHROPIC_API_KEY", "sk-soak").env("ANTHROPIC_BASE_URL", format!("http://{}", self.server));
+        run.env("ANTHROPIC_API_KEY", "sk-soak")
+            .env("ANTHROPIC_BASE_URL", format!("http://{}", self.server));
         run.env("Q_PROVIDER", "anthropic").env("Q_MODEL", "soak");
         // All of the conversation is sent, and kept, so that each request shows which one it belongs to.
-        run.env("Q_HISTORY", "messages").env("Q_MESSAGES", "100000").env("Q_PAIRS", "1000000");
+        run.env("Q_HISTORY", "messages")
+            .env("Q_MESSAGES", "100000")
+            .env("Q_PAIRS", "1000000");
         run.envs(self.keep.map(|keep| ("Q_KEEP", keep)));
         run
     }
@@ -119,7 +139,9 @@ impl World {
         // An hour ago, when no other conversation was created; and in milliseconds that do not end in 0, because a 0 at the end
         // would be left out.
         let now = OffsetDateTime::now_utc() - Duration::from_secs(3600);
-        let now = now.replace_millisecond(now.millisecond() / 10 * 10 + 1).map_err(io::Error::other)?;
+        let now = now
+            .replace_millisecond(now.millisecond() / 10 * 10 + 1)
+            .map_err(io::Error::other)?;
         let now = now.format(&Rfc3339).map_err(io::Error::other)?;
         let messages = json!([
             {"role": "user", "content": question.to_string(), "timestamp": now},
@@ -147,7 +169,9 @@ impl World {
     /// The names of the files in a state folder, and beside the shared file.
     pub fn listing(&self, home: usize) -> Vec<OsString> {
         let folders = [self.sessions(home), self.shared()];
-        let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+        let entries = folders
+            .iter()
+            .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         entries.map(|entry| entry.file_name()).collect()
     }
 }

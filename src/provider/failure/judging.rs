@@ -42,17 +42,29 @@ type Rule = fn(&Answer) -> bool;
 
 /// Each meaning and how it is recognized. The first that fits counts, because one error may have the words for several.
 const RULES: &[(Meaning, Rule)] = &[
-    (Meaning::TooLong, |answer| answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)),
-    (Meaning::RefusesStore, |answer| answer.asks.no_storage && answer.is_refusal() && answer.names("store")),
+    (Meaning::TooLong, |answer| {
+        answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)
+    }),
+    (Meaning::RefusesStore, |answer| {
+        answer.asks.no_storage && answer.is_refusal() && answer.names("store")
+    }),
     (Meaning::RefusesCaching, |answer| {
         answer.asks.caching && answer.is_refusal() && answer.names_at_top("cache_control")
     }),
     (Meaning::UnknownModel, Answer::is_unknown_model),
-    (Meaning::RefusesForm, |answer| answer.asks.form && answer.is_refusal() && answer.says_anywhere(FORM)),
-    (Meaning::WrongKey, |answer| matches!(answer.status, Some(401 | 403)) || answer.says(KEY) || answer.has_code(KEY)),
-    (Meaning::RefusesTools, |answer| answer.says(&["does not support tools"])),
+    (Meaning::RefusesForm, |answer| {
+        answer.asks.form && answer.is_refusal() && answer.says_anywhere(FORM)
+    }),
+    (Meaning::WrongKey, |answer| {
+        matches!(answer.status, Some(401 | 403)) || answer.says(KEY) || answer.has_code(KEY)
+    }),
+    (Meaning::RefusesTools, |answer| {
+        answer.says(&["does not support tools"])
+    }),
     (Meaning::TooLarge, |answer| answer.status == Some(413)),
-    (Meaning::RefusesAttachments, |answer| answer.asks.attachments && answer.may_be_about_attachments()),
+    (Meaning::RefusesAttachments, |answer| {
+        answer.asks.attachments && answer.may_be_about_attachments()
+    }),
     (Meaning::Passing, Answer::may_pass),
 ];
 
@@ -108,8 +120,13 @@ const MODEL: &[&str] = &[
 
 const MODEL_CODES: &[&str] = &["model_not_found", "model_decommissioned"];
 
-const KEY: &[&str] =
-    &["api key not valid", "incorrect api key", "invalid api key", "api_key_invalid", "authentication_error"];
+const KEY: &[&str] = &[
+    "api key not valid",
+    "incorrect api key",
+    "invalid api key",
+    "api_key_invalid",
+    "authentication_error",
+];
 
 const FORM: &[&str] = &[
     "response_format",
@@ -134,8 +151,16 @@ const ATTACHMENTS: &str = "\
 /// counts. `asks` is what the request asked for.
 pub(crate) fn judge(error: &ServerError, status: Option<u16>, asks: Asks) -> Meaning {
     let error = error.clone();
-    let answer = Answer { message: error.message.to_lowercase(), status: status.or(error.status), error, asks };
-    RULES.iter().find(|(_, applies)| applies(&answer)).map_or(Meaning::Other, |(meaning, _)| *meaning)
+    let answer = Answer {
+        message: error.message.to_lowercase(),
+        status: status.or(error.status),
+        error,
+        asks,
+    };
+    RULES
+        .iter()
+        .find(|(_, applies)| applies(&answer))
+        .map_or(Meaning::Other, |(meaning, _)| *meaning)
 }
 
 /// An error, and the request that it answers.
@@ -158,7 +183,8 @@ impl Answer {
 
     /// Whether the message, the code or the field has one of these words.
     fn says_anywhere(&self, words: &[&str]) -> bool {
-        let all = format!("{} {} {}", self.message, self.error.code, self.error.field).to_lowercase();
+        let all =
+            format!("{} {} {}", self.message, self.error.code, self.error.field).to_lowercase();
         words.iter().any(|words| all.contains(words))
     }
 
@@ -170,9 +196,12 @@ impl Answer {
     /// The same for the field at the top of the body alone: one of a block may have its name.
     fn names_at_top(&self, field: &str) -> bool {
         let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
-        let words =
-            [&self.error.message, &self.error.field].into_iter().flat_map(|text| text.split(|char| !is_part(char)));
-        words.into_iter().any(|word| word.trim_start_matches("body.").trim_end_matches('.') == field)
+        let words = [&self.error.message, &self.error.field]
+            .into_iter()
+            .flat_map(|text| text.split(|char| !is_part(char)));
+        words
+            .into_iter()
+            .any(|word| word.trim_start_matches("body.").trim_end_matches('.') == field)
     }
 
     /// Whether the server refuses something about the request itself.
@@ -182,21 +211,29 @@ impl Answer {
 
     fn is_unknown_model(&self) -> bool {
         let names_model = self.message.contains("model");
-        let is_missing = matches!(self.status, Some(404 | 410)) || self.has_code(&["not_found_error"]);
-        let says_missing =
-            matches!(self.status, Some(400) | None) && self.says(&["not found", "does not exist", "not exist"]);
-        self.has_code(MODEL_CODES) || self.says(MODEL) || (names_model && (is_missing || says_missing))
+        let is_missing =
+            matches!(self.status, Some(404 | 410)) || self.has_code(&["not_found_error"]);
+        let says_missing = matches!(self.status, Some(400) | None)
+            && self.says(&["not found", "does not exist", "not exist"]);
+        self.has_code(MODEL_CODES)
+            || self.says(MODEL)
+            || (names_model && (is_missing || says_missing))
     }
 
     fn may_be_about_attachments(&self) -> bool {
-        let names_them =
-            || self.message.split(|char: char| !char.is_alphanumeric()).any(|word| is_one_of(word, ATTACHMENTS));
+        let names_them = || {
+            self.message
+                .split(|char: char| !char.is_alphanumeric())
+                .any(|word| is_one_of(word, ATTACHMENTS))
+        };
         let field = self.error.field.as_str();
         let is_about = |name: &&str| has_name(field, name);
         match self.status {
             // About the field of the messages, if it names a field below the body at all.
             Some(400 | 422) if matches!(field, "" | "body") => true,
-            Some(400 | 422) => names_them() || ["messages", "input", "contents"].iter().any(is_about),
+            Some(400 | 422) => {
+                names_them() || ["messages", "input", "contents"].iter().any(is_about)
+            }
             Some(415) => true,
             // Too many requests, or overload; a model's name may well contain “vision”.
             Some(429 | 503 | 529) => false,
@@ -209,9 +246,16 @@ impl Answer {
     fn may_pass(&self) -> bool {
         let code = self.error.code.to_lowercase();
         // Some servers write the status as text.
-        let is_status = |word: &str| word.parse().is_ok_and(|status| PASSING_STATUSES.contains(&status));
-        let is_known = || code.split(' ').any(|word| is_one_of(word, PASSING_CODES) || is_status(word));
-        self.status.map_or_else(is_known, |status| PASSING_STATUSES.contains(&status))
+        let is_status = |word: &str| {
+            word.parse()
+                .is_ok_and(|status| PASSING_STATUSES.contains(&status))
+        };
+        let is_known = || {
+            code.split(' ')
+                .any(|word| is_one_of(word, PASSING_CODES) || is_status(word))
+        };
+        self.status
+            .map_or_else(is_known, |status| PASSING_STATUSES.contains(&status))
     }
 }
 
@@ -222,7 +266,8 @@ fn is_one_of(word: &str, words: &str) -> bool {
 
 /// Whether a text contains the name of a field, not as a part of a longer name.
 fn has_name(text: &str, field: &str) -> bool {
-    text.split(|char: char| !char.is_alphanumeric() && char != '_').any(|word| word == field)
+    text.split(|char: char| !char.is_alphanumeric() && char != '_')
+        .any(|word| word == field)
 }
 
 #[cfg(test)]
@@ -231,7 +276,13 @@ mod tests {
     use super::*;
 
     /// A request that asks for everything.
-    const ALL: Asks = Asks { tools: true, attachments: true, form: true, no_storage: true, caching: true };
+    const ALL: Asks = Asks {
+        tools: true,
+        attachments: true,
+        form: true,
+        no_storage: true,
+        caching: true,
+    };
 
     fn means(body: &str, status: Option<u16>, asks: Asks) -> Meaning {
         judge(&read(body).expect(body), status, asks)
@@ -243,15 +294,30 @@ mod tests {
             (500, "model_not_found", "no", true),
             (422, "", "Invalid model: x", true),
             (400, "", "x is not a valid model ID", true),
-            (400, "", "The supported API model names are a or b, but you passed x.", true),
+            (
+                400,
+                "",
+                "The supported API model names are a or b, but you passed x.",
+                true,
+            ),
             (404, "", "model 'x' not found", true),
             (404, "", "no such model: x", true),
             (400, "", "The model x does not exist", true),
             (400, "", "Model Not Exist", true),
-            (400, "1211", "Unknown Model, please check the model code.", true),
+            (
+                400,
+                "1211",
+                "Unknown Model, please check the model code.",
+                true,
+            ),
             (400, "1211", "模型不存在，请检查模型代码。", true),
             (400, "model_decommissioned", "no", true),
-            (400, "", "The model `x` has been decommissioned and is no longer supported.", true),
+            (
+                400,
+                "",
+                "The model `x` has been decommissioned and is no longer supported.",
+                true,
+            ),
             (410, "", "The model x was retired", true),
             (410, "", "gone", false),
             (400, "", "the model is overloaded", false),
@@ -262,7 +328,11 @@ mod tests {
         ] {
             let error = ServerError::new(message).with_code(code);
             let meaning = judge(&error, Some(status), Asks::default());
-            assert_eq!(meaning == Meaning::UnknownModel, unknown, "{status} {code} {message}");
+            assert_eq!(
+                meaning == Meaning::UnknownModel,
+                unknown,
+                "{status} {code} {message}"
+            );
         }
     }
 
@@ -285,16 +355,46 @@ mod tests {
     fn an_error_inside_a_reply_means_what_it_means_with_a_status() {
         for (body, meaning) in [
             (r#"{"error":"model 'x' not found"}"#, Meaning::UnknownModel),
-            (r#"{"error":{"message":"no such model","code":404}}"#, Meaning::UnknownModel),
-            (r#"{"error":{"type":"not_found_error","message":"model: x"}}"#, Meaning::UnknownModel),
-            (r#"{"error":{"type":"not_found_error","message":"no"}}"#, Meaning::Other),
-            (r#"{"error":{"message":"model x not found","code":500}}"#, Meaning::Passing),
-            (r#"{"error":{"message":"No auth credentials found","code":401}}"#, Meaning::WrongKey),
-            (r#"{"error":{"type":"authentication_error","message":"invalid x-api-key"}}"#, Meaning::WrongKey),
-            (r#"{"error":{"code":400,"message":"response_format is not supported"}}"#, Meaning::RefusesForm),
-            (r#"{"error":{"code":422,"message":"Unknown parameter: 'store'."}}"#, Meaning::RefusesStore),
-            (r#"{"error":{"code":500,"message":"response_format and store"}}"#, Meaning::Passing),
-            (r#"{"error":{"message":"response_format and store"}}"#, Meaning::Other),
+            (
+                r#"{"error":{"message":"no such model","code":404}}"#,
+                Meaning::UnknownModel,
+            ),
+            (
+                r#"{"error":{"type":"not_found_error","message":"model: x"}}"#,
+                Meaning::UnknownModel,
+            ),
+            (
+                r#"{"error":{"type":"not_found_error","message":"no"}}"#,
+                Meaning::Other,
+            ),
+            (
+                r#"{"error":{"message":"model x not found","code":500}}"#,
+                Meaning::Passing,
+            ),
+            (
+                r#"{"error":{"message":"No auth credentials found","code":401}}"#,
+                Meaning::WrongKey,
+            ),
+            (
+                r#"{"error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
+                Meaning::WrongKey,
+            ),
+            (
+                r#"{"error":{"code":400,"message":"response_format is not supported"}}"#,
+                Meaning::RefusesForm,
+            ),
+            (
+                r#"{"error":{"code":422,"message":"Unknown parameter: 'store'."}}"#,
+                Meaning::RefusesStore,
+            ),
+            (
+                r#"{"error":{"code":500,"message":"response_format and store"}}"#,
+                Meaning::Passing,
+            ),
+            (
+                r#"{"error":{"message":"response_format and store"}}"#,
+                Meaning::Other,
+            ),
         ] {
             assert_eq!(means(body, None, ALL), meaning, "{body}");
         }
@@ -303,17 +403,57 @@ mod tests {
     #[test]
     fn of_several_meanings_the_first_of_the_table_counts() {
         for (status, message, asks, meaning) in [
-            (400, "with this schema the prompt is too long", ALL, Meaning::TooLong),
+            (
+                400,
+                "with this schema the prompt is too long",
+                ALL,
+                Meaning::TooLong,
+            ),
             (413, "prompt is too long", ALL, Meaning::TooLong),
-            (400, "store does not exist in the model's request", ALL, Meaning::RefusesStore),
-            (400, "store does not exist in the model's request", Asks::default(), Meaning::UnknownModel),
-            (400, "the model json_object does not exist", ALL, Meaning::UnknownModel),
-            (400, "no schema with an invalid API key", ALL, Meaning::RefusesForm),
-            (400, "no schema with an invalid API key", Asks::default(), Meaning::WrongKey),
+            (
+                400,
+                "store does not exist in the model's request",
+                ALL,
+                Meaning::RefusesStore,
+            ),
+            (
+                400,
+                "store does not exist in the model's request",
+                Asks::default(),
+                Meaning::UnknownModel,
+            ),
+            (
+                400,
+                "the model json_object does not exist",
+                ALL,
+                Meaning::UnknownModel,
+            ),
+            (
+                400,
+                "no schema with an invalid API key",
+                ALL,
+                Meaning::RefusesForm,
+            ),
+            (
+                400,
+                "no schema with an invalid API key",
+                Asks::default(),
+                Meaning::WrongKey,
+            ),
             (400, "m does not support tools", ALL, Meaning::RefusesTools),
             (413, "no room for these images", ALL, Meaning::TooLarge),
-            (500, "image input is not supported", ALL, Meaning::RefusesAttachments),
-            (500, "image input is not supported", Asks::default(), Meaning::Passing),
+            (
+                500,
+                "image input is not supported",
+                ALL,
+                Meaning::RefusesAttachments,
+            ),
+            (
+                500,
+                "image input is not supported",
+                Asks::default(),
+                Meaning::Passing,
+            ),
         ] {
             let found = judge(&ServerError::new(message), Some(status), asks);
             assert_eq!(found, meaning, "{status} {message} {asks:?}");
@@ -332,7 +472,10 @@ mod tests {
         ] {
             assert_eq!(means(body, None, ALL), Meaning::TooLong, "{body}");
         }
-        for body in [r#"{"error":{"message":"max_tokens is too large"}}"#, r#"{"error":{"message":"rate limit"}}"#] {
+        for body in [
+            r#"{"error":{"message":"max_tokens is too large"}}"#,
+            r#"{"error":{"message":"rate limit"}}"#,
+        ] {
             assert_ne!(means(body, None, ALL), Meaning::TooLong, "{body}");
         }
     }
@@ -340,31 +483,119 @@ mod tests {
     #[test]
     fn a_form_that_is_refused_is_known_by_any_of_its_names() {
         for (status, body, refuses) in [
-            (400, r#"{"error":{"message":"This response_format type is unavailable now"}}"#, true),
-            (400, r#"{"error":{"message":"This model does not support response format `json_schema`."}}"#, true),
-            (400, r#"{"error":{"message":"Invalid value","param":"response_format"}}"#, true),
-            (400, r#"{"error":{"message":"Invalid value","param":"text.format.schema"}}"#, true),
-            (400, r#"{"error":{"message":"Invalid value","param":"text.verbosity"}}"#, false),
-            (400, r#"{"error":{"message":"no","code":"invalid_json_schema"}}"#, true),
-            (400, r#"{"error":{"message":"JSON mode is not enabled for this model"}}"#, true),
-            (400, r#"{"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}"#, true),
-            (400, r#"{"error":{"message":"output_config: Extra inputs are not permitted"}}"#, true),
+            (
+                400,
+                r#"{"error":{"message":"This response_format type is unavailable now"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"This model does not support response format `json_schema`."}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Invalid value","param":"response_format"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Invalid value","param":"text.format.schema"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Invalid value","param":"text.verbosity"}}"#,
+                false,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"no","code":"invalid_json_schema"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"JSON mode is not enabled for this model"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"output_config: Extra inputs are not permitted"}}"#,
+                true,
+            ),
             (400, r#"{"error":{"message":"output_format: no"}}"#, true),
-            (400, r#"{"error":{"message":"Structured outputs are not supported by this model"}}"#, true),
-            (400, r#"[{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]"#, true),
-            (400, r#"[{"error":{"code":400,"message":"Unknown name \"responseMimeType\""}}]"#, true),
-            (400, r#"{"error":{"code":400,"message":"generation_config.response_mime_type: no"}}"#, true),
-            (400, r#"{"error":{"code":400,"message":"Failed to parse grammar"}}"#, true),
-            (422, r#"{"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}"#, true),
-            (422, r#"{"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}"#, true),
-            (422, r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#, false),
-            (500, r#"{"error":{"message":"response_format is not supported"}}"#, false),
-            (404, r#"{"error":{"message":"response_format is not supported"}}"#, false),
+            (
+                400,
+                r#"{"error":{"message":"Structured outputs are not supported by this model"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]"#,
+                true,
+            ),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"Unknown name \"responseMimeType\""}}]"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"generation_config.response_mime_type: no"}}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"Failed to parse grammar"}}"#,
+                true,
+            ),
+            (
+                422,
+                r#"{"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}"#,
+                true,
+            ),
+            (
+                422,
+                r#"{"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}"#,
+                true,
+            ),
+            (
+                422,
+                r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
+                false,
+            ),
+            (
+                500,
+                r#"{"error":{"message":"response_format is not supported"}}"#,
+                false,
+            ),
+            (
+                404,
+                r#"{"error":{"message":"response_format is not supported"}}"#,
+                false,
+            ),
             (400, r#"{"error":{"message":"no"}}"#, false),
-            (400, r#"{"error":{"message":"The model json_object does not exist"}}"#, false),
-            (400, r#"{"error":{"message":"With this schema the prompt is too long"}}"#, false),
+            (
+                400,
+                r#"{"error":{"message":"The model json_object does not exist"}}"#,
+                false,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"With this schema the prompt is too long"}}"#,
+                false,
+            ),
         ] {
-            assert_eq!(means(body, Some(status), ALL) == Meaning::RefusesForm, refuses, "{status} {body}");
+            assert_eq!(
+                means(body, Some(status), ALL) == Meaning::RefusesForm,
+                refuses,
+                "{status} {body}"
+            );
         }
     }
 
@@ -376,11 +607,23 @@ mod tests {
             (Some(413), "no room for these images", false),
             (Some(415), "no", true),
             (Some(422), "no", true),
-            (Some(404), "No endpoints found that support image input", true),
+            (
+                Some(404),
+                "No endpoints found that support image input",
+                true,
+            ),
             (Some(404), "no", false),
-            (Some(500), "image input is not supported - hint: you may need to provide the mmproj", true),
+            (
+                Some(500),
+                "image input is not supported - hint: you may need to provide the mmproj",
+                true,
+            ),
             (Some(500), "no", false),
-            (Some(500), "no provision, no imagination, see the documentation", false),
+            (
+                Some(500),
+                "no provision, no imagination, see the documentation",
+                false,
+            ),
             (Some(501), "This is no MULTIMODAL model", true),
             (Some(502), "unsupported part: image_url", true),
             (Some(503), "the model llama-vision is overloaded", false),
@@ -395,38 +638,86 @@ mod tests {
             (None, "no", false),
         ] {
             let meaning = judge(&ServerError::new(message), status, ALL);
-            assert_eq!(meaning == Meaning::RefusesAttachments, refuses, "{status:?} {message}");
+            assert_eq!(
+                meaning == Meaning::RefusesAttachments,
+                refuses,
+                "{status:?} {message}"
+            );
         }
         for (body, refuses) in [
             (r#"{"error":{"code":400,"message":"no"}}"#, true),
             (r#"{"error":{"code":500,"message":"no vision"}}"#, true),
             (r#"{"error":{"code":503,"message":"no vision"}}"#, false),
             (r#"{"error":{"code":413,"message":"no vision"}}"#, false),
-            (r#"{"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}"#, true),
-            (r#"{"error":{"code":400,"message":"no","param":"input"}}"#, true),
-            (r#"{"error":{"code":400,"message":"no","param":"temperature"}}"#, false),
-            (r#"{"error":{"code":400,"message":"no images with it","param":"temperature"}}"#, true),
-            (r#"{"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}"#, true),
-            (r#"{"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}"#, false),
-            (r#"{"code":422,"detail":[{"loc":["body"],"msg":"no"}]}"#, true),
+            (
+                r#"{"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}"#,
+                true,
+            ),
+            (
+                r#"{"error":{"code":400,"message":"no","param":"input"}}"#,
+                true,
+            ),
+            (
+                r#"{"error":{"code":400,"message":"no","param":"temperature"}}"#,
+                false,
+            ),
+            (
+                r#"{"error":{"code":400,"message":"no images with it","param":"temperature"}}"#,
+                true,
+            ),
+            (
+                r#"{"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}"#,
+                true,
+            ),
+            (
+                r#"{"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}"#,
+                false,
+            ),
+            (
+                r#"{"code":422,"detail":[{"loc":["body"],"msg":"no"}]}"#,
+                true,
+            ),
         ] {
-            assert_eq!(means(body, None, ALL) == Meaning::RefusesAttachments, refuses, "{body}");
+            assert_eq!(
+                means(body, None, ALL) == Meaning::RefusesAttachments,
+                refuses,
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn an_error_names_fields_in_its_words_or_beside_them() {
         for (body, names) in [
-            (r#"{"error":{"message":"Unknown parameter: 'store'."}}"#, true),
-            (r#"{"error":{"message":"Unsupported parameter","param":"store"}}"#, true),
-            (r#"{"error":"Bad Request","param":"store","message":"no"}"#, true),
+            (
+                r#"{"error":{"message":"Unknown parameter: 'store'."}}"#,
+                true,
+            ),
+            (
+                r#"{"error":{"message":"Unsupported parameter","param":"store"}}"#,
+                true,
+            ),
+            (
+                r#"{"error":"Bad Request","param":"store","message":"no"}"#,
+                true,
+            ),
             (r#"{"detail":[{"loc":["body","store"],"msg":"no"}]}"#, true),
-            (r#"{"error":{"message":"no","param":"input[0].store"}}"#, true),
+            (
+                r#"{"error":{"message":"no","param":"input[0].store"}}"#,
+                true,
+            ),
             (r#"{"error":{"message":"no","param":"stored"}}"#, false),
-            (r#"{"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}"#, false),
+            (
+                r#"{"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}"#,
+                false,
+            ),
             (r#"{"detail":[{"loc":["body",0],"msg":"no"}]}"#, false),
         ] {
-            assert_eq!(means(body, Some(400), ALL) == Meaning::RefusesStore, names, "{body}");
+            assert_eq!(
+                means(body, Some(400), ALL) == Meaning::RefusesStore,
+                names,
+                "{body}"
+            );
         }
     }
 
@@ -437,18 +728,45 @@ mod tests {
                 r#"{"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}"#,
                 true,
             ),
-            (r#"{"message":"cache_control: Extra inputs are not permitted"}"#, true),
-            (r#"{"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}"#, true),
-            (r#"{"error":{"message":"Unknown field `cache_control`."}}"#, true),
-            (r#"{"detail":[{"loc":["body","cache_control"],"msg":"no"}]}"#, true),
+            (
+                r#"{"message":"cache_control: Extra inputs are not permitted"}"#,
+                true,
+            ),
+            (
+                r#"{"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}"#,
+                true,
+            ),
+            (
+                r#"{"error":{"message":"Unknown field `cache_control`."}}"#,
+                true,
+            ),
+            (
+                r#"{"detail":[{"loc":["body","cache_control"],"msg":"no"}]}"#,
+                true,
+            ),
             (
                 r#"{"error":{"message":"messages.3.content.0.thinking.cache_control: Extra inputs are not permitted"}}"#,
                 false,
             ),
             (r#"{"error":{"message":"no"}}"#, false),
         ] {
-            assert_eq!(means(body, Some(400), ALL) == Meaning::RefusesCaching, names, "{body}");
-            assert_ne!(means(body, Some(400), Asks { caching: false, ..ALL }), Meaning::RefusesCaching, "{body}");
+            assert_eq!(
+                means(body, Some(400), ALL) == Meaning::RefusesCaching,
+                names,
+                "{body}"
+            );
+            assert_ne!(
+                means(
+                    body,
+                    Some(400),
+                    Asks {
+                        caching: false,
+                        ..ALL
+                    }
+                ),
+                Meaning::RefusesCaching,
+                "{body}"
+            );
         }
     }
 
@@ -458,16 +776,35 @@ mod tests {
             (r#"{"error":{"message":"x","code":502}}"#, true),
             (r#"{"error":{"message":"x","code":429}}"#, true),
             (r#"{"error":{"message":"x","code":400}}"#, false),
-            (r#"{"error":{"message":"x","type":"server_error","code":400}}"#, false),
-            (r#"{"error":{"message":"x","type":"overloaded_error"}}"#, true),
+            (
+                r#"{"error":{"message":"x","type":"server_error","code":400}}"#,
+                false,
+            ),
+            (
+                r#"{"error":{"message":"x","type":"overloaded_error"}}"#,
+                true,
+            ),
             (r#"{"error":{"message":"x","status":"UNAVAILABLE"}}"#, true),
-            (r#"{"error":{"message":"x","code":"server_is_overloaded"}}"#, true),
+            (
+                r#"{"error":{"message":"x","code":"server_is_overloaded"}}"#,
+                true,
+            ),
             (r#"{"error":{"message":"x","code":"slow_down"}}"#, true),
-            (r#"{"error":{"message":"x","type":"service_unavailable_error"}}"#, true),
-            (r#"{"error":{"message":"x","type":"invalid_request_error"}}"#, false),
+            (
+                r#"{"error":{"message":"x","type":"service_unavailable_error"}}"#,
+                true,
+            ),
+            (
+                r#"{"error":{"message":"x","type":"invalid_request_error"}}"#,
+                false,
+            ),
             (r#"{"error":"x"}"#, false),
         ] {
-            assert_eq!(means(body, None, Asks::default()) == Meaning::Passing, passes, "{body}");
+            assert_eq!(
+                means(body, None, Asks::default()) == Meaning::Passing,
+                passes,
+                "{body}"
+            );
         }
     }
 }

@@ -27,7 +27,10 @@ pub(crate) struct ServerError {
 
 impl ServerError {
     pub(crate) fn new(message: impl Into<String>) -> ServerError {
-        ServerError { message: message.into(), ..ServerError::default() }
+        ServerError {
+            message: message.into(),
+            ..ServerError::default()
+        }
     }
 
     /// The server's message, with the field of the request that it is about, if it does not name that itself.
@@ -55,7 +58,8 @@ const MESSAGES: &str = "\
 /// Reads the body of a response that failed, without secrets.
 pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
     // Redact before anything is cut off, so that no part of a secret is left.
-    read(&secret::redact(body, secrets)).unwrap_or_else(|| ServerError::new("the server gives no reason"))
+    read(&secret::redact(body, secrets))
+        .unwrap_or_else(|| ServerError::new("the server gives no reason"))
 }
 
 /// Reads the body of an error in any form that servers are known to use; else the title of an HTML page, or
@@ -71,7 +75,11 @@ pub(crate) fn read(body: &str) -> Option<ServerError> {
 /// Reads the error in JSON that should have been an answer, or a part of one; `None` if it has no error.
 fn error_in(json: &str) -> Option<ServerError> {
     let value: Value = serde_json::from_str(json).ok()?;
-    let fields = if let Value::Array(values) = &value { values.first()? } else { &value };
+    let fields = if let Value::Array(values) = &value {
+        values.first()?
+    } else {
+        &value
+    };
     let is_error = ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
             || fields.get("object").and_then(Value::as_str) == Some("error")
             || fields.get("type").and_then(Value::as_str) == Some("error")
@@ -83,7 +91,12 @@ fn error_in(json: &str) -> Option<ServerError> {
 
 /// The error of a gateway that has no error field: a message alone, or with a code.
 fn is_a_bare_message(fields: &Value) -> bool {
-    let says = |name| fields.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let says = |name| {
+        fields
+            .get(name)
+            .and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    };
     let has = |name| fields.get(name).is_some();
     let is_alone = fields.as_object().is_some_and(|fields| fields.len() == 1);
     (says("message") || says("msg")) && (is_alone || has("code") || has("status") || has("success"))
@@ -95,7 +108,11 @@ fn is_a_bare_message(fields: &Value) -> bool {
 /// # Errors
 /// The error in it.
 pub(crate) fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
-    if may_be_error { error_in(json).map_or(Ok(()), Err) } else { Ok(()) }
+    if may_be_error {
+        error_in(json).map_or(Ok(()), Err)
+    } else {
+        Ok(())
+    }
 }
 
 /// Some servers send an empty error when nothing is wrong.
@@ -113,7 +130,9 @@ pub(crate) fn is_something(value: &Value) -> bool {
 pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => values.first().and_then(from_value),
-        Value::String(message) => Some(from_words(message)).filter(|error| !error.message.is_empty()),
+        Value::String(message) => {
+            Some(from_words(message)).filter(|error| !error.message.is_empty())
+        }
         Value::Number(code) => Some(ServerError::new(code.to_string())),
         Value::Object(fields) => from_fields(fields),
         Value::Null | Value::Bool(_) => None,
@@ -124,47 +143,95 @@ pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
 fn from_words(words: &str) -> ServerError {
     let json = Some(words).filter(|words| words.trim_start().starts_with(['{', '[']));
     let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
-    value.as_ref().and_then(from_value).unwrap_or_else(|| ServerError::new(on_one_line(words)))
+    value
+        .as_ref()
+        .and_then(from_value)
+        .unwrap_or_else(|| ServerError::new(on_one_line(words)))
 }
 
 fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
-    let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let codes = ["code", "type", "status", "error_type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
+    let text = |name: &str| {
+        fields
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let codes = ["code", "type", "status", "error_type"]
+        .into_iter()
+        .filter_map(text)
+        .collect::<Vec<_>>()
+        .join(" ");
     // If the field only names the error, or says that there is one, the words are in a field beside it.
-    let beside = ["message", "error_description", "detail"].into_iter().find_map(text);
-    let says_nothing =
-        |inner: &Value| beside.is_some() && (inner.is_boolean() || inner.is_number() || from_value(inner).is_none());
-    let inner = ["error", "errors", "fault", "base_resp"].into_iter().find_map(|name| fields.get(name));
+    let beside = ["message", "error_description", "detail"]
+        .into_iter()
+        .find_map(text);
+    let says_nothing = |inner: &Value| {
+        beside.is_some() && (inner.is_boolean() || inner.is_number() || from_value(inner).is_none())
+    };
+    let inner = ["error", "errors", "fault", "base_resp"]
+        .into_iter()
+        .find_map(|name| fields.get(name));
     let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
     let error = match inner {
-        Some(Value::String(name)) => from_words(beside.unwrap_or(name)).with_code(&format!("{codes} {name}")),
+        Some(Value::String(name)) => {
+            from_words(beside.unwrap_or(name)).with_code(&format!("{codes} {name}"))
+        }
         Some(inner) => from_value(inner)?,
         None => {
-            let found = MESSAGES.split(' ').find_map(|name| fields.get(name).and_then(message_of));
-            let (message, field) = found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
+            let found = MESSAGES
+                .split(' ')
+                .find_map(|name| fields.get(name).and_then(message_of));
+            let (message, field) =
+                found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
             let mut error = from_words(&message);
             if let Some(upstream) = upstream(fields) {
                 error.message = format!("{}: {upstream}", error.message);
             }
-            error.field = Some(error.field).filter(|inner| !inner.is_empty()).unwrap_or(field);
+            error.field = Some(error.field)
+                .filter(|inner| !inner.is_empty())
+                .unwrap_or(field);
             error.with_code(&codes)
         }
     };
-    let number = |name: &str| fields.get(name).and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
-    let status = error.status.or_else(|| ["code", "status", "status_code"].into_iter().find_map(number));
-    let field = Some(error.field).filter(|field| !field.is_empty()).or_else(|| refused_field(fields));
+    let number = |name: &str| {
+        fields
+            .get(name)
+            .and_then(Value::as_u64)
+            .and_then(|status| u16::try_from(status).ok())
+    };
+    let status = error.status.or_else(|| {
+        ["code", "status", "status_code"]
+            .into_iter()
+            .find_map(number)
+    });
+    let field = Some(error.field)
+        .filter(|field| !field.is_empty())
+        .or_else(|| refused_field(fields));
     let retry_after = error.retry_after.or_else(|| retry_delay(fields));
-    Some(ServerError { status, retry_after, field: field.unwrap_or_default(), ..error })
+    Some(ServerError {
+        status,
+        retry_after,
+        field: field.unwrap_or_default(),
+        ..error
+    })
 }
 
 /// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
 /// names on the path to it.
 fn refused_field(fields: &Map<String, Value>) -> Option<String> {
     let names = |value: &Value| {
-        let names: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let names: Vec<&str> = value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         names.join(".")
     };
-    let field = fields.get("param").and_then(Value::as_str).map(str::to_owned);
+    let field = fields
+        .get("param")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     field.or_else(|| fields.get("loc").map(names))
 }
 
@@ -177,14 +244,18 @@ fn upstream(fields: &Map<String, Value>) -> Option<String> {
 /// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction.
 fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
     let details = fields.get("details")?.as_array()?;
-    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail.get("retryDelay")?.as_str())?;
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 /// The message, from one of the fields that may have it, and the field of the request that it is about.
 fn message_of(value: &Value) -> Option<(String, String)> {
     match value {
-        Value::String(message) => Some((message.clone(), String::new())).filter(|_| !message.is_empty()),
+        Value::String(message) => {
+            Some((message.clone(), String::new())).filter(|_| !message.is_empty())
+        }
         Value::Array(_) | Value::Object(_) => Some(match from_value(value) {
             Some(inner) => (inner.message, inner.field),
             None => (value.to_string(), String::new()),
@@ -197,9 +268,17 @@ fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.starts_with('<') {
         // Amazon's storage and its copies answer in XML.
-        return title(text).or_else(|| element(text, "message")).map(ServerError::new);
+        return title(text)
+            .or_else(|| element(text, "message"))
+            .map(ServerError::new);
     }
-    let line: String = text.lines().next().unwrap_or_default().chars().take(SHOWN_CHARACTERS).collect();
+    let line: String = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(SHOWN_CHARACTERS)
+        .collect();
     Some(ServerError::new(on_one_line(&line))).filter(|error| !error.message.is_empty())
 }
 
@@ -224,34 +303,79 @@ mod tests {
     #[test]
     fn the_message_is_found_in_every_known_form() {
         for (body, message) in [
-            (r#"{"error":{"message":"no key","type":"auth","code":null}}"#, "no key"),
+            (
+                r#"{"error":{"message":"no key","type":"auth","code":null}}"#,
+                "no key",
+            ),
             (r#"{"error":"model not found"}"#, "model not found"),
-            (r#"{"error":"Bad Request","message":"real words"}"#, "real words"),
+            (
+                r#"{"error":"Bad Request","message":"real words"}"#,
+                "real words",
+            ),
             (r#"{"error":true,"message":"real words"}"#, "real words"),
             (r#"{"error":500,"message":"real words"}"#, "real words"),
             (r#"{"error":500}"#, "500"),
-            (r#"{"error":{"message":""},"message":"real words"}"#, "real words"),
-            (r#"{"error":{"message":null},"detail":"real words"}"#, "real words"),
-            (r#"{"error":"invalid_token","error_description":"it has expired"}"#, "it has expired"),
+            (
+                r#"{"error":{"message":""},"message":"real words"}"#,
+                "real words",
+            ),
+            (
+                r#"{"error":{"message":null},"detail":"real words"}"#,
+                "real words",
+            ),
+            (
+                r#"{"error":"invalid_token","error_description":"it has expired"}"#,
+                "it has expired",
+            ),
             (r#"{"errors":[{"message":"one"},{"message":"two"}]}"#, "one"),
             (r#"{"errors":["plain"]}"#, "plain"),
-            (r#"{"error":{"message":"","type":"insufficient_quota"}}"#, "insufficient_quota"),
+            (
+                r#"{"error":{"message":"","type":"insufficient_quota"}}"#,
+                "insufficient_quota",
+            ),
             (r#"{"message":"unauthorised"}"#, "unauthorised"),
             (r#"{"Message":"denied"}"#, "denied"),
             (r#"{"detail":"not found"}"#, "not found"),
-            (r#"{"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}"#, "no key"),
-            (r#"{"errorMessage":"timed out","errorType":"x"}"#, "timed out"),
+            (
+                r#"{"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}"#,
+                "no key",
+            ),
+            (
+                r#"{"errorMessage":"timed out","errorType":"x"}"#,
+                "timed out",
+            ),
             (r#"{"error_message":"no"}"#, "no"),
-            (r#"{"error":{"message":"","code":7,"details":"the words"}}"#, "the words"),
+            (
+                r#"{"error":{"message":"","code":7,"details":"the words"}}"#,
+                "the words",
+            ),
             (r#"{"code":400,"reason":"INVALID","message":""}"#, "INVALID"),
             ("\u{feff}{\"error\":{\"message\":\"no\"}}", "no"),
-            ("<?xml version=\"1.0\"?><Error><Code>X</Code><Message>Access denied</Message></Error>", "Access denied"),
-            (r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, "field required"),
-            (r#"{"type":"about:blank","title":"rejected","status":422}"#, "rejected"),
+            (
+                "<?xml version=\"1.0\"?><Error><Code>X</Code><Message>Access denied</Message></Error>",
+                "Access denied",
+            ),
+            (
+                r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#,
+                "field required",
+            ),
+            (
+                r#"{"type":"about:blank","title":"rejected","status":422}"#,
+                "rejected",
+            ),
             (r#"{"title":"rejected","detail":"too deep"}"#, "too deep"),
-            (r#"{"object":"error","message":"dead","type":"x","code":400}"#, "dead"),
-            (r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#, "bad"),
-            (r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, "Overloaded"),
+            (
+                r#"{"object":"error","message":"dead","type":"x","code":400}"#,
+                "dead",
+            ),
+            (
+                r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#,
+                "bad",
+            ),
+            (
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                "Overloaded",
+            ),
             (
                 r#"{"error":{"message":"Provider returned error","metadata":{"raw":"busy"}}}"#,
                 "Provider returned error: busy",
@@ -260,8 +384,14 @@ mod tests {
                 r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"busy\"}}"}}}"#,
                 "Provider returned error: busy",
             ),
-            (r#"{"error":{"message":"{\"error\":{\"message\":\"no\\nmoney\"}}"}}"#, "no money"),
-            (r#"{"error":{"message":" [{\"message\":\"bad\"}]\n","type":"x"}}"#, "bad"),
+            (
+                r#"{"error":{"message":"{\"error\":{\"message\":\"no\\nmoney\"}}"}}"#,
+                "no money",
+            ),
+            (
+                r#"{"error":{"message":" [{\"message\":\"bad\"}]\n","type":"x"}}"#,
+                "bad",
+            ),
             (r#"{"error":"{\"detail\":\"bad\"}"}"#, "bad"),
             (r#"{"error":"x","message":"{\"detail\":\"bad\"}"}"#, "bad"),
             (r#"{"message":"{\"a\":\n1}"}"#, "{\"a\": 1}"),
@@ -271,7 +401,11 @@ mod tests {
             (r#"{"error":{"type":"server_error"}}"#, "server_error"),
             (r#"{"error":{"message":"two\nlines"}}"#, "two lines"),
         ] {
-            assert_eq!(read(body).map(|error| error.message).as_deref(), Some(message), "{body}");
+            assert_eq!(
+                read(body).map(|error| error.message).as_deref(),
+                Some(message),
+                "{body}"
+            );
         }
         for body in ["", "<html>502</html>", "{}", "[]", "null"] {
             assert_eq!(read(body), None, "{body}");
@@ -309,7 +443,11 @@ mod tests {
             r#"{"object":"error","error":[],"message":"x"}"#,
             r#"{"choices":null,"base_resp":{"status_code":1004,"status_msg":"x"}}"#,
         ] {
-            assert_eq!(error_in(json).map(|error| error.message).as_deref(), Some("x"), "{json}");
+            assert_eq!(
+                error_in(json).map(|error| error.message).as_deref(),
+                Some("x"),
+                "{json}"
+            );
         }
         for json in [
             r#"{"error":{}}"#,
@@ -332,7 +470,10 @@ mod tests {
                 r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
                 "body.stream_options: Extra inputs are not permitted",
             ),
-            (r#"{"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}"#, "Unknown parameter: 'top_k'"),
+            (
+                r#"{"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}"#,
+                "Unknown parameter: 'top_k'",
+            ),
             (r#"{"error":{"message":"no"}}"#, "no"),
         ] {
             assert_eq!(read(body).expect(body).words(), words);
@@ -346,7 +487,13 @@ mod tests {
                 r#"{{"error":{{"code":429,"message":"x","details":[{{"@type":"y"}},{{"retryDelay":"{delay}"}}]}}}}"#
             )
         };
-        for (delay, wait) in [("34s", Some(34_000)), ("0.5s", Some(500)), ("soon", None), ("-1s", None), ("7", None)] {
+        for (delay, wait) in [
+            ("34s", Some(34_000)),
+            ("0.5s", Some(500)),
+            ("soon", None),
+            ("-1s", None),
+            ("7", None),
+        ] {
             let found = read(&body(delay)).and_then(|error| error.retry_after);
             assert_eq!(found, wait.map(Duration::from_millis), "{delay}");
         }
