@@ -5,7 +5,7 @@ use std::fmt;
 /// A failure that ends q: what failed and why, and what the user can do about it.
 #[derive(Debug)]
 pub(crate) struct Error {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ErrorKind,
     /// One sentence, without `q: ` and without a full stop.
     pub(crate) message: String,
     pub(crate) advice: Option<String>,
@@ -13,7 +13,7 @@ pub(crate) struct Error {
 
 /// The kinds of failure; each has one exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ErrorKind {
     /// The command line makes no sense.
     Usage,
     /// A setting is missing or wrong; no request was sent.
@@ -45,7 +45,7 @@ pub(crate) enum Kind {
 }
 
 impl Error {
-    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             kind,
             message: message.into(),
@@ -54,19 +54,19 @@ impl Error {
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Error {
-        Error::new(Kind::Usage, message)
+        Error::new(ErrorKind::Usage, message)
     }
 
     pub(crate) fn settings(message: impl Into<String>) -> Error {
-        Error::new(Kind::Settings, message)
+        Error::new(ErrorKind::Settings, message)
     }
 
     pub(crate) fn file(message: impl Into<String>) -> Error {
-        Error::new(Kind::File, message)
+        Error::new(ErrorKind::File, message)
     }
 
     pub(crate) fn nothing(message: impl Into<String>) -> Error {
-        Error::new(Kind::Nothing, message)
+        Error::new(ErrorKind::Nothing, message)
     }
 
     /// Adds what the user can do about it: one line for each possibility.
@@ -87,7 +87,7 @@ impl Error {
     /// `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.
     pub(crate) fn to_json(&self) -> String {
         let status = match self.kind {
-            Kind::Provider { status } => status,
+            ErrorKind::Provider { status } => status,
             _ => None,
         };
         serde_json::json!({"error": {"message": self.message, "status": status}}).to_string()
@@ -96,8 +96,12 @@ impl Error {
     /// The exit status for this kind of failure: 1, 2 or 3.
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {
-            Kind::Usage | Kind::Settings | Kind::Input | Kind::Binary | Kind::Session => 2,
-            Kind::Incomplete | Kind::Withheld => 3,
+            ErrorKind::Usage
+            | ErrorKind::Settings
+            | ErrorKind::Input
+            | ErrorKind::Binary
+            | ErrorKind::Session => 2,
+            ErrorKind::Incomplete | ErrorKind::Withheld => 3,
             _ => 1,
         }
     }

@@ -191,7 +191,7 @@ fn unclosed(name: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Call;
+    use crate::message::ToolCall;
     use proptest::prelude::*;
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
             calls: calls
                 .iter()
                 .map(|(name, arguments, result)| {
-                    let call = Call {
+                    let call = ToolCall {
                         id: "x".into(),
                         name: (*name).into(),
                         arguments: (*arguments).into(),

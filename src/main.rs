@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::context::Context;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::flags::{Arguments, Mode};
 use crate::output::{Notes, Spinner};
 use crate::session::folder::Folder;
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
 fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     notes.spinner().stop();
     // The JSON of an incomplete answer has been printed already.
-    if json && error.kind != Kind::Incomplete {
+    if json && error.kind != ErrorKind::Incomplete {
         // If not even that can be printed, the exit status and the next line still report the failure.
         let _ = output::print(&error.to_json());
     }

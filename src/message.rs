@@ -58,17 +58,17 @@ pub(crate) struct Attachment {
 
 /// What an attachment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AttachmentKind {
     Image,
     Pdf,
 }
 
 impl Attachment {
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> AttachmentKind {
         if self.media.starts_with("image/") {
-            Kind::Image
+            AttachmentKind::Image
         } else {
-            Kind::Pdf
+            AttachmentKind::Pdf
         }
     }
 }
@@ -201,7 +201,7 @@ pub(crate) struct Tool {
 
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Call {
+pub(crate) struct ToolCall {
     /// The provider's id; if it gave none, 9 letters and digits that q made up.
     pub(crate) id: String,
     /// The name of a tool, as the model wrote it.
@@ -239,8 +239,8 @@ pub(crate) struct ToolRun {
 }
 
 impl ToolRun {
-    pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> ToolRun {
-        let Call {
+    pub(crate) fn new(call: &ToolCall, result: impl Into<String>, is_error: bool) -> ToolRun {
+        let ToolCall {
             id,
             name,
             arguments,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::context::{Context, Place, rules};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::fence;
 use crate::message::{Attachment, Role, Source, Step};
 use crate::one_line::on_one_line;
@@ -37,9 +37,9 @@ impl Place {
     fn read(&self) -> Result<Option<Conversation>, Error> {
         // Naming a file that cannot be used is a usage error.
         let kind = if matches!(self.which, Which::File(_)) {
-            Kind::Session
+            ErrorKind::Session
         } else {
-            Kind::File
+            ErrorKind::File
         };
         match files::read(&self.location.path) {
             Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
@@ -239,7 +239,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     let mut text = Cow::Borrowed(&*answer.text);
     if extract {
         text = code::extract(&text)
-            .map_err(|reason| Error::new(Kind::NoCode, reason))?
+            .map_err(|reason| Error::new(ErrorKind::NoCode, reason))?
             .into();
     }
     if !json {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::record::Record;
 use super::screen::Screen;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
 use crate::message::{Source, Step, ToolRun, Usage};
@@ -270,7 +270,7 @@ impl Delivery {
         let ended = match ended {
             Err(error) if self.prints_complete_answers_only() => {
                 let withheld = Error {
-                    kind: Kind::Withheld,
+                    kind: ErrorKind::Withheld,
                     ..error
                 };
                 return Err(self.advise_last(withheld, "the incomplete answer", &committed));
@@ -314,7 +314,7 @@ impl Delivery {
     ) -> Result<Cow<'b, str>, Error> {
         match &self.output.excerpt {
             Excerpt::Code => code::extract(answer).map(Cow::Owned).map_err(|reason| {
-                let error = Error::new(Kind::NoCode, reason);
+                let error = Error::new(ErrorKind::NoCode, reason);
                 let is_complete = incomplete(reply).is_none();
                 let what = if is_complete {
                     "the complete answer"
@@ -333,7 +333,7 @@ impl Delivery {
                         "the answer does not have the shape that --schema asks for: {reason}"
                     );
                     self.advise_last(
-                        Error::new(Kind::Misshapen, error),
+                        Error::new(ErrorKind::Misshapen, error),
                         "the answer as it came",
                         committed,
                     )
@@ -381,9 +381,9 @@ fn how_it_ended(reply: &Reply) -> Result<(), Error> {
         }
         _ => return Ok(()),
     };
-    Err(Error::new(Kind::Incomplete, message))
+    Err(Error::new(ErrorKind::Incomplete, message))
 }
 
 fn unwritable(error: OutputError) -> Error {
-    Error::new(Kind::Output, error.to_string())
+    Error::new(ErrorKind::Output, error.to_string())
 }

@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::pattern;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::fence;
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::one_line::{on_one_line, quoted};
@@ -145,7 +145,7 @@ impl Reader {
         for path in paths {
             match self.read_file(path.as_os_str()) {
                 Ok(content) => self.files.push(Some(content)),
-                Err(error) if error.kind == Kind::Binary => {
+                Err(error) if error.kind == ErrorKind::Binary => {
                     self.notes.note(&format!("{error}; it is left out"))
                 }
                 Err(error) => return Err(error),
@@ -155,7 +155,7 @@ impl Reader {
             return Ok(());
         }
         Err(Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             format!(
                 "no file that -a takes matches {}",
                 on_one_line(&pattern.to_string_lossy())
@@ -241,7 +241,7 @@ impl Reader {
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
             let error = Error::new(
-                Kind::Input,
+                ErrorKind::Input,
                 format!("cannot read {}: it is a folder", source.name),
             );
             return Err(error.advise("give each file in it with its own -a"));
@@ -321,9 +321,8 @@ impl Reader {
                     "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
                      {MAX_ATTACHMENTS} together"
                 );
-                return Err(
-                    Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages")
-                );
+                return Err(Error::new(ErrorKind::Input, error)
+                    .advise("send a smaller image, or fewer pages"));
             }
             self.base64_left -= size;
         } else if bytes.contains(&0) || media_type(&bytes).is_some() {
@@ -376,7 +375,11 @@ impl Source {
             is_stdin,
             is_file,
         } = self;
-        let kind = if *is_file { Kind::Input } else { Kind::File };
+        let kind = if *is_file {
+            ErrorKind::Input
+        } else {
+            ErrorKind::File
+        };
         let error = Error::new(kind, format!("cannot read {name}: {error}"));
         if !is_file {
             return error.advise("-n leaves standard input alone");
@@ -411,7 +414,7 @@ impl Source {
         } else {
             advice
         };
-        Error::new(Kind::Binary, error).advise(advice)
+        Error::new(ErrorKind::Binary, error).advise(advice)
     }
 
     fn too_long(&self) -> Error {
@@ -423,7 +426,7 @@ impl Source {
         } else {
             "; -n leaves standard input alone"
         };
-        Error::new(Kind::Input, error).advise(format!(
+        Error::new(ErrorKind::Input, error).advise(format!(
             "send a part of it, for example with head, tail or grep{alone}"
         ))
     }

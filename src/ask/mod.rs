@@ -19,7 +19,7 @@ use std::io::{self, IsTerminal};
 use time::OffsetDateTime;
 
 use crate::context::Context;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
@@ -103,7 +103,10 @@ fn remembered_tools(names: &[String], notes: &Notes) -> Result<Option<Selection>
         return Ok(None);
     }
     let tools = Selection::parse(names).map_err(|reason| {
-        Error::new(Kind::Session, format!("the conversation's tools: {reason}"))
+        Error::new(
+            ErrorKind::Session,
+            format!("the conversation's tools: {reason}"),
+        )
     })?;
     Ok(Some(tools))
 }

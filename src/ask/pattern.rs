@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
 
 /// The most files that a pattern may name.
@@ -35,7 +35,7 @@ pub(super) fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathB
     };
     let wrong = |reason: &str| {
         Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             format!("cannot use the pattern {text}: {reason}"),
         )
     };

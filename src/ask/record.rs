@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::message::{Call, Message, Role, Source, Step, ToolRun, Usage};
+use crate::message::{Message, Role, Source, Step, ToolCall, ToolRun, Usage};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
@@ -113,7 +113,7 @@ impl Record {
     }
 
     /// A call of the last step is about to run. From here on, it may have had an effect.
-    pub(super) fn call_started(&self, call: &Call) {
+    pub(super) fn call_started(&self, call: &ToolCall) {
         self.grow(|growing| growing.running = Some(ToolRun::new(call, NO_RESULT, true)));
     }
 

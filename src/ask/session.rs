@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::context::{self, Context, Place};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::message::Message;
 use crate::output::Notes;
@@ -212,7 +212,7 @@ fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>,
             ) =>
         {
             Err(Error {
-                kind: Kind::Session,
+                kind: ErrorKind::Session,
                 ..error
             })
         }
@@ -314,7 +314,11 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
         let is_usage = is_named
             && (error.kind() == files::NOT_REGULAR || matches!(place.which, Which::File(_)));
         Error::new(
-            if is_usage { Kind::Session } else { Kind::File },
+            if is_usage {
+                ErrorKind::Session
+            } else {
+                ErrorKind::File
+            },
             error.to_string(),
         )
     });
@@ -323,7 +327,7 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
         Found::Unusable(reason) => {
             let error = format!("{}: {reason}", place.location.path.display());
             Err(match is_named {
-                true => Error::new(Kind::Session, error).advise(
+                true => Error::new(ErrorKind::Session, error).advise(
                     "it was left as it is; -s with another name starts another conversation",
                 ),
                 false => Error::file(error),

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::disarm;
 use super::spinner::Spinner;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::Source;
 use crate::one_line::on_one_line;
 
@@ -53,7 +53,12 @@ impl Notes {
     /// Prints why q ends, and what the user can do about it.
     pub(crate) fn error(&self, error: &Error) {
         // These count as notes, because the exit status shows them too.
-        if self.quiet && matches!(error.kind, Kind::NoCode | Kind::Incomplete | Kind::Withheld) {
+        if self.quiet
+            && matches!(
+                error.kind,
+                ErrorKind::NoCode | ErrorKind::Incomplete | ErrorKind::Withheld
+            )
+        {
             return;
         }
         self.write(&error.message);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::disarm::Disarmer;
 use super::wrap::{Formatter, Look};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::unix;
 
 /// How long to wait for the reader of a full pipe that does not block.
@@ -199,6 +199,6 @@ pub(crate) fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
     };
     match print() {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
-        Err(error) => Err(Error::new(Kind::Output, error.to_string())),
+        Err(error) => Err(Error::new(ErrorKind::Output, error.to_string())),
     }
 }

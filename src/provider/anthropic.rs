@@ -12,7 +12,7 @@ use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
 use super::{calls, openai, schema};
-use crate::message::{Attachment, Kind, Message, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -81,8 +81,8 @@ fn part_of(attachment: &Attachment) -> Value {
     let source =
         json!({"type": "base64", "media_type": attachment.media, "data": &*attachment.data});
     match attachment.kind() {
-        Kind::Image => json!({"type": "image", "source": source}),
-        Kind::Pdf => request::without_empty(
+        AttachmentKind::Image => json!({"type": "image", "source": source}),
+        AttachmentKind::Pdf => request::without_empty(
             json!({"type": "document", "source": source, "title": attachment::title(attachment)}),
         ),
     }

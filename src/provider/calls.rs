@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value};
 
-use crate::message::Call;
+use crate::message::ToolCall;
 
 /// The characters of an id that q makes up. Mistral accepts only ids of nine of these.
 const ID_CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -17,14 +17,14 @@ const NO_ARGUMENTS: &str = "{}";
 /// The calls of a reply while it is read.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
     /// The provider's index of each call.
     indexes: Vec<u64>,
 }
 
 impl Calls {
     /// The calls so far, in the order in which they began.
-    pub(super) fn list(&self) -> &[Call] {
+    pub(super) fn list(&self) -> &[ToolCall] {
         &self.calls
     }
 
@@ -52,9 +52,9 @@ impl Calls {
     }
 
     /// Adds a call that came in one piece.
-    pub(super) fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &Call {
+    pub(super) fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &ToolCall {
         let place = self.begin(u64::MAX);
-        let call = Call {
+        let call = ToolCall {
             id: id.to_owned(),
             name: name.to_owned(),
             arguments: arguments.to_owned(),
@@ -79,7 +79,7 @@ impl Calls {
     }
 
     fn begin(&mut self, index: u64) -> usize {
-        self.calls.push(Call::default());
+        self.calls.push(ToolCall::default());
         self.indexes.push(index);
         self.calls.len() - 1
     }
@@ -87,7 +87,7 @@ impl Calls {
 
 /// Whether a fragment at the index of a call begins another call. Ollama gives all calls the index 0. LM Studio
 /// gives each fragment of a call another id, but only the first fragment has a name.
-fn begins_another(call: &Call, id: &str, name: &str) -> bool {
+fn begins_another(call: &ToolCall, id: &str, name: &str) -> bool {
     if name.is_empty() || call.name.is_empty() {
         return false;
     }
@@ -104,7 +104,7 @@ fn fill(text: &mut String, value: &str) {
     }
 }
 
-fn settled(mut call: Call, position: usize) -> Call {
+fn settled(mut call: ToolCall, position: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
@@ -129,7 +129,7 @@ fn settled(mut call: Call, position: usize) -> Call {
 }
 
 /// An id for a call without one: always the same for the same call at the same position.
-fn made_up_id(call: &Call, position: usize) -> String {
+fn made_up_id(call: &ToolCall, position: usize) -> String {
     let mut hasher = DefaultHasher::new();
     (&call.name, &call.arguments, position).hash(&mut hasher);
     let mut rest = hasher.finish();
@@ -284,7 +284,7 @@ mod tests {
             }
             calls.settle();
             // An id that q made up is empty in the table.
-            let id = |call: &'_ Call| {
+            let id = |call: &'_ ToolCall| {
                 if call.id.len() == ID_LENGTH {
                     String::new()
                 } else {

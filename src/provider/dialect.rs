@@ -133,7 +133,7 @@ pub(super) mod tests {
 
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
-    use crate::message::{Call, Message, Role, Step, Tool, ToolRun};
+    use crate::message::{Message, Role, Step, Tool, ToolCall, ToolRun};
     use crate::shape::Shape;
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
@@ -173,7 +173,7 @@ pub(super) mod tests {
     /// Two rounds: two calls at once, one of them failing, then one more. What the API wants back is given by round.
     pub(in crate::provider) fn steps(echo: [Vec<Value>; 2]) -> Vec<Step> {
         let ran = |id: &str, arguments: &str, result: &str, is_error| {
-            let call = Call {
+            let call = ToolCall {
                 id: id.into(),
                 name: "db__get".into(),
                 arguments: arguments.into(),

@@ -15,7 +15,7 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Attachment, Kind, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, AttachmentKind, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -124,9 +124,11 @@ fn turns(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
 fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
     let url = attachment::url(attachment);
     match attachment.kind() {
-        Kind::Image => json!({"type": "image_url", "image_url": {"url": url}}),
-        Kind::Pdf if quirks.document_url => json!({"type": "document_url", "document_url": url}),
-        Kind::Pdf => {
+        AttachmentKind::Image => json!({"type": "image_url", "image_url": {"url": url}}),
+        AttachmentKind::Pdf if quirks.document_url => {
+            json!({"type": "document_url", "document_url": url})
+        }
+        AttachmentKind::Pdf => {
             json!({"type": "file", "file": {"filename": attachment::file_name(attachment), "file_data": url}})
         }
     }
@@ -641,7 +643,7 @@ mod tests {
         let nameless = json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let events = [call, other, nameless].map(|call| event(&json!([call])));
         let reply = replied_with_tools(&DIALECT, &[&events[0], &events[1], &events[2], "[DONE]"]);
-        let ran = |call: &crate::message::Call| ToolRun::new(call, "1", false);
+        let ran = |call: &crate::message::ToolCall| ToolRun::new(call, "1", false);
         let calls = reply.calls().iter().map(ran).collect();
         let step = Step {
             calls,

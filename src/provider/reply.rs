@@ -9,7 +9,7 @@ use super::calls::Calls;
 use super::finish::Finish;
 use super::lenient::ReplyError;
 use super::reasoning::Filter;
-use crate::message::{Call, Source, Usage};
+use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
 use crate::surrogates;
 
@@ -156,7 +156,7 @@ impl Reply {
     }
 
     /// The calls that the model asks for, in order. Each has an id.
-    pub(crate) fn calls(&self) -> &[Call] {
+    pub(crate) fn calls(&self) -> &[ToolCall] {
         self.calls.list()
     }
 
@@ -190,7 +190,7 @@ impl Reply {
     }
 
     /// Adds a call that came in one piece. Returns it with its id, which q may have made up.
-    pub(super) fn add_call(&mut self, id: &str, name: &str, arguments: &str) -> &Call {
+    pub(super) fn add_call(&mut self, id: &str, name: &str, arguments: &str) -> &ToolCall {
         self.calls.add_whole(id, name, arguments)
     }
 

@@ -11,7 +11,7 @@ use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
 use super::{openai, schema};
-use crate::message::{Attachment, Kind, Message, Role, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, AttachmentKind, Message, Role, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -88,8 +88,8 @@ fn content_of(message: &Message, kind_of_text: &str) -> Vec<Value> {
 fn part_of(attachment: &Attachment) -> Value {
     let url = attachment::url(attachment);
     match attachment.kind() {
-        Kind::Image => json!({"type": "input_image", "detail": "auto", "image_url": url}),
-        Kind::Pdf => {
+        AttachmentKind::Image => json!({"type": "input_image", "detail": "auto", "image_url": url}),
+        AttachmentKind::Pdf => {
             json!({"type": "input_file", "filename": attachment::file_name(attachment), "file_data": url})
         }
     }

@@ -14,7 +14,7 @@ pub(crate) const DIALECTS: &[&Dialect] = &[
 
 /// One built-in provider.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct ProviderRow {
     pub(crate) name: &'static str,
     pub(crate) api: &'static Dialect,
     /// The dialect of servers that replace it at other addresses, if that is another one.
@@ -37,7 +37,7 @@ pub(crate) struct Row {
 }
 
 /// What is assumed about an unknown server; a row says where a provider differs.
-pub(crate) const OPENAI_LIKE: Row = Row {
+pub(crate) const OPENAI_LIKE: ProviderRow = ProviderRow {
     name: "",
     api: &openai::DIALECT,
     api_elsewhere: None,
@@ -62,8 +62,8 @@ const fn hosted(
     base_url: &'static str,
     key_variables: &'static [&'static str],
     model: &'static str,
-) -> Row {
-    Row {
+) -> ProviderRow {
+    ProviderRow {
         name,
         base_url,
         key_variables,
@@ -73,8 +73,8 @@ const fn hosted(
 }
 
 /// A server on the user's own machine.
-const fn local(name: &'static str, base_url: &'static str, start: &'static str) -> Row {
-    Row {
+const fn local(name: &'static str, base_url: &'static str, start: &'static str) -> ProviderRow {
+    ProviderRow {
         name,
         base_url,
         start: Some(start),
@@ -85,8 +85,8 @@ const fn local(name: &'static str, base_url: &'static str, start: &'static str) 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are from the providers' own documents, November 2026. Defaults are retired within months,
 /// so prefer names that the provider keeps pointing at its newest model.
-pub(crate) const PROVIDERS: &[Row] = &[
-    Row {
+pub(crate) const PROVIDERS: &[ProviderRow] = &[
+    ProviderRow {
         api: &anthropic::DIALECT,
         family: Some("claude-haiku-*"),
         ..hosted(
@@ -96,7 +96,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
             "claude-haiku-5-5",
         )
     },
-    Row {
+    ProviderRow {
         api: &responses::DIALECT,
         api_elsewhere: Some(&openai::DIALECT),
         family: Some("gpt-*-luna"),
@@ -111,7 +111,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
             "gpt-6-luna",
         )
     },
-    Row {
+    ProviderRow {
         api: &gemini::DIALECT,
         ..hosted(
             "gemini",
@@ -126,7 +126,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         &["GROQ_API_KEY"],
         "openai/gpt-oss-120b",
     ),
-    Row {
+    ProviderRow {
         quirks: Quirks {
             stream_usage: false,
             document_url: true,
@@ -139,7 +139,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
             "mistral-small-latest",
         )
     },
-    Row {
+    ProviderRow {
         // Its search is a tool that no other server has.
         api_for_web: Some(&openai::DIALECT),
         ..hosted(
@@ -149,7 +149,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
             "openrouter/auto",
         )
     },
-    Row {
+    ProviderRow {
         // Its own default is high.
         effort: Some("low"),
         quirks: Quirks {
@@ -163,7 +163,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
             "deepseek-flash",
         )
     },
-    Row {
+    ProviderRow {
         api_for_web: Some(&responses::DIALECT),
         ..hosted(
             "xai",
@@ -178,7 +178,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         &["CEREBRAS_API_KEY"],
         "gpt-oss-120b",
     ),
-    Row {
+    ProviderRow {
         family: Some("glm-*-flash"),
         ..hosted(
             "zai",
@@ -228,7 +228,7 @@ pub(crate) fn searching() -> String {
 }
 
 /// The row of a built-in provider.
-pub(crate) fn find(name: &str) -> Option<&'static Row> {
+pub(crate) fn find(name: &str) -> Option<&'static ProviderRow> {
     PROVIDERS.iter().find(|row| row.name == name)
 }
 

@@ -6,7 +6,7 @@ use super::client::{self, Client, Response, TransportError};
 use super::reading::{self, ReadError};
 use super::retry;
 use crate::address::Address;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
@@ -58,7 +58,7 @@ impl From<CallError> for CallEnd {
 impl CallError {
     /// Whether another try may succeed. What a busy server says about the model or the key may not be true.
     fn may_pass(&self) -> bool {
-        let is_busy = matches!(self.error.kind, Kind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
+        let is_busy = matches!(self.error.kind, ErrorKind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
         let may_be_busy = matches!(
             self.meaning,
             Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools
@@ -256,7 +256,7 @@ impl Call<'_> {
         CallError {
             meaning,
             retry_after: error.retry_after,
-            error: Error::new(Kind::Provider { status }, message),
+            error: Error::new(ErrorKind::Provider { status }, message),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::settings::{Origin, Provider, Settings, Sourced};
 
 /// A provider, and the model as far as it is known without asking the server.
@@ -70,7 +70,7 @@ pub(crate) fn choose(
         None => settings.provider_named(&held.provider).ok_or_else(|| {
             let name = &held.provider;
             Error::new(
-                Kind::Session,
+                ErrorKind::Session,
                 format!("the conversation's provider “{name}” is not configured"),
             )
             .advise(format!("-p chooses one of {}", settings.provider_names()))

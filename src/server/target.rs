@@ -7,7 +7,7 @@ use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
 use crate::address::Address;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::provider::request::{self, Field, ListedModel, Prompt, Request};
@@ -137,7 +137,7 @@ impl Target {
                 .map(|model| model.id)
                 .ok_or_else(|| {
                     let message = format!("{} has no model loaded", self.provider().name);
-                    Error::new(Kind::Provider { status: None }, message)
+                    Error::new(ErrorKind::Provider { status: None }, message)
                         .advise("load one\nor name one with -m")
                 }),
         }

@@ -303,7 +303,7 @@ pub(super) mod tests {
     use time::OffsetDateTime;
 
     use super::*;
-    use crate::message::{Call, ToolRun};
+    use crate::message::{ToolCall, ToolRun};
 
     pub(in crate::session) fn moment(second: i64) -> Timestamp {
         Timestamp::new(OffsetDateTime::from_unix_timestamp(1_790_000_000 + second).expect("a time"))
@@ -327,9 +327,9 @@ pub(super) mod tests {
     }
 
     fn with_call(conversation: &mut Conversation) {
-        let call = Call {
+        let call = ToolCall {
             name: "t".to_owned(),
-            ..Call::default()
+            ..ToolCall::default()
         };
         let step = Step {
             calls: vec![ToolRun::new(&call, "r", false)],

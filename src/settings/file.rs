@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::table::{self, Kind, Row, Values};
+use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::{self, ToolServer};
 use super::value::{self, Spanned, in_order, must_be, not_empty, place_of_fault, string, unknown};
 use crate::address::Address;
@@ -265,10 +265,10 @@ impl Role {
 }
 
 /// The value of a setting as its environment variable would have it.
-fn setting(row: &Row, value: &DeValue) -> Result<String, String> {
+fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     let text = match row.kind {
-        Kind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value)?,
-        Kind::Whole { all, .. } => {
+        SettingKind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value)?,
+        SettingKind::Whole { all, .. } => {
             let wanted = if all {
                 "a whole number or \"all\""
             } else {
@@ -277,13 +277,14 @@ fn setting(row: &Row, value: &DeValue) -> Result<String, String> {
             let number = value.as_integer().ok_or_else(|| must_be(wanted, value))?;
             integer(number).map_or_else(|| number.as_str().to_owned(), |number| number.to_string())
         }
-        Kind::Switch(_) => value
+        SettingKind::Switch(_) => value
             .as_bool()
             .ok_or_else(|| must_be("true or false", value))?
             .to_string(),
-        Kind::Text { .. } | Kind::Path(_) | Kind::Duration { .. } | Kind::Choice { .. } => {
-            string(value)?
-        }
+        SettingKind::Text { .. }
+        | SettingKind::Path(_)
+        | SettingKind::Duration { .. }
+        | SettingKind::Choice { .. } => string(value)?,
     };
     row.set(&mut Values::default(), &text)?;
     Ok(text)

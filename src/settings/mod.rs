@@ -284,7 +284,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
 
 /// What each level sets, from the lowest to the highest.
 fn levels_of(
-    row: &table::Row,
+    row: &table::SettingRow,
     arguments: &Arguments,
     environment: &Environment,
     written: &file::File,

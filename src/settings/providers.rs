@@ -8,7 +8,7 @@ use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
 use crate::provider::request::Field;
-use crate::provider::table::{self, OPENAI_LIKE, Row};
+use crate::provider::table::{self, OPENAI_LIKE, ProviderRow};
 use crate::secret::Secret;
 
 /// A server that can be asked.
@@ -25,7 +25,7 @@ pub(crate) struct Provider {
     /// Fields that are added to every request.
     pub(crate) options: Vec<Field>,
     /// Its row of the table; for other providers that of a server like OpenAI's.
-    pub(crate) row: &'static Row,
+    pub(crate) row: &'static ProviderRow,
 }
 
 /// Where a provider's key is.
@@ -68,7 +68,7 @@ pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path
 }
 
 /// A provider by its row of the table, without a section of the file.
-fn built_in(name: &str, row: &'static Row, environment: &Environment) -> Provider {
+fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) -> Provider {
     let address = moved(name, environment).unwrap_or_else(|| {
         Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))
     });
@@ -94,7 +94,7 @@ fn built_in(name: &str, row: &'static Row, environment: &Environment) -> Provide
 }
 
 /// The dialect of a built-in provider at an address. A server at another address may speak another dialect.
-fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
+fn api_at(row: &ProviderRow, address: &Result<Address, String>) -> &'static Dialect {
     let Some(api) = row.api_elsewhere else {
         return row.api;
     };

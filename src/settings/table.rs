@@ -56,11 +56,11 @@ pub(crate) enum History {
 
 /// One setting.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct SettingRow {
     pub(crate) key: &'static str,
     /// The default, as a user would write it; `None` if there is no default.
     pub(crate) default: Option<&'static str>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SettingKind,
     /// The option that sets it.
     pub(crate) option: Option<Typed>,
     pub(crate) doc: &'static str,
@@ -71,7 +71,7 @@ type Typed = (&'static str, fn(&Arguments) -> Option<String>);
 
 /// Which values a setting may have, and where they are stored.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum SettingKind {
     Text {
         allows_empty: bool,
         set: fn(&mut Values, String),
@@ -99,32 +99,32 @@ pub(crate) enum Kind {
 const MAX: u64 = u32::MAX as u64;
 
 /// Every setting, in the order of the documents.
-pub(crate) const SETTINGS: &[Row] = &[
-    Row {
+pub(crate) const SETTINGS: &[SettingRow] = &[
+    SettingRow {
         key: "provider",
         default: None,
         // An unknown name is refused with a list of the known ones.
-        kind: Kind::Text {
+        kind: SettingKind::Text {
             allows_empty: true,
             set: |_, _| {},
         },
         option: Some(("--provider", |arguments| arguments.provider.clone())),
         doc: "which provider to ask; unset: the first with a key, else the first local server",
     },
-    Row {
+    SettingRow {
         key: "model",
         default: None,
-        kind: Kind::Text {
+        kind: SettingKind::Text {
             allows_empty: false,
             set: |_, _| {},
         },
         option: Some(("--model", |arguments| arguments.model.clone())),
         doc: "the model to ask; unset: the provider's default",
     },
-    Row {
+    SettingRow {
         key: "system",
         default: None,
-        kind: Kind::Text {
+        kind: SettingKind::Text {
             allows_empty: true,
             set: |values, text| values.system = Some(text),
         },
@@ -133,10 +133,10 @@ pub(crate) const SETTINGS: &[Row] = &[
         })),
         doc: "replaces the built-in system prompt",
     },
-    Row {
+    SettingRow {
         key: "messages",
         default: Some("10"),
-        kind: Kind::Whole {
+        kind: SettingKind::Whole {
             range: 0..=MAX,
             all: false,
             set: |values, number| values.messages = number as usize,
@@ -144,10 +144,10 @@ pub(crate) const SETTINGS: &[Row] = &[
         option: Some(("--messages", |arguments| arguments.messages.clone())),
         doc: "how many of the last messages a follow-up sends",
     },
-    Row {
+    SettingRow {
         key: "max_history",
         default: Some("400000"),
-        kind: Kind::Whole {
+        kind: SettingKind::Whole {
             range: 0..=MAX,
             all: false,
             set: |values, number| values.max_history = number as usize,
@@ -155,20 +155,20 @@ pub(crate) const SETTINGS: &[Row] = &[
         option: None,
         doc: "the most bytes of these messages together; older ones are left out, with a note",
     },
-    Row {
+    SettingRow {
         key: "history",
         default: Some("prompt"),
-        kind: Kind::Choice {
+        kind: SettingKind::Choice {
             words: &["prompt", "messages"],
             set: |values, index| values.history = [History::Prompt, History::Messages][index],
         },
         option: None,
         doc: "how these messages are sent: in one prompt, or as user and assistant messages",
     },
-    Row {
+    SettingRow {
         key: "pairs",
         default: Some("20"),
-        kind: Kind::Whole {
+        kind: SettingKind::Whole {
             range: 1..=MAX,
             all: true,
             set: |values, number| values.pairs = usize::try_from(number).unwrap_or(usize::MAX),
@@ -176,30 +176,30 @@ pub(crate) const SETTINGS: &[Row] = &[
         option: None,
         doc: "question-answer pairs that the current conversation keeps, or \"all\"",
     },
-    Row {
+    SettingRow {
         key: "expire",
         default: Some("24h"),
-        kind: Kind::Duration {
+        kind: SettingKind::Duration {
             allows_zero: true,
             set: |values, duration| values.expire = duration,
         },
         option: None,
         doc: "idle time after which -f starts a new conversation",
     },
-    Row {
+    SettingRow {
         key: "keep",
         default: Some("30d"),
-        kind: Kind::Duration {
+        kind: SettingKind::Duration {
             allows_zero: true,
             set: |values, duration| values.keep = duration,
         },
         option: None,
         doc: "how long a conversation that is not current is kept; \"0\" keeps none",
     },
-    Row {
+    SettingRow {
         key: "max_tokens",
         default: None,
-        kind: Kind::Whole {
+        kind: SettingKind::Whole {
             range: 1..=MAX,
             all: false,
             set: |values, number| values.max_tokens = Some(number),
@@ -207,20 +207,20 @@ pub(crate) const SETTINGS: &[Row] = &[
         option: None,
         doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
     },
-    Row {
+    SettingRow {
         key: "timeout",
         default: Some("5m"),
-        kind: Kind::Duration {
+        kind: SettingKind::Duration {
             allows_zero: false,
             set: |values, duration| values.timeout = duration,
         },
         option: None,
         doc: "silence on the connection after which q gives up",
     },
-    Row {
+    SettingRow {
         key: "retries",
         default: Some("3"),
-        kind: Kind::Whole {
+        kind: SettingKind::Whole {
             range: 0..=100,
             all: false,
             set: |values, number| values.retries = number as u32,
@@ -228,53 +228,53 @@ pub(crate) const SETTINGS: &[Row] = &[
         option: None,
         doc: "how often a request that failed before the first word is tried again",
     },
-    Row {
+    SettingRow {
         key: "save",
         default: Some("true"),
-        kind: Kind::Switch(|values, on| values.save = on),
+        kind: SettingKind::Switch(|values, on| values.save = on),
         option: Some(("--no-save", |arguments| {
             arguments.no_save.then(|| "false".to_owned())
         })),
         doc: "\"false\" saves nothing, like --no-save",
     },
-    Row {
+    SettingRow {
         key: "wrap",
         default: Some("true"),
-        kind: Kind::Switch(|values, on| values.wrap = on),
+        kind: SettingKind::Switch(|values, on| values.wrap = on),
         option: None,
         doc: "\"false\" leaves the lines of an answer as they are, even on a terminal",
     },
-    Row {
+    SettingRow {
         key: "style",
         default: Some("true"),
-        kind: Kind::Switch(|values, on| values.style = on),
+        kind: SettingKind::Switch(|values, on| values.style = on),
         option: None,
         doc: "\"false\" leaves out bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
     },
-    Row {
+    SettingRow {
         key: "mismatch",
         default: Some("new"),
-        kind: Kind::Choice {
+        kind: SettingKind::Choice {
             words: &["new", "continue"],
             set: |values, index| values.continue_on_mismatch = index == 1,
         },
         option: None,
         doc: "what -f does with another provider or model: start a new conversation, or continue the old one",
     },
-    Row {
+    SettingRow {
         key: "effort",
         default: None,
-        kind: Kind::Text {
+        kind: SettingKind::Text {
             allows_empty: false,
             set: |values, text| values.effort = Some(text),
         },
         option: Some(("--effort", |arguments| arguments.effort.clone())),
         doc: "how much the model thinks: low, medium, high or a value that the provider defines; unset: its default",
     },
-    Row {
+    SettingRow {
         key: "rounds",
         default: Some("10"),
-        kind: Kind::Whole {
+        kind: SettingKind::Whole {
             range: 1..=1_000,
             all: false,
             set: |values, number| values.rounds = number as usize,
@@ -282,21 +282,21 @@ pub(crate) const SETTINGS: &[Row] = &[
         option: None,
         doc: "the most rounds of tool calls per question",
     },
-    Row {
+    SettingRow {
         key: "mcp",
         default: None,
-        kind: Kind::Path(|values, path| values.mcp = Some(path)),
+        kind: SettingKind::Path(|values, path| values.mcp = Some(path)),
         option: None,
         doc: "the full path of a JSON file with more tool servers, under mcpServers as other programs have it",
     },
 ];
 
 /// The row of a setting.
-pub(crate) fn find(key: &str) -> Option<&'static Row> {
+pub(crate) fn find(key: &str) -> Option<&'static SettingRow> {
     SETTINGS.iter().find(|row| row.key == key)
 }
 
-impl Row {
+impl SettingRow {
     /// The environment variable that sets it.
     pub(crate) fn variable(&self) -> String {
         format!("Q_{}", self.key.to_ascii_uppercase())
@@ -308,19 +308,19 @@ impl Row {
     /// What is wrong with the text, to follow the name of the setting.
     pub(crate) fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
-            Kind::Text { allows_empty, set } => {
+            SettingKind::Text { allows_empty, set } => {
                 if text.is_empty() && !allows_empty {
                     return Err("it is empty".to_owned());
                 }
                 set(values, text.to_owned());
             }
-            Kind::Path(set) => {
+            SettingKind::Path(set) => {
                 if !text.starts_with('/') {
                     return Err(format!("“{text}” is a relative path; write the full path"));
                 }
                 set(values, text.to_owned());
             }
-            Kind::Whole { range, all, set } => {
+            SettingKind::Whole { range, all, set } => {
                 if *all && text == "all" {
                     set(values, u64::MAX);
                     return Ok(());
@@ -338,7 +338,7 @@ impl Row {
                     })?,
                 );
             }
-            Kind::Duration { allows_zero, set } => {
+            SettingKind::Duration { allows_zero, set } => {
                 let duration = match text {
                     "0" if *allows_zero => Some(Duration::ZERO),
                     _ if *allows_zero => duration::parse(text)?,
@@ -346,14 +346,14 @@ impl Row {
                 };
                 set(values, duration);
             }
-            Kind::Choice { words, set } => {
+            SettingKind::Choice { words, set } => {
                 let index = words.iter().position(|word| *word == text);
                 set(
                     values,
                     index.ok_or_else(|| format!("“{text}” is not one of {}", words.join(", ")))?,
                 );
             }
-            Kind::Switch(set) => match text {
+            SettingKind::Switch(set) => match text {
                 "true" => set(values, true),
                 "false" => set(values, false),
                 _ => return Err(format!("“{text}” is neither true nor false")),

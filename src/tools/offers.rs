@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::names::{self, Selection};
 use super::protocol::{About, ListedTool};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
 use crate::nearest::did_you_mean;
 use crate::one_line::on_one_line;
@@ -42,9 +42,9 @@ pub(super) fn of_server(
 ) -> Result<(Vec<Offer>, Vec<String>), Error> {
     let (name, tools) = (&section.name, &about.tools);
     let kind = if matches!(section.place, Place::Commands(_)) {
-        Kind::Settings
+        ErrorKind::Settings
     } else {
-        Kind::Tools
+        ErrorKind::Tools
     };
     let failed = |what: &str, advice: &str| {
         Error::new(kind, format!("{name}: {what}")).advise(advice.to_owned())

@@ -12,7 +12,7 @@ use super::listener::Listener;
 use super::outcome::{Broken, Failure, Outcome, seconds};
 use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report};
 use super::protocol::{self, About, Event, Protocol};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::settings::ToolServer;
 use crate::threads::{self, lock};
 
@@ -71,7 +71,10 @@ impl Server {
         } else {
             let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
                 groups.wait_if_closed();
-                let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.section.name));
+                let error = Error::new(
+                    ErrorKind::Tools,
+                    format!("{}: {failure}", spec.section.name),
+                );
                 Error {
                     advice: failure.advice,
                     ..error

@@ -12,7 +12,7 @@ use super::process::{Groups, Report};
 use super::protocol::About;
 use super::server::{Location, Server, Servers, Spec};
 use super::toolbox::Toolbox;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, When};
 use crate::nearest::did_you_mean;
 use crate::output::Notes;
@@ -110,7 +110,7 @@ impl Starting {
             } else {
                 interrupts.install();
                 threads::start(open)
-                    .map_err(|error| Error::new(Kind::Tools, format!("{name}: {error}")))?;
+                    .map_err(|error| Error::new(ErrorKind::Tools, format!("{name}: {error}")))?;
                 awaited.push(name);
             }
         }

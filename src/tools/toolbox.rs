@@ -9,7 +9,7 @@ use super::offers::Offer;
 use super::outcome::{self, Outcome};
 use super::server::Servers;
 use crate::fence;
-use crate::message::{Attachment, Call, MAX_ATTACHMENT, MAX_ATTACHMENTS, Tool, ToolRun};
+use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, Tool, ToolCall, ToolRun};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
@@ -91,7 +91,7 @@ impl Toolbox {
     }
 
     /// Refuses a call after too many in one reply.
-    pub(crate) fn refuse(call: &Call) -> ToolRun {
+    pub(crate) fn refuse(call: &ToolCall) -> ToolRun {
         let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
         ToolRun::new(call, result, true)
     }
@@ -99,7 +99,7 @@ impl Toolbox {
     /// Runs a call if it may run, and calls `runs` just before that. `watched`: each call is shown as a line.
     pub(crate) fn run(
         &mut self,
-        call: &Call,
+        call: &ToolCall,
         watched: bool,
         runs: &dyn Fn(),
         notes: &Notes,
@@ -151,7 +151,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// What is wrong with it, in words for the model.
-    fn checked(&self, call: &Call) -> Result<(usize, Map<String, Value>), String> {
+    fn checked(&self, call: &ToolCall) -> Result<(usize, Map<String, Value>), String> {
         let there = || {
             self.tools
                 .iter()
@@ -179,7 +179,7 @@ impl Toolbox {
     /// Why it did not run, in words for the model.
     fn outcome(
         &mut self,
-        call: &Call,
+        call: &ToolCall,
         watched: bool,
         runs: &dyn Fn(),
         notes: &Notes,
