@@ -29,9 +29,9 @@ struct Element {
     places: Vec<(String, String)>,
 }
 
-/// A command that is complete.
+/// A command with all its arguments, ready to run.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Filled {
+pub(crate) struct Invocation {
     pub(crate) argv: Vec<String>,
     pub(crate) stdin: Option<String>,
 }
@@ -137,7 +137,7 @@ impl Argv {
         &self,
         arguments: &Map<String, Value>,
         resolve: impl Fn(&str) -> Result<String, String>,
-    ) -> Result<Filled, String> {
+    ) -> Result<Invocation, String> {
         if let Some(name) = arguments
             .keys()
             .find(|name| !self.inputs.contains_key(*name))
@@ -192,7 +192,7 @@ impl Argv {
             }
             argv.extend(filled);
         }
-        Ok(Filled {
+        Ok(Invocation {
             argv,
             stdin: self.stdin.as_ref().map(|stdin| stdin.filled(&texts)),
         })
@@ -464,7 +464,7 @@ mod tests {
         .map(str::to_owned);
         assert_eq!(
             filled,
-            Filled {
+            Invocation {
                 argv: expected.to_vec(),
                 stdin: Some("<{n}$(ls)\n>/full/a/b".to_owned())
             }

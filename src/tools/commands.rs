@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::outcome::Outcome;
 use super::process::{Groups, POLL, Process, Program};
 use super::protocol::{About, ListedTool};
-use crate::argv::Filled;
+use crate::argv::Invocation;
 use crate::settings::Command;
 use crate::unix;
 
@@ -49,7 +49,7 @@ impl Commands {
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<(&Command, &Program, Filled), String> {
+    ) -> Result<(&Command, &Program, Invocation), String> {
         let found = self.0.iter().find(|(command, _)| command.name == tool);
         let (command, program) = found.ok_or_else(|| format!("There is no command {tool}."))?;
         let filled = command
@@ -89,7 +89,12 @@ fn resolve(path: &str, folder: &Path) -> Result<String, String> {
 }
 
 /// Runs a command until it ends or its time is up, and then ends what it has left running.
-fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &Groups) -> Outcome {
+fn run(
+    program: &Program,
+    filled: &Invocation,
+    patience: Option<Duration>,
+    groups: &Groups,
+) -> Outcome {
     let input = if filled.stdin.is_some() {
         Stdio::piped()
     } else {
@@ -263,7 +268,7 @@ mod tests {
 
     /// The outcome of a command with a timeout.
     fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
-        let filled = Filled {
+        let filled = Invocation {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             stdin: stdin.map(str::to_owned),
         };
