@@ -1,20 +1,20 @@
-//! The argv of a command that a model may call: where the model's arguments go in it, and which ones are taken (pure).
+//! The argv of a command that a model may call: where the model's arguments go in it, and which ones are accepted (pure).
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
 use crate::shape;
 
 /// Programs that run what follows `-c` or `-e` as code; so do all whose name begins with `python`.
-const RUN_CODE: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
+const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
 
-/// An argv with places for arguments.
+/// A command with placeholders for the model's arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Argv {
-    /// The first is the program, which has no places.
+    /// The first is the program, which has no placeholders.
     elements: Vec<Element>,
-    /// What the command gets on its standard input.
     stdin: Option<Element>,
     /// The arguments as the short form of a schema has them. All are required.
     inputs: Map<String, Value>,
@@ -22,11 +22,18 @@ pub(crate) struct Argv {
     dashes: bool,
 }
 
-/// Text, then places for arguments, each with the text after it.
+/// One element of an argv, or its standard input: text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Element {
     begin: String,
-    places: Vec<(String, String)>,
+    placeholders: Vec<Placeholder>,
+}
+
+/// The place of an argument, and the text after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Placeholder {
+    name: String,
+    after: String,
 }
 
 /// A command with all its arguments, ready to run.
@@ -37,184 +44,149 @@ pub(crate) struct Invocation {
 }
 
 impl Argv {
-    /// Reads a command as it is configured; without `input` every argument is text.
-    ///
-    /// # Errors
-    /// What is wrong, after the name of its key.
+    /// Reads a command as it is configured; without `input` every argument is text. An error begins with the key
+    /// that is wrong.
     pub(crate) fn parse(
         run: &[String],
         stdin: Option<&str>,
         input: Option<&str>,
         dashes: bool,
     ) -> Result<Argv, String> {
-        let elements: Vec<Element> = run.iter().map(|element| Element::parse(element)).collect();
-        let stdin = stdin.map(Element::parse);
-        if elements
-            .first()
-            .is_none_or(|program| !program.places.is_empty())
-        {
-            return Err("run: the program cannot be an argument".to_owned());
+        let elements: Vec<Element> = run.iter().map(|text| Element::parse(text)).collect();
+        check_elements(run, &elements)?;
+
+        let mut argv = Argv {
+            elements,
+            stdin: stdin.map(Element::parse),
+            inputs: Map::new(),
+            dashes,
+        };
+        argv.inputs = match input {
+            Some(input) => shape::arguments(input).map_err(|reason| format!("input: {reason}"))?,
+            None => argv.untyped_inputs(),
+        };
+        argv.check_inputs()?;
+        Ok(argv)
+    }
+
+    fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        let elements = self.elements.iter().chain(&self.stdin);
+        elements.flat_map(|element| &element.placeholders)
+    }
+
+    /// Every placeholder as an argument that is text.
+    fn untyped_inputs(&self) -> Map<String, Value> {
+        let mut inputs = Map::new();
+        for placeholder in self.placeholders() {
+            inputs.insert(placeholder.name.clone(), json!({"type": "string"}));
         }
-        let wrong = |element: &String, why: &str| Err(format!("run: “{element}” {why}"));
-        // How many of the next elements may be code.
-        let (mut runs_code, mut code_follows) = (false, 0_usize);
-        for (element, parsed) in run.iter().zip(&elements) {
-            let is_option = parsed.begin.starts_with('-');
-            if element.contains('\0') {
-                return Err("run: contains a NUL byte, which no program can be given".to_owned());
-            } else if parsed.places.is_empty() {
-                code_follows = match code_before(element) {
-                    0 if is_option => code_follows,
-                    0 => code_follows.saturating_sub(1),
-                    count if runs_code => count,
-                    _ => 0,
-                };
-                runs_code |= is_interpreter(element);
-            } else if code_follows > 0 || (runs_code && has_code(&parsed.begin)) {
-                return wrong(element, "is code, in which the model may write nothing");
-            } else if is_option && !parsed.begin.contains('=') {
-                return wrong(
-                    element,
-                    "is an option, in which an argument may only come after “=”",
-                );
+        inputs
+    }
+
+    fn check_inputs(&self) -> Result<(), String> {
+        for Placeholder { name, .. } in self.placeholders() {
+            if !self.inputs.contains_key(name) {
+                return Err(format!("input: does not name {{{name}}}"));
             }
         }
-        let places = || {
-            elements
-                .iter()
-                .chain(&stdin)
-                .flat_map(|element| &element.places)
-        };
-        let inputs = match input {
-            Some(input) => shape::arguments(input).map_err(|reason| format!("input: {reason}"))?,
-            None => places()
-                .map(|(name, _)| (name.clone(), json!({"type": "string"})))
-                .collect(),
-        };
-        if let Some((name, _)) = places().find(|(name, _)| !inputs.contains_key(name)) {
-            return Err(format!("input: does not name {{{name}}}"));
+        for name in self.inputs.keys() {
+            if !self.placeholders().any(|place| place.name == *name) {
+                return Err(format!(
+                    "input: nothing uses “{name}”, which would be {{{name}}} in run or stdin"
+                ));
+            }
         }
-        if let Some(name) = inputs
-            .keys()
-            .find(|name| !places().any(|(place, _)| place == *name))
-        {
-            return Err(format!(
-                "input: nothing uses “{name}”, which would be {{{name}}} in run or stdin"
-            ));
+        // A list becomes several elements, which neither a part of an element nor standard input can.
+        let parts = self.elements.iter().filter(|part| part.whole().is_none());
+        for element in parts.chain(&self.stdin) {
+            for Placeholder { name, .. } in &element.placeholders {
+                if self.inputs[name]["type"] == "array" {
+                    return Err(format!(
+                        "input: the list “{name}” must be a whole element of run"
+                    ));
+                }
+            }
         }
-        let is_list = |(name, _): &&(String, String)| inputs[name]["type"] == "array";
-        let parts = elements
-            .iter()
-            .filter(|element| element.whole().is_none())
-            .chain(&stdin);
-        if let Some((name, _)) = parts.flat_map(|element| &element.places).find(is_list) {
-            return Err(format!(
-                "input: the list “{name}” must be a whole element of run"
-            ));
-        }
-        Ok(Argv {
-            elements,
-            stdin,
-            inputs,
-            dashes,
-        })
+        Ok(())
     }
 
     /// The JSON Schema of the arguments.
     pub(crate) fn schema(&self) -> Value {
         let mut inputs = self.inputs.clone();
-        for input in inputs.values_mut().filter(|input| input["type"] == "path") {
-            input["type"] = "string".into();
+        for input in inputs.values_mut() {
+            if input["type"] == "path" {
+                input["type"] = "string".into();
+            }
         }
         shape::object_of(inputs)
     }
 
-    /// The command with these arguments. `resolve` gives the full path for an argument of type `path`.
-    ///
-    /// # Errors
-    /// Why they are refused, in words for the model.
+    /// The command with these arguments, or why they are refused, in words for the model. `resolve` gives the full path
+    /// for an argument of type `path`.
     pub(crate) fn fill(
         &self,
         arguments: &Map<String, Value>,
         resolve: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Invocation, String> {
-        if let Some(name) = arguments
-            .keys()
-            .find(|name| !self.inputs.contains_key(*name))
-        {
-            let names: Vec<&str> = self.inputs.keys().map(String::as_str).collect();
-            return Err(format!(
-                "There is no argument {name}. The arguments are: {}.",
-                names.join(", ")
-            ));
+        for name in arguments.keys() {
+            if !self.inputs.contains_key(name) {
+                let names: Vec<&str> = self.inputs.keys().map(String::as_str).collect();
+                let names = names.join(", ");
+                return Err(format!(
+                    "There is no argument {name}. The arguments are: {names}."
+                ));
+            }
         }
         let mut texts = BTreeMap::new();
         for (name, input) in &self.inputs {
-            let wrong = |why: String| format!("The argument {name} {why}.");
-            let value = arguments
-                .get(name)
-                .ok_or_else(|| wrong("is missing".to_owned()))?;
-            let mut given = taken(&input["type"], value).map_err(wrong)?;
-            if given.is_empty() {
-                return Err(wrong("is an empty list".to_owned()));
-            }
-            if given.iter().any(|text| text.contains('\0')) {
-                return Err(wrong(
-                    "has a NUL character, which no command can get".to_owned(),
-                ));
-            }
-            if input["type"] == "path" {
-                given = given
-                    .iter()
-                    .map(|path| resolve(path))
-                    .collect::<Result<_, _>>()
-                    .map_err(wrong)?;
-            }
-            texts.insert(name.as_str(), given);
+            let kind = input["type"].as_str().unwrap_or_default();
+            let text = checked_texts(kind, arguments.get(name), &resolve)
+                .map_err(|reason| format!("The argument {name} {reason}."))?;
+            texts.insert(name.as_str(), text);
         }
+
         let mut argv = Vec::with_capacity(self.elements.len());
         for element in &self.elements {
             let filled = match element.whole() {
                 Some(name) => texts[name].clone(),
-                None => vec![element.filled(&texts)],
+                None => vec![element.fill(&texts)],
             };
-            let may_be_options = self.dashes || element.begin.starts_with('-');
-            if !may_be_options && filled.iter().any(|text| text.starts_with('-')) {
-                let names: Vec<&str> = element
-                    .places
-                    .iter()
-                    .map(|(name, _)| name.as_str())
-                    .collect();
+            let may_be_option = self.dashes || element.begin.starts_with('-');
+            if !may_be_option && filled.iter().any(|text| text.starts_with('-')) {
+                let names = element.names().join(" and ");
                 return Err(format!(
-                    "The command would see an option, because {} begins with “-”.",
-                    names.join(" and ")
+                    "The command would see an option, because {names} begins with “-”."
                 ));
             }
             argv.extend(filled);
         }
-        Ok(Invocation {
-            argv,
-            stdin: self.stdin.as_ref().map(|stdin| stdin.filled(&texts)),
-        })
+        let stdin = self.stdin.as_ref().map(|stdin| stdin.fill(&texts));
+        Ok(Invocation { argv, stdin })
     }
 }
 
 impl Element {
-    /// `{name}` is a place, `{{` is a brace, and any other brace stands for itself.
+    /// `{name}` is a placeholder, `{{` is a brace, and any other brace stands for itself.
     fn parse(text: &str) -> Element {
         let mut element = Element {
             begin: String::new(),
-            places: Vec::new(),
+            placeholders: Vec::new(),
         };
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             element.push(before);
-            if let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_name(name)) {
-                element.places.push((name.to_owned(), String::new()));
-                rest = after;
-            } else {
-                element.push("{");
-                rest = after.strip_prefix('{').unwrap_or(after);
+            match after.split_once('}') {
+                Some((name, after)) if is_name(name) => {
+                    element.placeholders.push(Placeholder {
+                        name: name.to_owned(),
+                        after: String::new(),
+                    });
+                    rest = after;
+                }
+                _ => {
+                    element.push("{");
+                    rest = after.strip_prefix('{').unwrap_or(after);
+                }
             }
         }
         element.push(rest);
@@ -222,87 +194,158 @@ impl Element {
     }
 
     fn push(&mut self, text: &str) {
-        self.places
-            .last_mut()
-            .map_or(&mut self.begin, |(_, after)| after)
-            .push_str(text);
+        match self.placeholders.last_mut() {
+            Some(last) => last.after.push_str(text),
+            None => self.begin.push_str(text),
+        }
     }
 
     /// The argument that is the whole element.
     fn whole(&self) -> Option<&str> {
-        match &self.places[..] {
-            [(name, after)] if self.begin.is_empty() && after.is_empty() => Some(name),
+        match &self.placeholders[..] {
+            [only] if self.begin.is_empty() && only.after.is_empty() => Some(&only.name),
             _ => None,
         }
     }
 
-    /// The text with arguments in their places; none of them is a list.
-    fn filled(&self, texts: &BTreeMap<&str, Vec<String>>) -> String {
-        let places = self
-            .places
-            .iter()
-            .flat_map(|(name, after)| [texts[name.as_str()].concat(), after.clone()]);
-        std::iter::once(self.begin.clone()).chain(places).collect()
+    fn names(&self) -> Vec<&str> {
+        let placeholders = self.placeholders.iter();
+        placeholders.map(|place| place.name.as_str()).collect()
     }
+
+    /// The text with arguments in their places; none of them is a list.
+    fn fill(&self, texts: &BTreeMap<&str, Vec<String>>) -> String {
+        let mut filled = self.begin.clone();
+        for Placeholder { name, after } in &self.placeholders {
+            filled.push_str(&texts[name.as_str()].concat());
+            filled.push_str(after);
+        }
+        filled
+    }
+}
+
+/// Refuses elements in which the model could write a program or an option.
+fn check_elements(run: &[String], elements: &[Element]) -> Result<(), String> {
+    if elements
+        .first()
+        .is_none_or(|program| !program.placeholders.is_empty())
+    {
+        return Err("run: the program cannot be an argument".to_owned());
+    }
+    let mut has_interpreter = false;
+    // How many of the next elements may be code.
+    let mut code_follows = 0;
+    for (text, element) in run.iter().zip(elements) {
+        if text.contains('\0') {
+            return Err("run: contains a NUL byte, which no program can be given".to_owned());
+        }
+        let is_option = text.starts_with('-');
+        if !element.placeholders.is_empty() {
+            if code_follows > 0 || (has_interpreter && has_code(&element.begin)) {
+                return Err(format!(
+                    "run: “{text}” is code, in which the model may write nothing"
+                ));
+            }
+            if is_option && !element.begin.contains('=') {
+                return Err(format!(
+                    "run: “{text}” is an option, in which an argument may only come after “=”"
+                ));
+            }
+        } else if has_interpreter && code_before(text) > 0 {
+            code_follows = code_before(text);
+        } else {
+            if !is_option && code_follows > 0 {
+                code_follows -= 1;
+            }
+            has_interpreter |= is_interpreter(text);
+        }
+    }
+    Ok(())
 }
 
 /// `[a-z_][a-z0-9_]*`
 fn is_name(name: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit();
-    name.bytes().all(allowed)
-        && !name.starts_with(|first: char| first.is_ascii_digit())
-        && !name.is_empty()
+    let is_letter = |character: char| character.is_ascii_lowercase() || character == '_';
+    let is_allowed = |character: char| is_letter(character) || character.is_ascii_digit();
+    name.starts_with(is_letter) && name.chars().all(is_allowed)
 }
 
 fn is_interpreter(element: &str) -> bool {
     let name = element.rsplit('/').next().unwrap_or_default();
-    RUN_CODE.contains(&name) || name.starts_with("python")
+    INTERPRETERS.contains(&name) || name.starts_with("python")
 }
 
 /// How many of the elements after an option may be code: one after `-c`, `-e` or `-E`, or after several letters that end
 /// so; in `-co` and `-oc` the value of `-o` comes before the code.
-fn code_before(element: &str) -> usize {
-    let letters = element.strip_prefix('-').unwrap_or_default();
+fn code_before(option: &str) -> usize {
+    let letters = option.strip_prefix('-').unwrap_or_default();
     let is_bundle = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let values = letters.matches('o').count();
-    match letters.trim_end_matches('o').ends_with(['c', 'e', 'E']) {
-        true if is_bundle => 1 + values,
-        _ => 0,
+    let before_values = letters.trim_end_matches('o');
+    if is_bundle && before_values.ends_with(['c', 'e', 'E']) {
+        1 + letters.matches('o').count()
+    } else {
+        0
     }
 }
 
 /// Whether code may follow within an option, as in `-cprint(1)`.
 fn has_code(option: &str) -> bool {
-    let letters = option
-        .strip_prefix('-')
-        .filter(|letters| !letters.starts_with('-'));
-    letters
-        .and_then(|letters| letters.split('=').next())
-        .is_some_and(|letters| letters.contains(['c', 'e', 'E']))
+    if option.starts_with("--") || !option.starts_with('-') {
+        return false;
+    }
+    let letters = option.split('=').next().unwrap_or_default();
+    letters.contains(['c', 'e', 'E'])
 }
 
-/// The texts of an argument: one, unless it is a list.
-fn taken(kind: &Value, value: &Value) -> Result<Vec<String>, String> {
-    // In JSON Schema, 5.0 is an integer.
-    let whole = |number: &Number| number.to_string().trim_end_matches(".0").to_owned();
-    let text = match (kind.as_str().unwrap_or_default(), value) {
-        ("string" | "path", Value::String(text)) => text.clone(),
-        ("integer", Value::Number(number)) if !whole(number).contains(['.', 'e', 'E']) => {
-            whole(number)
-        }
-        ("number", Value::Number(number)) => number.to_string(),
-        ("boolean", Value::Bool(is_true)) => is_true.to_string(),
-        ("array", Value::Array(items)) if items.iter().all(Value::is_string) => {
-            return Ok(items
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect());
-        }
-        ("array", _) => return Err("must be a list of strings".to_owned()),
-        (kind, _) => return Err(format!("must be of the type {kind}")),
+/// The texts of an argument: one, unless it is a list. An error follows the name of the argument.
+fn checked_texts(
+    kind: &str,
+    value: Option<&Value>,
+    resolve: impl Fn(&str) -> Result<String, String>,
+) -> Result<Vec<String>, String> {
+    let Some(value) = value else {
+        return Err("is missing".to_owned());
     };
-    Ok(vec![text])
+    let mut texts = texts_of(kind, value)?;
+    if texts.is_empty() {
+        return Err("is an empty list".to_owned());
+    }
+    if texts.iter().any(|text| text.contains('\0')) {
+        return Err("has a NUL character, which no command can get".to_owned());
+    }
+    if kind == "path" {
+        for path in &mut texts {
+            *path = resolve(path)?;
+        }
+    }
+    Ok(texts)
+}
+
+fn texts_of(kind: &str, value: &Value) -> Result<Vec<String>, String> {
+    if kind == "array" {
+        return Vec::deserialize(value).map_err(|_| "must be a list of strings".to_owned());
+    }
+    let text = match (kind, value) {
+        ("string" | "path", Value::String(text)) => Some(text.clone()),
+        ("integer", Value::Number(number)) => integer(number),
+        ("number", Value::Number(number)) => Some(number.to_string()),
+        ("boolean", Value::Bool(is_true)) => Some(is_true.to_string()),
+        _ => None,
+    };
+    match text {
+        Some(text) => Ok(vec![text]),
+        None => Err(format!("must be of the type {kind}")),
+    }
+}
+
+/// The digits of an integer. In JSON Schema, 5.0 is one, too.
+fn integer(number: &Number) -> Option<String> {
+    let text = number.to_string();
+    let digits = text.trim_end_matches(".0");
+    if digits.contains(['.', 'e', 'E']) {
+        return None;
+    }
+    Some(digits.to_owned())
 }
 
 #[cfg(test)]
@@ -339,9 +382,9 @@ mod tests {
         ] {
             let element = Element::parse(text);
             let read: Vec<(&str, &str)> = element
-                .places
+                .placeholders
                 .iter()
-                .map(|(name, after)| (&**name, &**after))
+                .map(|place| (&*place.name, &*place.after))
                 .collect();
             assert_eq!((&*element.begin, &read[..]), (begin, places), "{text}");
         }
