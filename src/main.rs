@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure(&error, arguments.json, &notes),
     };
-    // The user need not wait for them to learn of a failure.
+    // After the failure was reported, because the servers may take a while to end.
     servers.end_rest();
     status
 }
@@ -86,59 +86,70 @@ fn run(
     notes: Notes,
     servers: &Groups,
 ) -> Result<(), Error> {
-    // Help and version need no context.
-    let context = || {
-        Ok(Context {
-            which: Which::find(arguments.session.as_deref(), environment.get("Q_SESSION"))?,
-            environment,
-            configuration: configuration(),
-            folder: Folder::find(absolute("XDG_STATE_HOME")),
-            notes,
-        })
+    if let Some(text) = document(arguments) {
+        return output::print(&text);
+    }
+    let context = Context {
+        which: Which::find(arguments.session.as_deref(), environment.get("Q_SESSION"))?,
+        environment,
+        configuration: configuration(),
+        folder: Folder::find(folder_of("XDG_STATE_HOME")),
+        notes,
     };
+    let json = arguments.json;
     match arguments.mode {
-        Mode::Ask => ask::ask(arguments, &context()?, servers),
-        Mode::History => actions::history(&context()?, arguments.json),
-        Mode::Last => actions::last(&context()?, arguments.extract, arguments.json),
-        Mode::Undo => actions::undo(&context()?, arguments.json),
-        Mode::List => actions::list(&context()?, &arguments.words, arguments.json, arguments.all),
-        Mode::Copy => actions::copy(
-            &context()?,
-            arguments.copy.as_deref().unwrap_or_default(),
-            arguments.json,
-        ),
-        Mode::Clear if arguments.all => {
-            actions::clear_all(&context()?, arguments.yes, arguments.json)
+        Mode::Ask => ask::ask(arguments, &context, servers),
+        Mode::History => actions::history(&context, json),
+        Mode::Last => actions::last(&context, arguments.extract, json),
+        Mode::Undo => actions::undo(&context, json),
+        Mode::List => actions::list(&context, &arguments.words, json, arguments.all),
+        Mode::Copy => {
+            let name = arguments.copy.as_deref().unwrap_or_default();
+            actions::copy(&context, name, json)
         }
-        Mode::Clear => actions::clear(&context()?, arguments.json),
-        Mode::Status => actions::print_status(arguments, &context()?),
-        Mode::ListTools => actions::list_tools(arguments, &context()?, servers),
-        Mode::Models => actions::list_models(arguments, &context()?),
-        Mode::Generate => output::print(&manual::generate(
-            arguments.generate.as_deref().unwrap_or_default(),
-        )),
-        Mode::ShortHelp => output::print(&manual::short_help()),
-        Mode::LongHelp => output::print(&manual::long_help()),
-        Mode::Version => output::print(concat!("q ", env!("CARGO_PKG_VERSION"))),
+        Mode::Clear if arguments.all => actions::clear_all(&context, arguments.yes, json),
+        Mode::Clear => actions::clear(&context, json),
+        Mode::Status => actions::print_status(arguments, &context),
+        Mode::ListTools => actions::list_tools(arguments, &context, servers),
+        Mode::Models => actions::list_models(arguments, &context),
+        // Printed above.
+        Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
+    }
+}
+
+/// The document that was asked for. It needs no context, so that help works where nothing else does.
+fn document(arguments: &Arguments) -> Option<String> {
+    match arguments.mode {
+        Mode::Generate => {
+            let kind = arguments.generate.as_deref().unwrap_or_default();
+            Some(manual::generate(kind))
+        }
+        Mode::ShortHelp => Some(manual::short_help()),
+        Mode::LongHelp => Some(manual::long_help()),
+        Mode::Version => Some(concat!("q ", env!("CARGO_PKG_VERSION")).to_owned()),
+        _ => None,
     }
 }
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
 fn configuration() -> PathBuf {
-    let home = || {
-        Some(directories::BaseDirs::new()?.home_dir().join(".config"))
-            .filter(|folder| folder.is_absolute())
-    };
-    let folder = absolute("XDG_CONFIG_HOME").or_else(home);
-    // Without a home there is no file; one in the current folder must not count.
-    folder
-        .map(|folder| folder.join("q").join("config.toml"))
-        .unwrap_or_default()
+    match folder_of("XDG_CONFIG_HOME").or_else(home_configuration) {
+        Some(folder) => folder.join("q").join("config.toml"),
+        // There is no file: one in the current folder must not count.
+        None => PathBuf::new(),
+    }
+}
+
+fn home_configuration() -> Option<PathBuf> {
+    let folders = directories::BaseDirs::new()?;
+    absolute(folders.home_dir().join(".config"))
 }
 
 /// The folder that a variable names. A relative one does not count (XDG base directory specification).
-fn absolute(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable)
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
+fn folder_of(variable: &str) -> Option<PathBuf> {
+    absolute(std::env::var_os(variable)?.into())
+}
+
+fn absolute(path: PathBuf) -> Option<PathBuf> {
+    if path.is_absolute() { Some(path) } else { None }
 }
