@@ -1,8 +1,8 @@
-//! The arguments as they were typed.
+//! The arguments of the command line, before settings and conversation say what they mean.
 
 use std::ffi::OsString;
 
-/// What q is asked to do. All but `Ask` are actions, which ask no model and read no input.
+/// What q does. All but `Ask` are actions, which ask no model and read no input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Mode {
     #[default]
@@ -22,7 +22,7 @@ pub(crate) enum Mode {
     Version,
 }
 
-/// What was typed. What it means depends on the settings and the conversation.
+/// The command line, read but not yet judged: what it means depends on the settings and the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     pub(crate) mode: Mode,

@@ -1,4 +1,4 @@
-//! The command line: the table of options, and what was typed.
+//! The command line: what it may hold, and how it is read.
 
 mod arguments;
 mod parse;
@@ -6,4 +6,4 @@ mod table;
 
 pub(crate) use arguments::{Arguments, Mode};
 pub(crate) use parse::{asks_for_json, parse};
-pub(crate) use table::{Completion, FLAGS, Flag, Value};
+pub(crate) use table::{Completion, FLAGS, Flag};

@@ -1,11 +1,11 @@
-//! Parses the command line with the table of options, or says what is wrong with it.
+//! Reads the command line by the table of options, or says what is wrong with it.
 
 use std::ffi::{OsStr, OsString};
 
 use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
-use super::table::{Effect, FLAGS, Flag, Setter, Value};
+use super::table::{Effect, FLAGS, Flag, Setter};
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::one_line::quoted;
@@ -26,10 +26,6 @@ const HABITS: &[(&str, &str)] = &[
 const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
 
 /// Reads the arguments after the program's name: options, then words.
-///
-/// # Errors
-/// `Usage`: an option that does not exist, lacks a value or takes none, comes after the first word, or that the chosen
-/// action cannot use; two actions at once; an action with words.
 pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
     let typed: Vec<OsString> = typed.into_iter().collect();
     let mut arguments = Arguments::default();
@@ -38,20 +34,18 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
     loop {
         // Not within `-abc`, so that the next argument is a complete one.
         if let Some(rest) = parser.try_raw_args() {
-            match rest.peek() {
-                None => break,
-                Some(next) if next == "--" => {
-                    arguments.words = rest.skip(1).collect();
-                    break;
-                }
-                Some(next) if !looks_like_option(next) => {
-                    arguments.words = rest.collect();
-                    arguments.words_follow_attach =
-                        used.last().is_some_and(|flag| flag.long == Some("attach"));
-                    refuse_late_options(&typed, &arguments)?;
-                    break;
-                }
-                Some(_) => {}
+            let Some(next) = rest.peek() else { break };
+            if next == "--" {
+                arguments.words = rest.skip(1).collect();
+                break;
+            }
+            if !looks_like_option(next) {
+                let last = used.last();
+                arguments.words_follow_attach =
+                    last.is_some_and(|flag| flag.long == Some("attach"));
+                arguments.words = rest.collect();
+                refuse_late_options(&typed, &arguments)?;
+                break;
             }
         }
         let Some(argument) = parser.next().map_err(malformed)? else {
@@ -69,10 +63,12 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
 pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
     let mut parser = lexopt::Parser::from_args(typed);
     while let Ok(Some(argument)) = parser.next() {
+        // The question begins.
+        if matches!(argument, Arg::Value(_)) {
+            return false;
+        }
         let is_long = matches!(argument, Arg::Long(_));
         match find(&argument) {
-            // The question begins.
-            None if matches!(argument, Arg::Value(_)) => return false,
             Some(flag) if flag.long == Some("json") => return true,
             Some(flag) if flag.value().is_some() => drop(parser.value()),
             // It may have a value after an equals sign, by mistake.
@@ -97,84 +93,76 @@ fn apply(
     parser: &mut lexopt::Parser,
     used: &[&'static Flag],
 ) -> Result<(), Error> {
+    let name = flag.name();
     if let Some(mode) = flag.mode() {
-        if let Some(other) = used
-            .iter()
-            .find(|other| other.mode().is_some_and(|chosen| chosen != mode))
-        {
-            return Err(Error::usage(format!(
-                "{} and {} cannot be used together",
-                other.name(),
-                flag.name()
-            ))
-            .advise("ask for one thing at a time"));
+        for other in used {
+            if other.mode().is_some_and(|other| other != mode) {
+                let other = other.name();
+                let message = format!("{other} and {name} cannot be used together");
+                return Err(Error::usage(message).advise("ask for one thing at a time"));
+            }
         }
         arguments.mode = mode;
     }
     if let Effect::Switch(field) = flag.effect {
         *field(arguments) = true;
     }
-    if let Some(Value(name, _, setter)) = flag.value() {
-        let flag = flag.name();
-        let form = if let Setter::Choice(words, _) = setter {
-            words.join("|")
-        } else {
-            (*name).to_owned()
+    if let Some(value) = flag.value() {
+        let Ok(typed) = parser.value() else {
+            let form = match value.setter {
+                Setter::Choice(words, _) => words.join("|"),
+                _ => value.name.to_owned(),
+            };
+            return Err(Error::usage(format!("{name} needs a value: {name} {form}")));
         };
-        let value = parser
-            .value()
-            .map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {form}")))?;
-        if NAMES.contains(name) && is_option(&value) {
-            let other = value.display();
-            return Err(
-                Error::usage(format!("{flag} needs a value, but “{other}” is an option")).advise(
-                    format!("the value comes right after {flag}: {flag} {form} {other}"),
-                ),
-            );
+        if NAMES.contains(&value.name) && is_option(&typed) {
+            let other = typed.display();
+            let message = format!("{name} needs a value, but “{other}” is an option");
+            let form = value.name;
+            return Err(Error::usage(message).advise(format!(
+                "the value comes right after {name}: {name} {form} {other}"
+            )));
         }
-        setter
-            .set(arguments, value)
-            .map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
+        let set = value.setter.set(arguments, typed);
+        set.map_err(|reason| Error::usage(format!("{name}: {reason}")))?;
     }
     Ok(())
 }
 
+/// Refuses options and words that do not go together.
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
-    let action = used.iter().find(|flag| flag.mode().is_some());
-    let action = action.map_or_else(|| "a question".to_owned(), |flag| flag.name());
-    if let Some(word) = arguments
-        .words
-        .first()
-        .filter(|_| !matches!(arguments.mode, Mode::Ask | Mode::List))
+    let mode = arguments.mode;
+    let action = match used.iter().find(|flag| flag.mode().is_some()) {
+        Some(flag) => flag.name(),
+        None => "a question".to_owned(),
+    };
+    if let Some(word) = arguments.words.first()
+        && !matches!(mode, Mode::Ask | Mode::List)
     {
-        return Err(Error::usage(format!(
-            "{action} takes no words, but there is “{}”",
-            word.display()
-        ))
-        .advise(format!("to ask about {action}, put -- before the question")));
+        let word = word.display();
+        let message = format!("{action} takes no words, but there is “{word}”");
+        let advice = format!("to ask about {action}, put -- before the question");
+        return Err(Error::usage(message).advise(advice));
     }
     // Users ask for help and version when they are unsure about the rest of the line.
-    if matches!(
-        arguments.mode,
-        Mode::ShortHelp | Mode::LongHelp | Mode::Version
-    ) {
+    if matches!(mode, Mode::ShortHelp | Mode::LongHelp | Mode::Version) {
         return Ok(());
     }
-    match used
-        .iter()
-        .find(|flag| flag.mode().is_none() && !flag.modes.contains(&arguments.mode))
-    {
-        Some(flag) => Err(Error::usage(format!("{action} cannot use {}", flag.name()))),
-        None if arguments.extract && arguments.schema.is_some() => Err(Error::usage(
-            "--extract and --schema cannot be used together",
-        )
-        .advise("an answer in JSON has no code blocks")),
-        None if arguments.all && arguments.session.is_some() => {
-            Err(Error::usage("--all and --session cannot be used together")
-                .advise("choose one conversation, or all of them"))
+    for flag in used {
+        if flag.mode().is_none() && !flag.modes.contains(&mode) {
+            let name = flag.name();
+            return Err(Error::usage(format!("{action} cannot use {name}")));
         }
-        None => Ok(()),
     }
+    if arguments.extract && arguments.schema.is_some() {
+        let error = Error::usage("--extract and --schema cannot be used together");
+        return Err(error.advise("an answer in JSON has no code blocks"));
+    }
+    if arguments.all && arguments.session.is_some() {
+        let error = Error::usage("--all and --session cannot be used together");
+        return Err(error.advise("choose one conversation, or all of them"));
+    }
+    Ok(())
 }
 
 fn is_option(argument: &OsStr) -> bool {
@@ -186,67 +174,72 @@ fn looks_like_option(argument: &OsStr) -> bool {
     argument.as_encoded_bytes().starts_with(b"-") && argument != "-"
 }
 
+/// Refuses an option after the first word, and shows both command lines that the user may have meant.
 fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), Error> {
-    let words = &arguments.words;
+    let words = &arguments.words[..];
     let Some(late) = words.iter().find(|word| looks_like_option(word)) else {
         return Ok(());
     };
-    let (mut options, mut others) = (Vec::from(&typed[..typed.len() - words.len()]), Vec::new());
-    let literal = [&options[..], &["--".into()], words].concat();
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        match is_option_of(arguments.mode, word) {
-            Some(true) if rest.len() > 0 => {
-                options.extend([word, rest.next().unwrap_or(word)].map(OsString::clone))
+    let before = &typed[..typed.len() - words.len()];
+    let as_words = command_line(&[before, &["--".into()], words].concat());
+
+    let mut options = before.to_vec();
+    let mut question = Vec::new();
+    let mut rest = words;
+    while let [word, after @ ..] = rest {
+        match option_length(arguments.mode, word) {
+            Some(length) if length <= rest.len() => {
+                options.extend_from_slice(&rest[..length]);
+                rest = &rest[length..];
             }
-            Some(false) => options.push(word.clone()),
-            _ => others.push(word.clone()),
+            _ => {
+                question.push(word.clone());
+                rest = after;
+            }
         }
     }
-    if others.iter().any(|word| looks_like_option(word)) {
-        options.push("--".into());
+    let mut as_options = String::new();
+    if question.len() < words.len() {
+        if question.iter().any(|word| looks_like_option(word)) {
+            options.push("--".into());
+        }
+        as_options = command_line(&[options, question].concat());
     }
-    let moved = if others.len() < words.len() {
-        command([options, others].concat())
-    } else {
-        String::new()
-    };
-    Err(Error::usage(format!(
-        "“{}” comes after the first word of the question",
-        late.display()
-    ))
-    .advise(format!(
-        "put options before the question{moved}\n\
-         if it is part of the question, quote the question or put -- before it{}",
-        command(literal)
+
+    let late = late.display();
+    let message = format!("“{late}” comes after the first word of the question");
+    Err(Error::usage(message).advise(format!(
+        "put options before the question{as_options}\n\
+         if it is part of the question, quote the question or put -- before it{as_words}"
     )))
 }
 
 /// A command line to copy, after a colon; nothing if it would be long, or not be one line.
-fn command(arguments: Vec<OsString>) -> String {
-    let words: String = arguments
-        .iter()
-        .map(|word| format!(" {}", quoted(&word.to_string_lossy())))
-        .collect();
-    if words.len() > MAX_COMMAND || words.contains(char::is_control) {
-        String::new()
-    } else {
-        format!(": q{words}")
+fn command_line(arguments: &[OsString]) -> String {
+    let mut words = String::new();
+    for argument in arguments {
+        words.push(' ');
+        words.push_str(&quoted(&argument.to_string_lossy()));
     }
+    if words.len() > MAX_COMMAND || words.contains(char::is_control) {
+        return String::new();
+    }
+    format!(": q{words}")
 }
 
-/// Whether the next argument is the value of this one; `None` if this one is no option that the mode can use.
-fn is_option_of(mode: Mode, argument: &OsStr) -> Option<bool> {
+/// How many arguments an option takes up with its value; `None` if this is no option that the mode can use.
+fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
     let mut parser = lexopt::Parser::from_args([argument]);
-    let mut needs_value = None;
+    let mut length = None;
     while let Some(option) = parser.next().ok()? {
         let flag = find(&option)?;
         if !flag.modes.contains(&mode) {
             return None;
         }
-        needs_value = Some(flag.value().is_some() && parser.optional_value().is_none());
+        let needs_next = flag.value().is_some() && parser.optional_value().is_none();
+        length = Some(if needs_next { 2 } else { 1 });
     }
-    needs_value
+    length
 }
 
 fn unknown(argument: &Arg) -> Error {
@@ -256,41 +249,42 @@ fn unknown(argument: &Arg) -> Error {
         Arg::Value(value) => value.display().to_string(),
     };
     let error = Error::usage(format!("there is no option {typed}"));
-    match nearest_option(&typed) {
+    match nearest_option(typed.trim_start_matches('-')) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
         None => error.advise("q -h lists the options\nto ask about it, put -- before the question"),
     }
 }
 
+/// The option whose name is most similar to this one.
 fn nearest_option(typed: &str) -> Option<String> {
-    let typed = typed.trim_start_matches('-').to_ascii_lowercase();
-    let named = FLAGS.iter().filter_map(|flag| Some((flag, flag.long?)));
-    // A guess must not delete a conversation, but a single typing error is hardly a guess.
-    let named =
-        named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
-    let habit = |name: &str| {
-        HABITS
-            .iter()
-            .find(|(habit, _)| *habit == name)
-            .map(|(_, option)| (*option).to_owned())
-    };
-    let names = named
-        .map(|(_, name)| name)
-        .chain(HABITS.iter().map(|(habit, _)| *habit));
+    let typed = typed.to_ascii_lowercase();
+    let mut names = Vec::new();
+    for flag in FLAGS {
+        let Some(name) = flag.long else { continue };
+        // A guess must not delete a conversation, but a single typing error is hardly a guess.
+        if !flag.deletes() || strsim::osa_distance(&typed, name) <= 1 {
+            names.push(name);
+        }
+    }
+    names.extend(HABITS.iter().map(|(habit, _)| *habit));
     // Nor may it do the opposite of what was typed.
-    let name = nearest(
-        &typed,
-        names.filter(|name| name.strip_prefix("no-") != Some(&typed)),
-    )?;
-    Some(habit(name).unwrap_or_else(|| format!("--{name}")))
+    names.retain(|name| name.strip_prefix("no-") != Some(&typed));
+
+    let name = nearest(&typed, names)?;
+    for (habit, option) in HABITS {
+        if *habit == name {
+            return Some((*option).to_owned());
+        }
+    }
+    Some(format!("--{name}"))
 }
 
 fn malformed(error: lexopt::Error) -> Error {
     match error {
-        lexopt::Error::UnexpectedValue { option, value } => Error::usage(format!(
-            "{option} takes no value, but there is “{}”",
-            value.display()
-        )),
+        lexopt::Error::UnexpectedValue { option, value } => {
+            let value = value.display();
+            Error::usage(format!("{option} takes no value, but there is “{value}”"))
+        }
         other => Error::usage(other.to_string()),
     }
 }

@@ -40,13 +40,14 @@ pub(crate) enum Effect {
     Value(Value),
 }
 
-/// The value of an option: its name in the documents, what a shell can offer for it, and where it goes.
+/// The value that an option takes.
 #[derive(Debug)]
-pub(crate) struct Value(
-    pub(crate) &'static str,
-    pub(crate) Completion,
-    pub(crate) Setter,
-);
+pub(crate) struct Value {
+    /// As the documents call it.
+    pub(crate) name: &'static str,
+    pub(crate) completion: Completion,
+    pub(crate) setter: Setter,
+}
 
 /// Where a value goes. An option whose values go into a list may be repeated.
 #[derive(Debug)]
@@ -99,16 +100,27 @@ impl Flag {
     /// Whether its only purpose is to delete something.
     pub(crate) fn deletes(&self) -> bool {
         let deletes = |mode: &Mode| matches!(mode, Mode::Clear | Mode::Undo);
-        self.mode()
-            .map_or_else(|| self.modes.iter().all(deletes), |mode| deletes(&mode))
+        match self.mode() {
+            Some(mode) => deletes(&mode),
+            None => self.modes.iter().all(deletes),
+        }
     }
 
-    /// The option as it is typed, by its long name if it has one.
-    pub(crate) fn name(&self) -> String {
-        match (self.long, self.short) {
-            (Some(long), _) => format!("--{long}"),
-            (None, short) => short.map_or_else(String::new, |short| format!("-{short}")),
+    /// Each way to type it: `-m` and `--model`.
+    pub(crate) fn spellings(&self) -> Vec<String> {
+        let mut spellings = Vec::new();
+        if let Some(short) = self.short {
+            spellings.push(format!("-{short}"));
         }
+        if let Some(long) = self.long {
+            spellings.push(format!("--{long}"));
+        }
+        spellings
+    }
+
+    /// The option as messages call it: by its long name if it has one.
+    pub(crate) fn name(&self) -> String {
+        self.spellings().pop().unwrap_or_default()
     }
 }
 
@@ -117,35 +129,33 @@ impl Setter {
         matches!(self, Setter::Texts(_) | Setter::Names(_) | Setter::Raws(_))
     }
 
-    /// Sets the value.
-    ///
-    /// # Errors
-    /// What is wrong with it, to follow the name of the option.
+    /// Sets the value, or says what is wrong with it, to follow the name of the option.
     pub(crate) fn set(&self, arguments: &mut Arguments, value: OsString) -> Result<(), String> {
-        let text = |value: OsString| {
-            value
-                .into_string()
-                .map_err(|value| format!("{} is not UTF-8", value.display()))
-        };
         match self {
             Setter::Text(field) => *field(arguments) = Some(text(value)?),
             Setter::Texts(field) => field(arguments).push(text(value)?),
             Setter::Names(field) => {
-                field(arguments).extend(text(value)?.split(',').map(str::to_owned))
+                let names = text(value)?;
+                field(arguments).extend(names.split(',').map(str::to_owned));
             }
-            Setter::Choice(words, _) if !words.iter().any(|word| value == *word) => {
-                return Err(format!(
-                    "“{}” is not one of {}",
-                    value.display(),
-                    words.join(", ")
-                ));
+            Setter::Choice(words, field) => {
+                if !words.iter().any(|word| value == *word) {
+                    let words = words.join(", ");
+                    return Err(format!("“{}” is not one of {words}", value.display()));
+                }
+                *field(arguments) = Some(text(value)?);
             }
-            Setter::Choice(_, field) => *field(arguments) = Some(text(value)?),
             Setter::Raw(field) => *field(arguments) = Some(value),
             Setter::Raws(field) => field(arguments).push(value),
         }
         Ok(())
     }
+}
+
+fn text(value: OsString) -> Result<String, String> {
+    value
+        .into_string()
+        .map_err(|value| format!("{} is not UTF-8", value.display()))
 }
 
 const ASK: &[Mode] = &[Mode::Ask];
@@ -179,11 +189,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('s'),
         long: Some("session"),
-        effect: Effect::Value(Value(
-            "NAME",
-            Completion::Conversations,
-            Setter::Raw(|a| &mut a.session),
-        )),
+        effect: Effect::Value(Value {
+            name: "NAME",
+            completion: Completion::Conversations,
+            setter: Setter::Raw(|a| &mut a.session),
+        }),
         modes: &[
             Mode::Ask,
             Mode::History,
@@ -201,11 +211,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('p'),
         long: Some("provider"),
-        effect: Effect::Value(Value(
-            "NAME",
-            Completion::Providers,
-            Setter::Text(|a| &mut a.provider),
-        )),
+        effect: Effect::Value(Value {
+            name: "NAME",
+            completion: Completion::Providers,
+            setter: Setter::Text(|a| &mut a.provider),
+        }),
         modes: &[Mode::Ask, Mode::Status, Mode::Models],
         help: "which provider to ask",
         doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
@@ -213,11 +223,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('m'),
         long: Some("model"),
-        effect: Effect::Value(Value(
-            "ID",
-            Completion::Nothing,
-            Setter::Text(|a| &mut a.model),
-        )),
+        effect: Effect::Value(Value {
+            name: "ID",
+            completion: Completion::Nothing,
+            setter: Setter::Text(|a| &mut a.model),
+        }),
         modes: SET,
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
@@ -225,11 +235,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('r'),
         long: Some("role"),
-        effect: Effect::Value(Value(
-            "NAME",
-            Completion::Roles,
-            Setter::Text(|a| &mut a.role),
-        )),
+        effect: Effect::Value(Value {
+            name: "NAME",
+            completion: Completion::Roles,
+            setter: Setter::Text(|a| &mut a.role),
+        }),
         modes: ASK,
         help: "options that the configuration lists",
         doc: "Use the options of the role NAME: see ROLES.",
@@ -245,11 +255,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('e'),
         long: Some("effort"),
-        effect: Effect::Value(Value(
-            "LEVEL",
-            Completion::Words(&["low", "medium", "high"]),
-            Setter::Text(|a| &mut a.effort),
-        )),
+        effect: Effect::Value(Value {
+            name: "LEVEL",
+            completion: Completion::Words(&["low", "medium", "high"]),
+            setter: Setter::Text(|a| &mut a.effort),
+        }),
         modes: SET,
         help: "how much the model thinks",
         doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines.",
@@ -257,11 +267,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('o'),
         long: Some("option"),
-        effect: Effect::Value(Value(
-            "KEY=VALUE",
-            Completion::Nothing,
-            Setter::Texts(|a| &mut a.options),
-        )),
+        effect: Effect::Value(Value {
+            name: "KEY=VALUE",
+            completion: Completion::Nothing,
+            setter: Setter::Texts(|a| &mut a.options),
+        }),
         modes: SET,
         help: "set a field of the request",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
@@ -271,11 +281,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('S'),
         long: Some("system"),
-        effect: Effect::Value(Value(
-            "TEXT",
-            Completion::Nothing,
-            Setter::Raw(|a| &mut a.system),
-        )),
+        effect: Effect::Value(Value {
+            name: "TEXT",
+            completion: Completion::Nothing,
+            setter: Setter::Raw(|a| &mut a.system),
+        }),
         modes: SET,
         help: "replace the system prompt",
         doc: "Send TEXT as the system prompt. The conversation remembers it until another one is given. An \
@@ -284,11 +294,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('a'),
         long: Some("attach"),
-        effect: Effect::Value(Value(
-            "FILE",
-            Completion::Files,
-            Setter::Raws(|a| &mut a.attach),
-        )),
+        effect: Effect::Value(Value {
+            name: "FILE",
+            completion: Completion::Files,
+            setter: Setter::Raws(|a| &mut a.attach),
+        }),
         modes: ASK,
         help: "ask about a file",
         doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input, and a pattern in quotes, such as \
@@ -297,11 +307,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("schema"),
-        effect: Effect::Value(Value(
-            "SPEC",
-            Completion::Files,
-            Setter::Text(|a| &mut a.schema),
-        )),
+        effect: Effect::Value(Value {
+            name: "SPEC",
+            completion: Completion::Files,
+            setter: Setter::Text(|a| &mut a.schema),
+        }),
         modes: ASK,
         help: "answer in JSON of this shape",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
@@ -310,11 +320,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('t'),
         long: Some("tools"),
-        effect: Effect::Value(Value(
-            "NAME",
-            Completion::Tools,
-            Setter::Names(|a| &mut a.tools),
-        )),
+        effect: Effect::Value(Value {
+            name: "NAME",
+            completion: Completion::Tools,
+            setter: Setter::Names(|a| &mut a.tools),
+        }),
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
         doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
@@ -331,11 +341,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("messages"),
-        effect: Effect::Value(Value(
-            "N",
-            Completion::Nothing,
-            Setter::Text(|a| &mut a.messages),
-        )),
+        effect: Effect::Value(Value {
+            name: "N",
+            completion: Completion::Nothing,
+            setter: Setter::Text(|a| &mut a.messages),
+        }),
         modes: SET,
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
@@ -464,7 +474,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("copy"),
         effect: Effect::ModeWith(
             Mode::Copy,
-            Value("NAME", Completion::Nothing, Setter::Raw(|a| &mut a.copy)),
+            Value {
+                name: "NAME",
+                completion: Completion::Nothing,
+                setter: Setter::Raw(|a| &mut a.copy),
+            },
         ),
         modes: &[],
         help: "copy the conversation under a new name",
@@ -518,11 +532,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("generate"),
         effect: Effect::ModeWith(
             Mode::Generate,
-            Value(
-                "KIND",
-                Completion::Words(KINDS),
-                Setter::Choice(KINDS, |a| &mut a.generate),
-            ),
+            Value {
+                name: "KIND",
+                completion: Completion::Words(KINDS),
+                setter: Setter::Choice(KINDS, |a| &mut a.generate),
+            },
         ),
         modes: &[],
         help: "print the man page, a completion or a shell key",

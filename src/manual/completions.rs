@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::template;
-use crate::flags::{Completion, FLAGS, Flag, Value};
+use crate::flags::{Completion, FLAGS};
 use crate::provider::table::PROVIDERS;
 
 /// Prints the names of the providers that the configuration file adds, in any shell.
@@ -20,8 +20,9 @@ const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name }
 
 /// A script with the parts that are common to the shells, and its own.
 fn script(template: &str, own: &[(&str, &str)]) -> String {
+    let providers = provider_names();
     let common = [
-        ("PROVIDERS", &*provider_names()),
+        ("PROVIDERS", &*providers),
         ("SECTIONS", SECTIONS),
         ("ROLES", ROLES),
         ("TOOLS", TOOLS),
@@ -30,119 +31,96 @@ fn script(template: &str, own: &[(&str, &str)]) -> String {
 }
 
 fn provider_names() -> String {
-    PROVIDERS
-        .iter()
-        .map(|row| row.name)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let names: Vec<&str> = PROVIDERS.iter().map(|row| row.name).collect();
+    names.join(" ")
 }
 
-fn spellings(flag: &Flag) -> Vec<String> {
-    let short = flag.short.map(|short| format!("-{short}"));
-    short
-        .into_iter()
-        .chain(flag.long.map(|long| format!("--{long}")))
-        .collect()
+/// An extended regular expression for a word whose last letter is a short option that takes a value.
+fn short_with_value() -> String {
+    let mut switches = String::new();
+    let mut with_value = String::new();
+    for flag in FLAGS {
+        let letters = match flag.value() {
+            Some(_) => &mut with_value,
+            None => &mut switches,
+        };
+        letters.extend(flag.short);
+    }
+    format!("-[{switches}]*([{with_value}])")
 }
 
-/// Extended regular expressions for a word whose last option takes a value: for short options, and for a long one.
-fn valued() -> (String, String) {
-    let (valued, switches): (Vec<&Flag>, Vec<&Flag>) =
-        FLAGS.iter().partition(|flag| flag.value().is_some());
-    let letters = |flags: &[&Flag]| {
-        flags
-            .iter()
-            .filter_map(|flag| flag.short)
-            .collect::<String>()
-    };
-    let long = valued
-        .iter()
-        .filter_map(|flag| flag.long)
-        .collect::<Vec<_>>()
-        .join("|");
-    (
-        format!("-[{}]*([{}])", letters(&switches), letters(&valued)),
-        format!("--({long})"),
-    )
+/// An extended regular expression for a long option that takes a value.
+fn long_with_value() -> String {
+    let with_value = FLAGS.iter().filter(|flag| flag.value().is_some());
+    let names: Vec<&str> = with_value.filter_map(|flag| flag.long).collect();
+    format!("--({})", names.join("|"))
 }
 
 /// For bash, with or without the package bash-completion.
 pub(super) fn bash() -> String {
     let mut cases = String::new();
-    for (flag, Value(_, completion, _)) in
-        FLAGS.iter().filter_map(|flag| Some((flag, flag.value()?)))
-    {
-        // If nothing matches, bash offers files unless asked not to.
-        let action = match completion {
-            Completion::Conversations => "_q_conversations".to_owned(),
-            // Bash offers files by itself.
-            Completion::Files => ":".to_owned(),
-            Completion::Nothing => NO_FILES.to_owned(),
-            Completion::Providers => format!("_q_providers; {NO_FILES}"),
-            Completion::Roles => format!("_q_roles; {NO_FILES}"),
-            Completion::Tools => format!("_q_tools; {NO_FILES}"),
-            Completion::Words(words) => format!("names=({}); {NO_FILES}", words.join(" ")),
-        };
-        let names = flag
-            .short
-            .map(String::from)
-            .into_iter()
-            .chain(flag.long.map(String::from))
-            .collect::<Vec<_>>();
-        let _ = writeln!(cases, "    {}) {action} ;;", names.join(" | "));
+    let mut options = Vec::new();
+    for flag in FLAGS {
+        let spellings = flag.spellings();
+        if let Some(value) = flag.value() {
+            let names: Vec<&str> = spellings
+                .iter()
+                .map(|name| name.trim_start_matches('-'))
+                .collect();
+            let action = bash_action(value.completion);
+            let _ = writeln!(cases, "    {}) {action} ;;", names.join(" | "));
+        }
+        options.extend(spellings);
     }
-    let (short, long) = valued();
-    let options: Vec<String> = FLAGS.iter().flat_map(spellings).collect();
     let own = [
-        ("SHORT", &*short),
-        ("LONG", &long),
+        ("SHORT", &*short_with_value()),
+        ("LONG", &long_with_value()),
         ("CASES", &cases),
         ("OPTIONS", &options.join(" ")),
     ];
     script(include_str!("q.bash.in"), &own)
 }
 
+fn bash_action(completion: Completion) -> String {
+    let action = match completion {
+        // Bash offers files by itself.
+        Completion::Files => return ":".to_owned(),
+        Completion::Conversations => return "_q_conversations".to_owned(),
+        Completion::Nothing => return NO_FILES.to_owned(),
+        Completion::Providers => "_q_providers".to_owned(),
+        Completion::Roles => "_q_roles".to_owned(),
+        Completion::Tools => "_q_tools".to_owned(),
+        Completion::Words(words) => format!("names=({})", words.join(" ")),
+    };
+    format!("{action}; {NO_FILES}")
+}
+
 /// For zsh, as a function of its completion system.
 pub(super) fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
-        let help = flag
-            .help
-            .replace('\'', "'\\''")
-            .replace('[', "\\[")
-            .replace(']', "\\]")
-            .replace(':', "\\:");
-        let value = match flag.value() {
-            None => String::new(),
-            Some(Value(name, completion, _)) => {
-                let action = match completion {
-                    Completion::Nothing => String::new(),
-                    Completion::Providers => "_q_providers".to_owned(),
-                    Completion::Roles => "_q_roles".to_owned(),
-                    Completion::Tools => "_q_tools".to_owned(),
-                    Completion::Conversations => "_q_conversations".to_owned(),
-                    Completion::Files => "_files".to_owned(),
-                    Completion::Words(words) => format!("({})", words.join(" ")),
-                };
-                format!(":{name}:{action}")
+        let spellings = flag.spellings();
+        let mut group = format!("({})", spellings.join(" "));
+        let mut value = String::new();
+        if let Some(option) = flag.value() {
+            value = format!(":{}:{}", option.name, zsh_action(option.completion));
+            // An option that may be repeated is offered again.
+            if option.setter.repeats() {
+                group = "*".to_owned();
             }
-        };
-        let spelled = spellings(flag);
-        // An option that may be repeated is offered again.
-        let repeats = flag
-            .value()
-            .is_some_and(|Value(_, _, setter)| setter.repeats());
-        let group = if repeats {
-            "*".to_owned()
-        } else {
-            format!("({})", spelled.join(" "))
-        };
-        for spelling in &spelled {
+        }
+        let mut help = flag.help.replace('\'', "'\\''");
+        for special in ['[', ']', ':'] {
+            help = help.replace(special, &format!("\\{special}"));
+        }
+        for spelling in spellings {
             // A value may be glued to a short option, or follow a long one's equals sign.
-            let glue = match (value.is_empty(), spelling.starts_with("--")) {
-                (true, _) => "",
-                (false, true) => "=",
-                (false, false) => "+",
+            let glue = if value.is_empty() {
+                ""
+            } else if spelling.starts_with("--") {
+                "="
+            } else {
+                "+"
             };
             let _ = writeln!(
                 specifications,
@@ -150,42 +128,55 @@ pub(super) fn zsh() -> String {
             );
         }
     }
-    script(
-        include_str!("q.zsh.in"),
-        &[("SPECIFICATIONS", &specifications)],
-    )
+    let own = [("SPECIFICATIONS", &*specifications)];
+    script(include_str!("q.zsh.in"), &own)
+}
+
+fn zsh_action(completion: Completion) -> String {
+    match completion {
+        Completion::Nothing => String::new(),
+        Completion::Providers => "_q_providers".to_owned(),
+        Completion::Roles => "_q_roles".to_owned(),
+        Completion::Tools => "_q_tools".to_owned(),
+        Completion::Conversations => "_q_conversations".to_owned(),
+        Completion::Files => "_files".to_owned(),
+        Completion::Words(words) => format!("({})", words.join(" ")),
+    }
 }
 
 /// For fish.
 pub(super) fn fish() -> String {
     let mut lines = String::new();
     for flag in FLAGS {
-        let mut line = String::from("complete -c q -n __q_options");
+        lines.push_str("complete -c q -n __q_options");
         if let Some(short) = flag.short {
-            let _ = write!(line, " -s {short}");
+            let _ = write!(lines, " -s {short}");
         }
         if let Some(long) = flag.long {
-            let _ = write!(line, " -l {long}");
+            let _ = write!(lines, " -l {long}");
         }
-        let value = match flag.value().map(|Value(_, completion, _)| completion) {
-            None => String::new(),
-            Some(Completion::Nothing) => " -x".to_owned(),
-            Some(Completion::Providers) => format!(" -x -a '{} (__q_providers)'", provider_names()),
-            Some(Completion::Roles) => " -x -a '(__q_roles)'".to_owned(),
-            Some(Completion::Tools) => " -x -a '(__q_tools)'".to_owned(),
-            Some(Completion::Files) => " -r -F".to_owned(),
-            Some(Completion::Conversations) => " -r -F -a '(__q_conversations)'".to_owned(),
-            Some(Completion::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
-        };
-        let _ = writeln!(
-            lines,
-            "{line}{value} -d '{}'",
-            flag.help.replace('\\', "\\\\").replace('\'', "\\'")
-        );
+        if let Some(value) = flag.value() {
+            lines.push_str(&fish_action(value.completion));
+        }
+        let help = flag.help.replace('\\', "\\\\").replace('\'', "\\'");
+        let _ = writeln!(lines, " -d '{help}'");
     }
-    let (short, long) = valued();
-    script(
-        include_str!("q.fish.in"),
-        &[("SHORT", &short), ("LONG", &long), ("LINES", &lines)],
-    )
+    let own = [
+        ("SHORT", &*short_with_value()),
+        ("LONG", &long_with_value()),
+        ("LINES", &lines),
+    ];
+    script(include_str!("q.fish.in"), &own)
+}
+
+fn fish_action(completion: Completion) -> String {
+    match completion {
+        Completion::Nothing => " -x".to_owned(),
+        Completion::Providers => format!(" -x -a '{} (__q_providers)'", provider_names()),
+        Completion::Roles => " -x -a '(__q_roles)'".to_owned(),
+        Completion::Tools => " -x -a '(__q_tools)'".to_owned(),
+        Completion::Files => " -r -F".to_owned(),
+        Completion::Conversations => " -r -F -a '(__q_conversations)'".to_owned(),
+        Completion::Words(words) => format!(" -x -a '{}'", words.join(" ")),
+    }
 }
