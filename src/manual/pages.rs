@@ -29,168 +29,169 @@ enum Block {
     Text(String),
 }
 
+impl Block {
+    fn parse(block: &str) -> Block {
+        if let Some(name) = block.strip_prefix("# ") {
+            Block::Heading(name.to_owned())
+        } else if block.starts_with("    ") {
+            Block::Sample(block.to_owned())
+        } else if let Some((head, text)) = block.split_once("\n: ") {
+            Block::Entry(head.to_owned(), text.replace('\n', " "))
+        } else {
+            Block::Text(block.replace('\n', " "))
+        }
+    }
+}
+
 fn blocks() -> Vec<Block> {
-    let source = template::fill(
-        SOURCE,
-        &[
-            (
-                "SYNOPSIS",
-                &help::SYNOPSIS
-                    .lines()
-                    .map(|line| format!("    {line}\n"))
-                    .collect::<String>(),
-            ),
-            ("OPTIONS", &options()),
-            ("SETTINGS", &settings()),
-            ("PROVIDERS", &providers()),
-            ("DIALECTS", &dialects()),
-        ],
-    );
-    let block = |block: &str| match (block.strip_prefix("# "), block.split_once("\n: ")) {
-        (Some(name), _) => Block::Heading(name.to_owned()),
-        _ if block.starts_with("    ") => Block::Sample(block.to_owned()),
-        (_, Some((head, text))) => Block::Entry(head.to_owned(), text.replace('\n', " ")),
-        (_, None) => Block::Text(block.replace('\n', " ")),
-    };
-    source.trim_end().split("\n\n").map(block).collect()
+    let places = [
+        ("SYNOPSIS", &*synopsis()),
+        ("OPTIONS", &options()),
+        ("SETTINGS", &settings()),
+        ("PROVIDERS", &providers()),
+        ("DIALECTS", &dialects()),
+    ];
+    let source = template::fill(SOURCE, &places);
+    source.trim_end().split("\n\n").map(Block::parse).collect()
+}
+
+fn synopsis() -> String {
+    let lines = help::SYNOPSIS.lines();
+    lines.map(|line| format!("    {line}\n")).collect()
 }
 
 fn options() -> String {
-    FLAGS
-        .iter()
-        .map(|flag| format!("{}\n: {}\n\n", help::names(flag).trim_start(), flag.doc))
-        .collect()
+    let mut text = String::new();
+    for flag in FLAGS {
+        let names = help::names(flag);
+        text.push_str(&format!("{}\n: {}\n\n", names.trim_start(), flag.doc));
+    }
+    text
 }
 
 fn settings() -> String {
-    let text = SETTINGS.iter().map(|row| {
-        let default = row
-            .default
-            .map_or_else(String::new, |default| format!(" ({default})"));
-        format!(
-            "{}, {}\n: {}{default}\n\n",
-            row.key,
-            row.variable(),
-            row.doc
-        )
-    });
-    text.collect()
+    let mut text = String::new();
+    for row in SETTINGS {
+        text.push_str(&format!("{}, {}\n: {}", row.key, row.variable(), row.doc));
+        if let Some(default) = row.default {
+            text.push_str(&format!(" ({default})"));
+        }
+        text.push_str("\n\n");
+    }
+    text
 }
 
 fn providers() -> String {
-    let text = PROVIDERS.iter().map(|row| {
-        let key = if row.key_variables.is_empty() {
-            "no key".to_owned()
-        } else {
-            row.key_variables.join(", ")
-        };
+    let mut text = String::new();
+    for row in PROVIDERS {
+        let mut key = row.key_variables.join(", ");
+        if key.is_empty() {
+            key.push_str("no key");
+        }
+        let name = row.name;
         let model = row.model.unwrap_or("the first that it lists");
-        format!(
-            "    {:10}  {key:30}  {model}\n    {:10}  {}\n",
-            row.name, "", row.base_url
-        )
-    });
-    text.collect()
+        text.push_str(&format!("    {name:10}  {key:30}  {model}\n"));
+        text.push_str(&format!("    {:10}  {}\n", "", row.base_url));
+    }
+    text
 }
 
 fn dialects() -> String {
-    let names: Vec<String> = DIALECTS
+    let quoted = DIALECTS
         .iter()
-        .map(|dialect| format!("\"{}\"", dialect.name))
-        .collect();
+        .map(|dialect| format!("\"{}\"", dialect.name));
+    let names: Vec<String> = quoted.collect();
     let (usual, others) = names.split_at(1);
     format!("{}        # or {}", usual.concat(), others.join(", "))
 }
 
 /// The long help.
 pub(crate) fn help() -> String {
-    let wrapped = |text: &str, indent: usize| {
-        let lines = template::wrap(&text.replace('`', ""), WIDTH - indent);
-        lines
-            .iter()
-            .map(|line| format!("{:indent$}{line}\n", ""))
-            .collect::<String>()
-    };
-    let blocks = blocks().into_iter().map(|block| match block {
-        Block::Heading(name) => format!("{name}\n"),
-        Block::Sample(lines) => format!("{lines}\n\n"),
-        Block::Entry(head, text) => format!("  {head}\n{}\n", wrapped(&text, 6)),
-        Block::Text(text) => wrapped(&text, 2) + "\n",
-    });
-    blocks.collect::<String>().trim_end().to_owned() + "\n"
+    let mut text = String::new();
+    for block in blocks() {
+        match block {
+            Block::Heading(name) => text.push_str(&name),
+            Block::Sample(lines) => text.push_str(&format!("{lines}\n")),
+            Block::Entry(head, body) => text.push_str(&format!("  {head}\n{}", wrapped(&body, 6))),
+            Block::Text(body) => text.push_str(&wrapped(&body, 2)),
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+fn wrapped(text: &str, indent: usize) -> String {
+    let lines = template::wrap(&text.replace('`', ""), WIDTH - indent);
+    let indented = lines.iter().map(|line| format!("{:indent$}{line}\n", ""));
+    indented.collect()
 }
 
 /// The man page, in the man(7) language.
 pub(super) fn man() -> String {
-    // A line that begins with a dot would be a request.
-    let guarded = |line: &str| {
-        if line.starts_with('.') {
-            format!("\\&{line}\n")
-        } else {
-            format!("{line}\n")
-        }
-    };
-    let filled = |text: &str| {
-        template::wrap(&marked(&escaped(text)), WIDTH)
-            .iter()
-            .map(|line| guarded(line))
-            .collect::<String>()
-    };
-    let blocks = blocks().into_iter().map(|block| match block {
-        Block::Heading(name) => format!(".SH {name}\n"),
-        Block::Sample(lines) => {
-            let lines = lines
-                .lines()
-                .map(|line| guarded(&escaped(line.get(4..).unwrap_or_default())));
-            format!(".PP\n.nf\n{}.fi\n", lines.collect::<String>())
-        }
-        Block::Entry(head, text) => format!(".TP\n.B {}\n{}", escaped(&head), filled(&text)),
-        Block::Text(text) => format!(".PP\n{}", filled(&text)),
-    });
-    // A section begins with a paragraph by itself.
     let mut page = HEAD.to_owned();
-    for block in blocks {
-        let begins = page
-            .lines()
-            .next_back()
-            .is_some_and(|line| line.starts_with(".SH"));
-        page.push_str(
-            block
-                .strip_prefix(".PP\n")
-                .filter(|_| begins)
-                .unwrap_or(&block),
-        );
+    let mut after_heading = false;
+    for block in blocks() {
+        // A section begins with a paragraph by itself.
+        let is_paragraph = matches!(block, Block::Sample(_) | Block::Text(_));
+        if is_paragraph && !after_heading {
+            page.push_str(".PP\n");
+        }
+        after_heading = matches!(block, Block::Heading(_));
+        match block {
+            Block::Heading(name) => page.push_str(&format!(".SH {name}\n")),
+            Block::Sample(lines) => {
+                page.push_str(".nf\n");
+                for line in lines.lines() {
+                    page.push_str(&printed(&escaped(line.get(4..).unwrap_or_default())));
+                }
+                page.push_str(".fi\n");
+            }
+            Block::Entry(head, text) => {
+                page.push_str(&format!(".TP\n.B {}\n{}", escaped(&head), filled(&text)));
+            }
+            Block::Text(text) => page.push_str(&filled(&text)),
+        }
     }
     page
 }
 
+fn filled(text: &str) -> String {
+    let lines = template::wrap(&bold(&escaped(text)), WIDTH);
+    lines.iter().map(|line| printed(line)).collect()
+}
+
+/// A line of text: one that begins with a dot would be a request.
+fn printed(line: &str) -> String {
+    let guard = if line.starts_with('.') { "\\&" } else { "" };
+    format!("{guard}{line}\n")
+}
+
 /// Text that a formatter prints as it is: some characters are its own, and others become typographic ones.
 fn escaped(text: &str) -> String {
-    let names = [
-        ("\\", "\\e"),
+    let mut escaped = text.replace('\\', "\\e");
+    for (character, name) in [
         ("-", "\\-"),
         ("'", "\\(aq"),
         ("^", "\\(ha"),
         ("~", "\\(ti"),
         ("…", "..."),
-    ];
-    names
-        .iter()
-        .fold(text.to_owned(), |text, (character, name)| {
-            text.replace(character, name)
-        })
+    ] {
+        escaped = escaped.replace(character, name);
+    }
+    escaped
 }
 
 /// What stands between backticks becomes bold.
-fn marked(text: &str) -> String {
-    let part = |(index, part): (usize, &str)| {
+fn bold(text: &str) -> String {
+    let mut bold = String::new();
+    for (index, part) in text.split('`').enumerate() {
         if index % 2 == 0 {
-            part.to_owned()
+            bold.push_str(part);
         } else {
-            format!("\\fB{part}\\fP")
+            bold.push_str(&format!("\\fB{part}\\fP"));
         }
-    };
-    text.split('`').enumerate().map(part).collect()
+    }
+    bold
 }
 
 #[cfg(test)]

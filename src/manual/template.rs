@@ -2,11 +2,11 @@
 
 /// Fills the places of a template: each `@NAME@` becomes the text of its name, without white space at its end.
 pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
-    places
-        .iter()
-        .fold(template.to_owned(), |text, (name, value)| {
-            text.replace(&format!("@{name}@"), value.trim_end())
-        })
+    let mut text = template.to_owned();
+    for (name, value) in places {
+        text = text.replace(&format!("@{name}@"), value.trim_end());
+    }
+    text
 }
 
 /// Breaks a text at blanks into lines of at most `width` characters. A word that is longer gets a line of its own.
