@@ -1,4 +1,4 @@
-//! The argv of a command that a model may call: where the model's arguments go in it, and which ones are accepted (pure).
+//! The argv of a command that a model may call, and how the model's arguments are put into it (pure).
 
 use std::collections::BTreeMap;
 

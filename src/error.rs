@@ -76,12 +76,13 @@ impl Error {
     }
 
     /// Adds further advice, on a line of its own.
-    pub(crate) fn advise_also(self, advice: impl AsRef<str>) -> Error {
-        let before = self
-            .advice
-            .as_ref()
-            .map_or_else(String::new, |before| format!("{before}\n"));
-        self.advise(before + advice.as_ref())
+    pub(crate) fn advise_also(mut self, advice: impl AsRef<str>) -> Error {
+        let lines = self.advice.get_or_insert_default();
+        if !lines.is_empty() {
+            lines.push('\n');
+        }
+        lines.push_str(advice.as_ref());
+        self
     }
 
     /// `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.

@@ -6,16 +6,22 @@ const MIN_PART: usize = 3;
 /// The name that takes the fewest typing errors to become what was typed, if these are at most a third of the letters.
 pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     let typed = typed.to_lowercase();
-    let count = |name: &str| name.chars().count();
-    let rated = names.into_iter().map(|name| {
+    let letters = typed.chars().count();
+    let mut best = None;
+    let mut fewest = usize::MAX;
+    for name in names {
         let other = name.as_ref().to_lowercase();
-        let is_part = count(&typed) >= MIN_PART && other.contains(&typed);
-        let errors = strsim::osa_distance(&typed, &other).min(if is_part { 1 } else { usize::MAX });
-        (errors, count(&typed).max(count(&other)), name)
-    });
-    let near = rated.filter(|(errors, letters, _)| *errors <= letters / 3);
-    near.min_by_key(|(errors, ..)| *errors)
-        .map(|(.., name)| name)
+        let mut errors = strsim::osa_distance(&typed, &other);
+        if letters >= MIN_PART && other.contains(&typed) {
+            errors = errors.min(1);
+        }
+        let most = letters.max(other.chars().count()) / 3;
+        if errors <= most && errors < fewest {
+            fewest = errors;
+            best = Some(name);
+        }
+    }
+    best
 }
 
 /// A question for the most similar name, to begin a line of advice with; empty if none is similar.
@@ -23,9 +29,10 @@ pub(crate) fn did_you_mean<T: AsRef<str>>(
     typed: &str,
     names: impl IntoIterator<Item = T>,
 ) -> String {
-    nearest(typed, names).map_or_else(String::new, |name| {
-        format!("did you mean {}? ", name.as_ref())
-    })
+    match nearest(typed, names) {
+        Some(name) => format!("did you mean {}? ", name.as_ref()),
+        None => String::new(),
+    }
 }
 
 #[cfg(test)]

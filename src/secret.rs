@@ -23,30 +23,20 @@ impl Secret {
 
     /// A header's value and its last word, because a server may repeat the key of “Bearer KEY” alone.
     pub(crate) fn with_last_word(&self) -> [Secret; 2] {
-        [
-            self.clone(),
-            Secret::new(self.0.rsplit(' ').next().unwrap_or_default()),
-        ]
+        let last = self.0.rsplit(' ').next().unwrap_or_default();
+        [self.clone(), Secret::new(last)]
     }
 
     /// What must not be shown of a setting's value: all of it; but of an address, its password and its query.
     pub(crate) fn parts_to_hide(&self) -> Vec<Secret> {
-        let is_scheme = |text: &str| {
-            text.chars()
-                .all(|character| character.is_ascii_alphanumeric() || "+.-".contains(character))
-        };
-        let Some((_, address)) = self
-            .0
-            .split_once("://")
-            .filter(|(scheme, _)| is_scheme(scheme))
-        else {
-            return vec![self.clone()];
+        let address = match self.0.split_once("://") {
+            Some((scheme, address)) if is_scheme(scheme) => address,
+            _ => return vec![self.clone()],
         };
         let (place, query) = address.split_once('?').unwrap_or((address, ""));
-        let login = place.rsplit_once('@').map_or("", |(login, _)| login);
-        let password = login
-            .split_once(':')
-            .map_or(login, |(_, password)| password);
+        let (login, _) = place.rsplit_once('@').unwrap_or_default();
+        // A login without a colon is a token.
+        let (_, password) = login.split_once(':').unwrap_or(("", login));
         vec![Secret::new(password), Secret::new(query)]
     }
 
@@ -91,6 +81,11 @@ pub(crate) fn of_urls(text: &str) -> Vec<Secret> {
     secrets
 }
 
+fn is_scheme(text: &str) -> bool {
+    text.chars()
+        .all(|character| character.is_ascii_alphanumeric() || "+.-".contains(character))
+}
+
 /// The text without those secrets that are long enough to be recognized, and without what is left of one at its end,
 /// because what a server writes may have been cut there.
 pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
@@ -102,11 +97,12 @@ pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secre
         if secret.len() >= MIN_REDACTED && text.contains(secret) {
             text = text.replace(secret, REDACTED);
         }
-        let cut = (MIN_REDACTED..secret.len())
-            .rev()
-            .find(|&length| text.as_bytes().ends_with(&secret.as_bytes()[..length]));
-        if let Some(length) = cut.filter(|length| secret.is_char_boundary(*length)) {
-            text.replace_range(text.len() - length.., REDACTED);
+        for length in (MIN_REDACTED..secret.len()).rev() {
+            if secret.is_char_boundary(length) && text.ends_with(&secret[..length]) {
+                text.truncate(text.len() - length);
+                text.push_str(REDACTED);
+                break;
+            }
         }
     }
     text

@@ -1,5 +1,4 @@
-//! Surrogates in JSON: two escapes such as `\ud83d\ude00` are one character. Servers cut text between the two, and a lone
-//! surrogate is not text (pure).
+//! Surrogates in JSON, which servers cut apart: `\ud83d\ude00` is one character, and half of it is no text (pure).
 
 use std::borrow::Cow;
 
@@ -11,62 +10,63 @@ const ESCAPE: usize = "\\u0000".len();
 /// The first of the low surrogates, which come second.
 const LOW: u32 = 0xDC00;
 
-/// The text of a JSON string. A high surrogate at its end is handed back as JSON has it, because the low one may come next;
-/// other lone surrogates become U+FFFD.
-///
-/// # Errors
-/// It is not a JSON string.
+/// The text of a JSON string, and the high surrogate at its end as JSON has it, because the low one may come next. Other lone
+/// surrogates become U+FFFD.
 pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
-    // Most pieces of an answer have no escapes, and need not be parsed.
-    let between = string
+    let text = string
         .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'));
-    if let Some(text) = between.filter(|text| !text.contains('\\')) {
+        .and_then(|rest| rest.strip_suffix('"'));
+    // Most pieces of an answer have no escapes, and need not be parsed.
+    if let Some(text) = text
+        && !text.contains('\\')
+    {
         return Ok((text.into(), ""));
     }
     let end = string.len().saturating_sub(ESCAPE + "\"".len());
-    // An escaped backslash begins no other escape.
-    let backslashes = string
-        .bytes()
-        .rev()
-        .skip(string.len() - end - 1)
-        .take_while(|byte| *byte == b'\\')
-        .count();
-    let is_high = backslashes % 2 == 1 && surrogate(string, end).is_some_and(|unit| unit < LOW);
-    match is_high {
-        true => Ok((
-            lossy::<String>(&format!("{}\"", &string[..end]))?.into(),
-            &string[end..end + ESCAPE],
-        )),
-        false => Ok((lossy::<String>(string)?.into(), "")),
+    if !ends_in_high(string, end) {
+        let text: String = lossy(string)?;
+        return Ok((text.into(), ""));
     }
+    let before: String = lossy(&format!("{}\"", &string[..end]))?;
+    Ok((before.into(), &string[end..end + ESCAPE]))
+}
+
+/// Whether the last escape of a string, which begins at `end`, is a high surrogate.
+fn ends_in_high(string: &str, end: usize) -> bool {
+    let Some(unit) = surrogate(string, end) else {
+        return false;
+    };
+    // After an escaped backslash, `u` is just a letter.
+    let before = &string[..end];
+    let backslashes = before.len() - before.trim_end_matches('\\').len();
+    unit < LOW && backslashes % 2 == 0
 }
 
 /// The value of JSON in which lone surrogates become U+FFFD.
-///
-/// # Errors
-/// It is not JSON, or it has another type.
 pub(crate) fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone(json)))
 }
 
 /// JSON in which each lone surrogate is replaced by U+FFFD.
 fn without_lone(json: &str) -> String {
-    let (mut repaired, mut at) = (String::with_capacity(json.len()), 0);
-    while let Some(rest) = json.get(at..).filter(|rest| !rest.is_empty()) {
-        let length = match (surrogate(json, at), surrogate(json, at + ESCAPE)) {
-            (Some(first), Some(second)) if first < LOW && second >= LOW => 2 * ESCAPE,
-            (Some(_), _) => {
+    let mut repaired = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(first) = rest.chars().next() {
+        let mut length = first.len_utf8();
+        if let Some(unit) = surrogate(rest, 0) {
+            let has_second = surrogate(rest, ESCAPE).is_some_and(|second| second >= LOW);
+            if unit >= LOW || !has_second {
                 repaired.push_str("\\ufffd");
-                at += ESCAPE;
+                rest = &rest[ESCAPE..];
                 continue;
             }
+            length = 2 * ESCAPE;
+        } else if first == '\\' {
             // An escaped backslash begins no other escape.
-            _ if rest.starts_with('\\') => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-            _ => rest.chars().next().map_or(1, char::len_utf8),
-        };
-        repaired.push_str(&json[at..at + length]);
-        at += length;
+            length += rest[1..].chars().next().map_or(0, char::len_utf8);
+        }
+        repaired.push_str(&rest[..length]);
+        rest = &rest[length..];
     }
     repaired
 }
@@ -74,9 +74,12 @@ fn without_lone(json: &str) -> String {
 /// The surrogate that is escaped at this place.
 fn surrogate(json: &str, at: usize) -> Option<u32> {
     let digits = json.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
-    u32::from_str_radix(digits, 16)
-        .ok()
-        .filter(|unit| (0xD800..0xE000).contains(unit))
+    let unit = u32::from_str_radix(digits, 16).ok()?;
+    if (0xD800..0xE000).contains(&unit) {
+        Some(unit)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

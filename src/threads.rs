@@ -5,9 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Starts a thread that is not joined. All threads start here, because every other place would add a copy of the code to
 /// the program.
-///
-/// # Errors
-/// There are no more threads.
 pub(crate) fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     start_boxed(Box::new(run))
 }
