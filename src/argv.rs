@@ -62,7 +62,10 @@ impl Argv {
             dashes,
         };
         argv.inputs = match input {
-            Some(input) => shape::arguments(input).map_err(|reason| format!("input: {reason}"))?,
+            Some(input) => {
+                let inputs = shape::arguments(input);
+                inputs.map_err(|reason| format!("input: {reason}"))?
+            }
             None => argv.untyped_inputs(),
         };
         argv.check_inputs()?;
@@ -97,8 +100,9 @@ impl Argv {
             }
         }
         // A list becomes several elements, which neither a part of an element nor standard input can.
-        let parts = self.elements.iter().filter(|part| part.whole().is_none());
-        for element in parts.chain(&self.stdin) {
+        let elements = self.elements.iter();
+        let partial = elements.filter(|element| element.whole().is_none());
+        for element in partial.chain(&self.stdin) {
             for Placeholder { name, .. } in &element.placeholders {
                 if self.inputs[name]["type"] == "array" {
                     return Err(format!(
@@ -290,7 +294,8 @@ fn code_before(option: &str) -> usize {
 
 /// Whether code may follow within an option, as in `-cprint(1)`.
 fn has_code(option: &str) -> bool {
-    if option.starts_with("--") || !option.starts_with('-') {
+    let is_short = option.starts_with('-') && !option.starts_with("--");
+    if !is_short {
         return false;
     }
     let letters = option.split('=').next().unwrap_or_default();

@@ -41,11 +41,13 @@ fn main() -> ExitCode {
     // These are read by a library, which takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
-    let arguments = match flags::parse(std::env::args_os().skip(1)) {
+    let typed = std::env::args_os().skip(1);
+    let arguments = match flags::parse(typed) {
         Ok(arguments) => arguments,
         Err(error) => {
             // --json may come after the option that is wrong.
-            let json = flags::asks_for_json(std::env::args_os().skip(1));
+            let typed = std::env::args_os().skip(1);
+            let json = flags::asks_for_json(typed);
             return failure(&error, json, &Notes::default());
         }
     };

@@ -132,7 +132,8 @@ fn apply(
 /// Refuses options and words that do not go together.
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
     let mode = arguments.mode;
-    let action = match used.iter().find(|flag| flag.mode().is_some()) {
+    let mut actions = used.iter().filter(|flag| flag.mode().is_some());
+    let action = match actions.next() {
         Some(flag) => flag.name(),
         None => "a question".to_owned(),
     };
@@ -181,7 +182,10 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
         return Ok(());
     };
     let before = &typed[..typed.len() - words.len()];
-    let as_words = command_line(&[before, &["--".into()], words].concat());
+    let mut literal = before.to_vec();
+    literal.push("--".into());
+    literal.extend_from_slice(words);
+    let as_words = command_line(&literal);
 
     let mut options = before.to_vec();
     let mut question = Vec::new();
@@ -203,7 +207,8 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
         if question.iter().any(|word| looks_like_option(word)) {
             options.push("--".into());
         }
-        as_options = command_line(&[options, question].concat());
+        options.extend(question);
+        as_options = command_line(&options);
     }
 
     let late = late.display();

@@ -51,8 +51,12 @@ fn short_with_value() -> String {
 
 /// An extended regular expression for a long option that takes a value.
 fn long_with_value() -> String {
-    let with_value = FLAGS.iter().filter(|flag| flag.value().is_some());
-    let names: Vec<&str> = with_value.filter_map(|flag| flag.long).collect();
+    let mut names = Vec::new();
+    for flag in FLAGS {
+        if flag.value().is_some() {
+            names.extend(flag.long);
+        }
+    }
     format!("--({})", names.join("|"))
 }
 

@@ -112,7 +112,10 @@ pub(crate) fn help() -> String {
         match block {
             Block::Heading(name) => text.push_str(&name),
             Block::Sample(lines) => text.push_str(&format!("{lines}\n")),
-            Block::Entry(head, body) => text.push_str(&format!("  {head}\n{}", wrapped(&body, 6))),
+            Block::Entry(head, body) => {
+                text.push_str(&format!("  {head}\n"));
+                text.push_str(&wrapped(&body, 6));
+            }
             Block::Text(body) => text.push_str(&wrapped(&body, 2)),
         }
         text.push('\n');
@@ -142,12 +145,14 @@ pub(super) fn man() -> String {
             Block::Sample(lines) => {
                 page.push_str(".nf\n");
                 for line in lines.lines() {
-                    page.push_str(&printed(&escaped(line.get(4..).unwrap_or_default())));
+                    let line = line.get(4..).unwrap_or_default();
+                    page.push_str(&printed(&escaped(line)));
                 }
                 page.push_str(".fi\n");
             }
             Block::Entry(head, text) => {
-                page.push_str(&format!(".TP\n.B {}\n{}", escaped(&head), filled(&text)));
+                page.push_str(&format!(".TP\n.B {}\n", escaped(&head)));
+                page.push_str(&filled(&text));
             }
             Block::Text(text) => page.push_str(&filled(&text)),
         }

@@ -13,8 +13,9 @@ pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
+        let length = word.chars().count();
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if line.chars().count() + 1 + length <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
