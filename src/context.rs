@@ -1,5 +1,6 @@
 //! What a run needs to know: the environment, the paths, the conversation, and where notes go.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -10,6 +11,9 @@ use crate::session::folder::{Folder, Location};
 use crate::session::name::Which;
 use crate::session::rules::Rules;
 use crate::settings::{Environment, Values};
+
+/// How to find the names of conversations.
+const LISTED: &str = "q --list lists the conversations";
 
 /// What stays the same for the whole run.
 pub(crate) struct Context {
@@ -44,35 +48,31 @@ impl Context {
     }
 
     /// Where this run's conversation is.
-    ///
-    /// # Errors
-    /// `File`: there is no home folder, or its path cannot be found. `Nothing`: the list has no such number.
     pub(crate) fn place(&self) -> Result<Place, Error> {
-        let folder = self.folder.as_ref().ok_or_else(|| {
-            Error::file("there is no home folder, so there are no conversations")
-                .advise("set HOME or XDG_STATE_HOME")
-        })?;
-        if !matches!(self.which, Which::File(_)) {
-            folder
-                .check_owner()
-                .map_err(|error| Error::file(error.to_string()))?;
-        }
-        let location = folder
-            .locate(&self.which)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => Error::nothing(error.to_string()).advise(LISTED),
-                _ => Error::file(error.to_string()),
-            })?;
-        let which = match &self.which {
-            Which::Number(number) => {
-                let which = folder.which(&location.path);
-                if io::stdout().is_terminal() {
-                    self.notes.note(&format!("%{number} is{}", which.option()));
-                }
-                which
-            }
-            which => which.clone(),
+        let Some(folder) = &self.folder else {
+            let error = Error::file("there is no home folder, so there are no conversations");
+            return Err(error.advise("set HOME or XDG_STATE_HOME"));
         };
+        if !matches!(self.which, Which::File(_)) {
+            let owner = folder.check_owner();
+            owner.map_err(|error| Error::file(error.to_string()))?;
+        }
+        let location = folder.locate(&self.which).map_err(|error| {
+            // The list has no such number.
+            if error.kind() == io::ErrorKind::NotFound {
+                Error::nothing(error.to_string()).advise(LISTED)
+            } else {
+                Error::file(error.to_string())
+            }
+        })?;
+        let mut which = self.which.clone();
+        if let Which::Number(number) = self.which {
+            which = folder.which(&location.path);
+            if io::stdout().is_terminal() {
+                let option = which.option();
+                self.notes.note(&format!("%{number} is{option}"));
+            }
+        }
         Ok(Place {
             folder: folder.clone(),
             which,
@@ -83,23 +83,13 @@ impl Context {
 
 /// What the settings say about conversations.
 pub(crate) fn rules(values: &Values) -> Rules {
-    let Values {
-        pairs,
-        keep,
-        expire,
-        continue_on_mismatch,
-        ..
-    } = *values;
     Rules {
-        pairs,
-        keep,
-        expire,
-        continue_on_mismatch,
+        pairs: values.pairs,
+        keep: values.keep,
+        expire: values.expire,
+        continue_on_mismatch: values.continue_on_mismatch,
     }
 }
-
-/// Where the names of conversations are.
-const LISTED: &str = "q --list lists the conversations";
 
 impl Place {
     /// The name of another conversation that is most similar to the given one.
@@ -107,18 +97,18 @@ impl Place {
         let Which::Named(name) = &self.which else {
             return None;
         };
-        let others = self.folder.list(false).unwrap_or_default().into_iter();
-        let others =
-            others.filter_map(|listed| Some(listed.path.file_stem()?.to_str()?.to_owned()));
-        let others = others
-            .filter(|other| other != name && matches!(Which::from_stem(other), Which::Named(_)));
+        let mut others = Vec::new();
+        for listed in self.folder.list(false).unwrap_or_default() {
+            let stem = listed.path.file_stem().and_then(OsStr::to_str);
+            let Some(other) = stem else { continue };
+            if other != name && matches!(Which::from_stem(other), Which::Named(_)) {
+                others.push(other.to_owned());
+            }
+        }
         nearest(name, others)
     }
 
-    /// Refuses to replace a file whose group or owner q cannot keep.
-    ///
-    /// # Errors
-    /// `File`: its owner or its group could not use it any more.
+    /// Refuses to replace a file whose owner or group could not use it afterwards.
     pub(crate) fn check_owner(&self) -> Result<(), Error> {
         if !self.folder.cannot_keep_owner(&self.location.path) {
             return Ok(());
@@ -140,10 +130,11 @@ impl Place {
 
     /// The error for a conversation that must exist and does not, with a similar name and how to list the others.
     pub(crate) fn missing(&self) -> Error {
-        let meant = self
-            .nearest()
-            .map_or_else(String::new, |name| format!("did you mean {name}? "));
-        Error::nothing(format!("there is no conversation {}", self.name()))
-            .advise(format!("{meant}{LISTED}"))
+        let meant = match self.nearest() {
+            Some(name) => format!("did you mean {name}? "),
+            None => String::new(),
+        };
+        let error = Error::nothing(format!("there is no conversation {}", self.name()));
+        error.advise(format!("{meant}{LISTED}"))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::json;
+
 /// A failure that ends q: what failed and why, and what the user can do about it.
 #[derive(Debug)]
 pub(crate) struct Error {
@@ -91,7 +93,8 @@ impl Error {
             ErrorKind::Provider { status } => status,
             _ => None,
         };
-        serde_json::json!({"error": {"message": self.message, "status": status}}).to_string()
+        let error = json!({"message": self.message, "status": status});
+        json!({"error": error}).to_string()
     }
 
     /// The exit status for this kind of failure: 1, 2 or 3.

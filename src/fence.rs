@@ -1,4 +1,4 @@
-//! Tags around foreign text in a prompt, numbered so that the text cannot close its own; and calls of tools as text.
+//! Tags around foreign text in a prompt, which the text cannot close, and calls of tools as text (pure).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -34,42 +34,36 @@ pub(crate) fn around_input(input: &str) -> String {
 
 /// A text file in its fence, which names it.
 pub(crate) fn around_file(name: &str, text: &str) -> String {
-    around(FILE, &format!(" name=\"{}\"", escaped(name)), text)
+    let attributes = format!(" name=\"{}\"", escaped(name));
+    around(FILE, &attributes, text)
 }
 
-/// What a tool server wants the model to know in its fence, which names the server.
+/// The instructions of a tool server in their fence, which names the server.
 pub(crate) fn around_instructions(server: &str, text: &str) -> String {
-    around(
-        "instructions",
-        &format!(" server=\"{}\"", escaped(server)),
-        text,
-    )
+    let attributes = format!(" server=\"{}\"", escaped(server));
+    around("instructions", &attributes, text)
 }
 
 /// Joins the parts of a question: files and input in their fences, and words. Each may be empty.
 pub(crate) fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let parts = parts.into_iter().filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join(BETWEEN)
+    let mut parts: Vec<&str> = parts.into_iter().collect();
+    parts.retain(|part| !part.is_empty());
+    parts.join(BETWEEN)
 }
 
 /// The calls of these steps and their results as text, with a blank line between two calls.
 pub(crate) fn calls_as_text(steps: &[Step]) -> String {
-    let calls: Vec<String> = steps
-        .iter()
-        .flat_map(|step| &step.calls)
-        .map(call_as_text)
-        .collect();
+    let runs = steps.iter().flat_map(|step| &step.calls);
+    let calls: Vec<String> = runs.map(call_as_text).collect();
     calls.join("\n\n")
 }
 
-fn call_as_text(ran: &ToolRun) -> String {
-    let arguments = compact(&ran.arguments);
-    // Models also make up names.
-    let name = on_one_line(&ran.name);
-    format!(
-        "Tool {name} {arguments}:\n{}",
-        around("result", "", &ran.result)
-    )
+fn call_as_text(run: &ToolRun) -> String {
+    let arguments = compact(&run.arguments);
+    // Models make up names, too.
+    let name = on_one_line(&run.name);
+    let result = around("result", "", &run.result);
+    format!("Tool {name} {arguments}:\n{result}")
 }
 
 /// The arguments of a call on one line; some models write several.
@@ -77,7 +71,10 @@ fn compact(arguments: &str) -> Cow<'_, str> {
     if !arguments.contains(['\n', '\r']) {
         return Cow::Borrowed(arguments);
     }
-    let json = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+    let json = match serde_json::from_str(arguments) {
+        Ok(json) => json,
+        Err(_) => Value::from(arguments),
+    };
     Cow::Owned(json.to_string())
 }
 
@@ -95,8 +92,11 @@ fn escaped(name: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '"' => escaped.push_str("&quot;"),
-            char if char.is_control() => escaped.push_str(&format!("&#{};", u32::from(char))),
-            char => escaped.push(char),
+            _ if char.is_control() => {
+                let number = u32::from(char);
+                escaped.push_str(&format!("&#{number};"));
+            }
+            _ => escaped.push(char),
         }
     }
     escaped
@@ -108,10 +108,8 @@ pub(crate) fn split_files(question: &str) -> (&str, &str) {
     while let Some((_, after)) = fenced(FILE, rest) {
         rest = after;
     }
-    (
-        question[..question.len() - rest.len()].trim_end_matches('\n'),
-        rest,
-    )
+    let length = question.len() - rest.len();
+    (question[..length].trim_end_matches('\n'), rest)
 }
 
 /// Splits a question into the fences at its beginning and the words after them.
@@ -131,11 +129,8 @@ pub(crate) fn names_of(files: &str) -> Vec<String> {
     let mut rest = files;
     while let Some((fence, after)) = fenced(FILE, rest) {
         let name = fence.split('"').nth(1).unwrap_or_default();
-        names.push(
-            name.replace("&quot;", "\"")
-                .replace("&lt;", "<")
-                .replace("&amp;", "&"),
-        );
+        let name = name.replace("&quot;", "\"").replace("&lt;", "<");
+        names.push(name.replace("&amp;", "&"));
         rest = after;
     }
     names
@@ -146,45 +141,38 @@ fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let (opening, _) = text.strip_prefix('<')?.split_once(">\n")?;
     let name = opening.split(' ').next()?;
     let number = name.strip_prefix(tag)?;
-    if !number.is_empty()
-        && !number
-            .strip_prefix('-')?
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-    {
-        return None;
+    if !number.is_empty() {
+        let digits = number.strip_prefix('-')?;
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
     }
     let closing = format!("\n</{name}>");
     let end = text.find(&closing)? + closing.len();
     let (fence, after) = text.split_at(end);
     // The question may consist of files alone.
-    let after = if after.is_empty() {
-        after
-    } else {
-        after.strip_prefix(BETWEEN)?
-    };
-    Some((fence, after))
+    if after.is_empty() {
+        return Some((fence, after));
+    }
+    Some((fence, after.strip_prefix(BETWEEN)?))
 }
 
 /// The tag's name, with a number if the text contains the closing tag.
 fn unclosed(name: &str, text: &str) -> String {
     // In one pass, so that a text full of closing tags takes no longer than any other.
     let closing = format!("</{name}");
-    let closed: HashSet<&str> = text
-        .split(&closing)
-        .skip(1)
-        .filter_map(|rest| rest.split_once('>').map(|(suffix, _)| suffix))
-        .collect();
-    let mut names = (1_u32..).map(|number| {
-        if number == 1 {
-            String::new()
-        } else {
-            format!("-{number}")
+    let mut closed = HashSet::new();
+    for rest in text.split(&closing).skip(1) {
+        if let Some((suffix, _)) = rest.split_once('>') {
+            closed.insert(suffix);
         }
-    });
-    let suffix = names
-        .find(|suffix| !closed.contains(suffix.as_str()))
-        .unwrap_or_default();
+    }
+    let mut suffix = String::new();
+    let mut number = 1;
+    while closed.contains(&*suffix) {
+        number += 1;
+        suffix = format!("-{number}");
+    }
     format!("{name}{suffix}")
 }
 

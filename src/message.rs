@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// Fields of a conversation's file that q does not know. It keeps them.
 pub(crate) type Unknown = Map<String, Value>;
 
-/// Who wrote a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -56,7 +56,7 @@ pub(crate) struct Attachment {
     pub(crate) unknown: Unknown,
 }
 
-/// What an attachment is.
+/// The kinds of attachments, which the dialects send in different ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttachmentKind {
     Image,
@@ -108,7 +108,7 @@ impl Message {
     }
 }
 
-/// What an answer used, as the provider counts it.
+/// The tokens and the cost of an answer, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Usage {
@@ -130,19 +130,28 @@ pub(crate) struct Usage {
 impl Usage {
     /// The usage of two requests together.
     pub(crate) fn plus(self, other: Usage) -> Usage {
-        let add = |a: Option<u64>, b| [a, b].into_iter().flatten().reduce(u64::saturating_add);
-        // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts this exactly.
-        let round = |cost: f64| (cost * 1e10).round() / 1e10;
+        let cost = match (self.cost, other.cost) {
+            (Some(a), Some(b)) => {
+                // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts this exactly.
+                let sum = a + b;
+                Some((sum * 1e10).round() / 1e10)
+            }
+            (a, b) => a.or(b),
+        };
         Usage {
-            input_tokens: add(self.input_tokens, other.input_tokens),
-            output_tokens: add(self.output_tokens, other.output_tokens),
-            cached_tokens: add(self.cached_tokens, other.cached_tokens),
-            reasoning_tokens: add(self.reasoning_tokens, other.reasoning_tokens),
-            cost: [self.cost, other.cost]
-                .into_iter()
-                .flatten()
-                .reduce(|a, b| round(a + b)),
+            input_tokens: sum(self.input_tokens, other.input_tokens),
+            output_tokens: sum(self.output_tokens, other.output_tokens),
+            cached_tokens: sum(self.cached_tokens, other.cached_tokens),
+            reasoning_tokens: sum(self.reasoning_tokens, other.reasoning_tokens),
+            cost,
         }
+    }
+}
+
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
     }
 }
 
@@ -160,27 +169,28 @@ impl Source {
     pub(crate) fn new(url: &str, title: &str) -> Option<Source> {
         let url = url.trim_matches(' ');
         let (scheme, rest) = url.split_once("://")?;
+        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+            return None;
+        }
         let host = rest.split(['/', '?', '#']).next()?;
-        let is_page = ["http", "https"]
-            .iter()
-            .any(|known| scheme.eq_ignore_ascii_case(known))
-            && !host.is_empty()
-            && !host.starts_with(':')
-            && !host.contains(' ')
-            && !url.contains(|other: char| {
-                other != ' ' && (other.is_whitespace() || other.is_control())
-            });
-        let is_title = !title
-            .trim()
-            .chars()
-            .all(|character| character.is_ascii_digit());
-        is_page.then(|| Source {
-            url: url.replace(' ', "%20"),
-            title: is_title.then(|| title.to_owned()),
-        })
+        if host.is_empty() || host.starts_with(':') || host.contains(' ') {
+            return None;
+        }
+        let url = url.replace(' ', "%20");
+        if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
+            return None;
+        }
+        let mut digits = title.trim().chars();
+        let is_number = digits.all(|character| character.is_ascii_digit());
+        let title = if is_number {
+            None
+        } else {
+            Some(title.to_owned())
+        };
+        Some(Source { url, title })
     }
 
-    /// Adds it to those before, unless its page is there already, perhaps without a title.
+    /// Adds it to those before. If its page is there already, it only gives its title to one without.
     pub(crate) fn add_to(self, sources: &mut Vec<Source>) {
         match sources.iter_mut().find(|known| known.url == self.url) {
             Some(known) => known.title = known.title.take().or(self.title),
@@ -210,15 +220,15 @@ pub(crate) struct ToolCall {
     pub(crate) arguments: String,
 }
 
-/// A call and its result.
+/// A call that is over, with its result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "a call")]
 pub(crate) struct ToolRun {
-    /// See [`Call::id`].
+    /// See [`ToolCall::id`].
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) id: String,
     pub(crate) name: String,
-    /// See [`Call::arguments`]. A file has them as JSON; if they are none, as text.
+    /// See [`ToolCall::arguments`]. A file has them as JSON, or as text if they are not JSON.
     #[serde(serialize_with = "as_json", deserialize_with = "from_json")]
     pub(crate) arguments: String,
     /// The text that the model gets.
@@ -240,15 +250,10 @@ pub(crate) struct ToolRun {
 
 impl ToolRun {
     pub(crate) fn new(call: &ToolCall, result: impl Into<String>, is_error: bool) -> ToolRun {
-        let ToolCall {
-            id,
-            name,
-            arguments,
-        } = call.clone();
         ToolRun {
-            id,
-            name,
-            arguments,
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
             result: result.into(),
             is_error,
             ..ToolRun::default()
@@ -299,13 +304,13 @@ pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
         }
 
         fn visit_bytes<E>(self, bytes: &[u8]) -> Result<T, E> {
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                return Ok(T::from(text));
+            }
             // The parser gives a lone surrogate as three bytes, none of which is UTF-8.
-            let repair = |_| {
-                T::from(
-                    &String::from_utf8_lossy(bytes).replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}"),
-                )
-            };
-            Ok(std::str::from_utf8(bytes).map_or_else(repair, T::from))
+            let text = String::from_utf8_lossy(bytes);
+            let text = text.replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}");
+            Ok(T::from(&text))
         }
     }
 
@@ -322,7 +327,10 @@ fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Er
 /// Raw, because the parser's limit of depth counts from the beginning of what it parses.
 fn from_json<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
     let json = Box::<RawValue>::deserialize(field)?;
-    Ok(serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned()))
+    match serde_json::from_str(json.get()) {
+        Ok(text) => Ok(text),
+        Err(_) => Ok(json.get().to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -39,12 +39,15 @@ fn ends_in_high(string: &str, end: usize) -> bool {
     // After an escaped backslash, `u` is just a letter.
     let before = &string[..end];
     let backslashes = before.len() - before.trim_end_matches('\\').len();
-    unit < LOW && backslashes % 2 == 0
+    unit < LOW && backslashes.is_multiple_of(2)
 }
 
 /// The value of JSON in which lone surrogates become U+FFFD.
 pub(crate) fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
-    serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone(json)))
+    match serde_json::from_str(json) {
+        Ok(value) => Ok(value),
+        Err(_) => serde_json::from_str(&without_lone(json)),
+    }
 }
 
 /// JSON in which each lone surrogate is replaced by U+FFFD.
@@ -63,7 +66,8 @@ fn without_lone(json: &str) -> String {
             length = 2 * ESCAPE;
         } else if first == '\\' {
             // An escaped backslash begins no other escape.
-            length += rest[1..].chars().next().map_or(0, char::len_utf8);
+            let escaped = rest[1..].chars().next();
+            length += escaped.map_or(0, char::len_utf8);
         }
         repaired.push_str(&rest[..length]);
         rest = &rest[length..];

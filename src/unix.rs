@@ -66,15 +66,13 @@ pub(crate) fn touch(path: &Path) {
 /// Whether this user may give files to a group.
 pub(crate) fn is_in_group(group: u32) -> bool {
     let mut groups = [0; 1024];
+    let most = groups.len() as libc::c_int;
     // SAFETY: the pointer is to as many groups as the first argument says.
-    let count = unsafe { libc::getgroups(groups.len() as libc::c_int, groups.as_mut_ptr()) };
+    let count = unsafe { libc::getgroups(most, groups.as_mut_ptr()) };
+    let count = usize::try_from(count).unwrap_or_default();
     // SAFETY: the call has no conditions and cannot fail.
     let own = unsafe { libc::getegid() };
-    own == group
-        || groups
-            .iter()
-            .take(usize::try_from(count).unwrap_or_default())
-            .any(|one| *one == group)
+    own == group || groups[..count].contains(&group)
 }
 
 /// Sends a signal to a process group; 0 only checks. False: nothing of the group is left that this user may end.
@@ -129,20 +127,26 @@ pub(crate) fn adopt_orphans(_: bool) -> bool {
 pub(crate) fn children() -> Vec<i32> {
     let id = std::process::id();
     let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    let children = list
-        .split_whitespace()
-        .filter_map(|child| child.parse().ok());
-    // SAFETY: without a place for the status the call has no conditions.
-    children
-        .filter(|child| unsafe { libc::waitpid(*child, std::ptr::null_mut(), libc::WNOHANG) } == 0)
-        .collect()
+    let mut running = Vec::new();
+    for child in list.split_whitespace().filter_map(|id| id.parse().ok()) {
+        let status = std::ptr::null_mut();
+        // SAFETY: without a place for the status the call has no conditions.
+        let ended = unsafe { libc::waitpid(child, status, libc::WNOHANG) };
+        if ended == 0 {
+            running.push(child);
+        }
+    }
+    running
 }
 
 /// Reaps the children of this process that have ended and belong to a group.
 pub(crate) fn reap_group(leader: i32) {
-    // SAFETY: without a place for the status the call has no conditions.
-    while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {
+    if leader <= 1 {
+        return;
     }
+    let status = std::ptr::null_mut();
+    // SAFETY: without a place for the status the call has no conditions.
+    while unsafe { libc::waitpid(-leader, status, libc::WNOHANG) } > 0 {}
 }
 
 /// The columns and rows of a terminal.
@@ -157,13 +161,17 @@ pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
-        (libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
+        libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size);
+        size
     };
-    let size = size.map(|size| Size {
-        columns: usize::from(size.ws_col),
-        rows: usize::from(size.ws_row),
-    });
-    size.filter(|size| size.columns > 0 && size.rows > 0)
+    // What is no terminal leaves the zeroes, too.
+    if size.ws_col == 0 || size.ws_row == 0 {
+        return None;
+    }
+    Some(Size {
+        columns: size.ws_col.into(),
+        rows: size.ws_row.into(),
+    })
 }
 
 /// Whether this process is in the foreground of its terminal, not in the background of a shell.
@@ -178,19 +186,23 @@ pub(crate) fn ready<const N: usize>(
     pipes: [Option<(BorrowedFd<'_>, i16)>; N],
     patience: Duration,
 ) -> [bool; N] {
-    let mut asked = pipes.map(|pipe| {
+    let mut polled = pipes.map(|pipe| {
         // The system ignores what is below zero.
-        let (fd, events) = pipe.map_or((-1, 0), |(pipe, events)| (pipe.as_raw_fd(), events));
-        libc::pollfd {
-            fd,
-            events,
+        let mut entry = libc::pollfd {
+            fd: -1,
+            events: 0,
             revents: 0,
+        };
+        if let Some((pipe, events)) = pipe {
+            entry.fd = pipe.as_raw_fd();
+            entry.events = events;
         }
+        entry
     });
     let patience = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
     // SAFETY: the pointer is to as many structures as the count says, which outlive the call.
-    unsafe { libc::poll(asked.as_mut_ptr(), N as libc::nfds_t, patience) };
-    asked.map(|pipe| pipe.revents != 0)
+    unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, patience) };
+    polled.map(|pipe| pipe.revents != 0)
 }
 
 /// Forgets what was typed on a terminal before now.
@@ -199,10 +211,8 @@ pub(crate) fn discard_input(terminal: &File) {
     unsafe { libc::tcflush(terminal.as_raw_fd(), libc::TCIFLUSH) };
 }
 
-/// A new file in a folder, without a name. Unless it gets one, it disappears when it is closed.
-///
-/// # Errors
-/// The system or the file system has no such files, or there is no room.
+/// A new file in a folder, without a name. Unless it gets one, it disappears when it is closed. Not every file system has
+/// such files.
 #[cfg(target_os = "linux")]
 pub(crate) fn unnamed_file(folder: &Path, mode: u32) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -218,16 +228,13 @@ pub(crate) fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Gives a name to a file that has none.
-///
-/// # Errors
-/// `AlreadyExists`: the name is taken. Else, for example, the file system has no links.
+/// Gives a name to a file that has none. The error is `AlreadyExists` if the name is taken.
 #[cfg(target_os = "linux")]
 pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let to = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: both are strings that end in NUL and outlive the call.
-    let named = unsafe {
+    let result = unsafe {
         libc::linkat(
             libc::AT_FDCWD,
             from.as_ptr(),
@@ -236,11 +243,10 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
             libc::AT_SYMLINK_FOLLOW,
         )
     };
-    if named == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
+    if result != 0 {
+        return Err(io::Error::last_os_error());
     }
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
