@@ -60,9 +60,16 @@ struct Row {
     current: bool,
 }
 
+impl Row {
+    /// What the row says of the conversation: the match, or else the question.
+    fn text(&self) -> &str {
+        self.found.as_ref().unwrap_or(&self.question)
+    }
+}
+
 /// The rows to show, and what is missing from them.
 #[derive(Default)]
-struct Rows {
+struct Listing {
     rows: Vec<Row>,
     /// How many files there are.
     files: usize,
@@ -74,9 +81,6 @@ struct Rows {
 
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
 /// listed only if `all`.
-///
-/// # Errors
-/// A conversation could not be read, or the list could not be printed.
 pub(crate) fn list(
     context: &Context,
     typed: &[OsString],
@@ -84,105 +88,112 @@ pub(crate) fn list(
     all: bool,
 ) -> Result<(), Error> {
     let place = context.place()?;
-    let words: Vec<String> = typed
-        .iter()
-        .map(|word| word.to_string_lossy().to_lowercase())
-        .collect();
-    let words: Vec<&str> = words
-        .iter()
-        .map(|word| word.trim())
-        .filter(|word| !word.is_empty())
-        .collect();
-    let size = || unix::terminal_size(&io::stdout()).unwrap_or(DEFAULT_SIZE);
-    let size = (io::stdout().is_terminal() && !json).then(size);
+    let words = search_words(typed);
+    let mut screen = None;
+    if io::stdout().is_terminal() && !json {
+        screen = Some(unix::terminal_size(&io::stdout()).unwrap_or(DEFAULT_SIZE));
+    }
     // Conversations that the screen has no room for are not opened.
-    let room = size.filter(|_| words.is_empty()).map_or(usize::MAX, room);
-    let rows = read(&place, &words, room, all, &context.notes)?;
-    if rows.rows.is_empty() && rows.unread.is_none() && !rows.has_unusable {
-        let none = if words.is_empty() {
+    let room = match screen {
+        Some(size) if words.is_empty() => room(size),
+        _ => usize::MAX,
+    };
+
+    let mut listing = read(&place, &words, room, all, &context.notes)?;
+    if !words.is_empty() {
+        listing.files = listing.rows.len();
+    }
+    if listing.rows.is_empty() && listing.unread.is_none() && !listing.has_unusable {
+        context.notes.note(if words.is_empty() {
             "there are no conversations"
         } else {
             "no message has all of these words"
-        };
-        context.notes.note(none);
+        });
     }
-    if json {
-        return match rows.unread {
-            Some(error) => Err(error),
-            None => print(
-                &serde_json::to_string(&rows.rows)
-                    .map_err(|error| Error::file(error.to_string()))?,
-            ),
-        };
+
+    // A program must not take a part of the list for all of it.
+    if json && let Some(error) = listing.unread {
+        return Err(error);
     }
-    let text = match size {
-        Some(size) => {
-            let files = if words.is_empty() {
-                rows.files
-            } else {
-                rows.rows.len()
-            };
-            fitted(
-                &rows.rows,
-                files,
-                size,
-                Timestamp::new(OffsetDateTime::now_utc()),
-            )
-        }
-        None => separated(&rows.rows),
+    let text = if json {
+        serde_json::to_string(&listing.rows).map_err(|error| Error::file(error.to_string()))?
+    } else if let Some(size) = screen {
+        let now = Timestamp::new(OffsetDateTime::now_utc());
+        lay_out(&listing.rows, listing.files, size, now)
+    } else {
+        separated(&listing.rows)
     };
     print(&text)?;
-    rows.unread.map_or(Ok(()), Err)
+    match listing.unread {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// The words to search for, in lower case.
+fn search_words(typed: &[OsString]) -> Vec<String> {
+    let mut words = Vec::new();
+    for argument in typed {
+        let word = argument.to_string_lossy().trim().to_lowercase();
+        if !word.is_empty() {
+            words.push(word);
+        }
+    }
+    words
 }
 
 /// Reads the newest conversations, as many as there is room for.
 fn read(
     place: &Place,
-    words: &[&str],
+    words: &[String],
     room: usize,
     all: bool,
     notes: &Notes,
-) -> Result<Rows, Error> {
+) -> Result<Listing, Error> {
     let files = place
         .folder
         .list(all)
         .map_err(|error| Error::file(error.to_string()))?;
-    let mut rows = Rows {
+    let mut listing = Listing {
         files: files.len(),
-        ..Rows::default()
+        ..Listing::default()
     };
-    let mut number = 0;
+    let mut counted = 0;
     for file in files {
-        if rows.rows.len() >= room {
+        if listing.rows.len() >= room {
             break;
         }
         match files::read(&file.path) {
             Ok(Found::Conversation(conversation)) => {
-                number += usize::from(!file.is_state);
+                let mut number = None;
+                if !file.is_state {
+                    counted += 1;
+                    number = Some(counted);
+                }
                 let found = find(&conversation, words);
                 if words.is_empty() || found.is_some() {
-                    let number = (!file.is_state).then_some(number);
-                    rows.rows
-                        .push(row(&conversation, number, &file.path, place, found));
+                    let row = row(&conversation, number, &file.path, place, found);
+                    listing.rows.push(row);
                 }
             }
             // It was removed in the meantime.
             Ok(Found::Nothing) => {}
             Ok(Found::Unusable(reason)) => {
-                rows.has_unusable = true;
+                listing.has_unusable = true;
                 notes.note(&format!("not listed: {}: {reason}", file.path.display()));
             }
             // A pipe or a device is not a conversation.
             Err(error) if error.kind() == files::NOT_REGULAR => {
-                rows.has_unusable = true;
+                listing.has_unusable = true;
                 notes.note(&format!("not listed: {error}"));
             }
             Err(error) => {
-                rows.unread = Some(Error::file(format!("not everything is listed: {error}")))
+                let message = format!("not everything is listed: {error}");
+                listing.unread = Some(Error::file(message));
             }
         }
     }
-    Ok(rows)
+    Ok(listing)
 }
 
 fn row(
@@ -193,7 +204,7 @@ fn row(
     found: Option<String>,
 ) -> Row {
     let id = place.folder.id(path, conversation.created);
-    let question = conversation.exchanges.iter().find_map(Exchange::question);
+    let mut questions = conversation.exchanges.iter().filter_map(Exchange::question);
     Row {
         number,
         current: path == place.location.path || Some(path) == place.location.link.as_deref(),
@@ -205,49 +216,52 @@ fn row(
         created: conversation.created,
         updated: conversation.updated,
         messages: conversation.message_count(),
-        question: question.map_or_else(String::new, shown),
+        question: questions.next().map(summary).unwrap_or_default(),
         found,
     }
 }
 
 /// A question on one line, without its fences; if it has no words, the names of its files.
-fn shown(question: &Entry) -> String {
+fn summary(question: &Entry) -> String {
     let parts = fence::split(&question.text);
     if !parts.words.trim().is_empty() {
         return shortened(parts.words);
     }
-    let images = question
-        .attachments
-        .iter()
-        .map(|attachment| attachment.name.clone());
-    let names: Vec<String> = images.chain(fence::names_of(parts.files)).collect();
-    if names.is_empty() {
-        String::new()
-    } else {
-        shortened(&format!("[{}]", names.join(", ")))
+    let mut names = Vec::new();
+    for attachment in &question.attachments {
+        names.push(attachment.name.clone());
     }
+    names.extend(fence::names_of(parts.files));
+    if names.is_empty() {
+        return String::new();
+    }
+    shortened(&format!("[{}]", names.join(", ")))
 }
 
-/// The first match in the first message that has all the words, in upper or lower case, or in what the model said
-/// before a call. The words are in lower case.
-fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<String> {
-    if words.is_empty() {
-        return None;
+/// The text around the first match, in the first message that has all the words. What the model said before a call
+/// counts as a message. The words are in lower case.
+fn find(conversation: &Conversation, words: &[String]) -> Option<String> {
+    for entry in conversation.entries() {
+        for step in &entry.steps {
+            if let Some(place) = first_place(words, &step.text) {
+                return Some(around(&step.text, place));
+            }
+        }
+        if let Some(place) = first_place(words, &entry.text) {
+            return Some(around(&entry.text, place));
+        }
     }
-    let texts = |entry: &'a Entry| {
-        entry
-            .steps
-            .iter()
-            .map(|step| &*step.text)
-            .chain([&*entry.text])
-    };
-    conversation.entries().flat_map(texts).find_map(|text| {
-        let places: Vec<usize> = words
-            .iter()
-            .map(|word| place_of(word, text))
-            .collect::<Option<_>>()?;
-        places.into_iter().min().map(|place| around(text, place))
-    })
+    None
+}
+
+/// Where the first of the words begins in a text that has them all, in bytes of the text in lower case.
+fn first_place(words: &[String], text: &str) -> Option<usize> {
+    let mut first = None;
+    for word in words {
+        let place = place_of(word, text)?;
+        first = Some(first.map_or(place, |earlier: usize| earlier.min(place)));
+    }
+    first
 }
 
 /// Where a word begins in a text, in bytes of the text in lower case, as the word is.
@@ -256,47 +270,54 @@ fn place_of(word: &str, text: &str) -> Option<usize> {
         return text.to_lowercase().find(word);
     }
     // A copy in lower case would take longer than the search.
-    let (text, word) = (text.as_bytes(), word.as_bytes());
-    let first = *word.first()?;
-    memchr2_iter(first, first.to_ascii_uppercase(), text).find(|at| {
-        text[*at..]
-            .get(..word.len())
-            .is_some_and(|found| found.eq_ignore_ascii_case(word))
-    })
+    let bytes = text.as_bytes();
+    let first = *word.as_bytes().first()?;
+    for at in memchr2_iter(first, first.to_ascii_uppercase(), bytes) {
+        let candidate = bytes[at..].get(..word.len())?;
+        if candidate.eq_ignore_ascii_case(word.as_bytes()) {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// The text around a match, whose place is given in bytes of the text in lower case.
 fn around(text: &str, place: usize) -> String {
-    let mut lower = 0;
-    let at = text.char_indices().find(|(_, character)| {
-        lower += character.to_lowercase().map(char::len_utf8).sum::<usize>();
-        lower > place
-    });
-    let at = at.map_or(0, |(at, _)| at);
-    let begin = text[..at]
-        .char_indices()
-        .rev()
-        .take(BEFORE_MATCH)
-        .last()
-        .map_or(at, |(begin, _)| begin);
+    let at = place_in_original(text, place);
+    let mut begin = at;
+    for (before, _) in text[..at].char_indices().rev().take(BEFORE_MATCH) {
+        begin = before;
+    }
     // No word is cut in half.
-    let begin = match text[..begin].chars().next_back() {
-        Some(before) if !before.is_whitespace() => text[begin..at]
-            .find(char::is_whitespace)
-            .map_or(at, |blank| begin + blank),
-        _ => begin,
-    };
-    let cut = if text[..begin].trim().is_empty() {
-        ""
-    } else {
-        "…"
-    };
-    format!("{cut}{}", shortened(&text[begin..]))
+    if text[..begin].ends_with(|before: char| !before.is_whitespace()) {
+        begin = match text[begin..at].find(char::is_whitespace) {
+            Some(blank) => begin + blank,
+            None => at,
+        };
+    }
+    let is_whole = text[..begin].trim().is_empty();
+    let mark = if is_whole { "" } else { "…" };
+    format!("{mark}{}", shortened(&text[begin..]))
+}
+
+/// The place in a text that belongs to a place in the same text in lower case, whose characters may be longer.
+fn place_in_original(text: &str, place: usize) -> usize {
+    let mut lower = 0;
+    for (at, character) in text.char_indices() {
+        for lower_case in character.to_lowercase() {
+            lower += lower_case.len_utf8();
+        }
+        if lower > place {
+            return at;
+        }
+    }
+    0
 }
 
 /// The beginning of a text, on one line.
 fn shortened(text: &str) -> String {
-    on_one_line(&text.trim_start().chars().take(MAX_TEXT).collect::<String>())
+    let beginning: String = text.trim_start().chars().take(MAX_TEXT).collect();
+    on_one_line(&beginning)
 }
 
 /// For programs: tabs between the fields.
@@ -309,14 +330,12 @@ fn separated(rows: &[Row]) -> String {
             messages,
             provider,
             model,
-            question,
-            found,
             ..
         } = row;
-        let question = found.as_ref().unwrap_or(question);
+        let shown = row.text();
         let _ = writeln!(
             text,
-            "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}"
+            "{name}\t{updated}\t{messages}\t{provider}/{model}\t{shown}"
         );
     }
     text
@@ -327,50 +346,67 @@ fn room(size: Size) -> usize {
     size.rows.saturating_sub(1).max(2)
 }
 
+/// A row as people see it, before it is padded.
+struct Line {
+    mark: char,
+    number: String,
+    name: String,
+    age: String,
+    text: String,
+}
+
+impl Line {
+    fn new(row: &Row, size: Size, now: Timestamp) -> Line {
+        let longest_name = (size.columns / 2).max(GENERATED_NAME);
+        Line {
+            mark: if row.current { '*' } else { ' ' },
+            number: row.number.map(|at| at.to_string()).unwrap_or_default(),
+            name: cut(&visible(&row.name), longest_name),
+            age: age::short(row.updated.elapsed_until(now)),
+            text: visible(row.text()),
+        }
+    }
+}
+
 /// For people: number, name, age and question, no line longer than the terminal, and no more lines than it has. `files`
 /// is how many there are in all.
-fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
+fn lay_out(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
     let room = room(size);
+    let has_more = files > room;
     // The last line says how many more there are.
-    let shown = if files > room { room - 1 } else { files }.min(rows.len());
-    let rows = &rows[..shown];
-    let ages: Vec<String> = rows
-        .iter()
-        .map(|row| age::short(row.updated.elapsed_until(now)))
-        .collect();
-    let most = (size.columns / 2).max(GENERATED_NAME);
-    let names: Vec<String> = rows
-        .iter()
-        .map(|row| cut(&visible(&row.name), most))
-        .collect();
-    let widest = names
-        .iter()
-        .map(|name| name.width())
-        .max()
-        .unwrap_or_default();
-    let longest = ages.iter().map(String::len).max().unwrap_or_default();
-    let numbers: Vec<String> = rows
-        .iter()
-        .map(|row| row.number.map_or_else(String::new, |at| at.to_string()))
-        .collect();
-    let digits = numbers.iter().map(String::len).max().unwrap_or_default();
-    let mut text = String::new();
-    for (((row, age), name), number) in rows.iter().zip(&ages).zip(&names).zip(&numbers) {
-        let mark = if row.current { '*' } else { ' ' };
-        let padding = " ".repeat(widest - name.width());
-        let begin = format!("{mark} {number:>digits$}  {name}{padding}  {age:>longest$}  ");
-        let line = format!(
-            "{begin}{}",
-            visible(row.found.as_ref().unwrap_or(&row.question))
-        );
-        let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
+    let most = if has_more { room - 1 } else { room };
+    let mut lines = Vec::new();
+    for row in rows.iter().take(most) {
+        lines.push(Line::new(row, size, now));
     }
-    if files > shown && files > room {
-        let _ = writeln!(
-            text,
-            "{}",
-            cut(&format!("  {} more", files - shown), size.columns)
+
+    let mut digits = 0;
+    let mut widest_name = 0;
+    let mut longest_age = 0;
+    for line in &lines {
+        digits = digits.max(line.number.len());
+        widest_name = widest_name.max(line.name.width());
+        longest_age = longest_age.max(line.age.len());
+    }
+
+    let mut text = String::new();
+    for line in &lines {
+        let Line {
+            mark, number, name, ..
+        } = line;
+        let padding = " ".repeat(widest_name - name.width());
+        let age = format!("{:>longest_age$}", line.age);
+        let columns = format!(
+            "{mark} {number:>digits$}  {name}{padding}  {age}  {}",
+            line.text
         );
+        text.push_str(cut(&columns, size.columns).trim_end());
+        text.push('\n');
+    }
+    if has_more {
+        let more = format!("  {} more", files - lines.len());
+        text.push_str(&cut(&more, size.columns));
+        text.push('\n');
     }
     text
 }
@@ -380,12 +416,18 @@ fn cut(line: &str, columns: usize) -> String {
     if line.width() <= columns {
         return line.to_owned();
     }
+    let mut fitting = String::new();
+    // The mark takes the last column.
     let mut used = 1;
-    let fits = line.chars().take_while(|character| {
+    for character in line.chars() {
         used += character.width().unwrap_or_default();
-        used <= columns
-    });
-    fits.chain(['…']).collect()
+        if used > columns {
+            break;
+        }
+        fitting.push(character);
+    }
+    fitting.push('…');
+    fitting
 }
 
 #[cfg(test)]
@@ -445,7 +487,7 @@ mod tests {
     #[test]
     fn names_that_q_gives_are_shown_whole() {
         let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
-        let text = fitted(
+        let text = lay_out(
             &rows(1, "session_20261121100000123"),
             1,
             Size {
