@@ -1,6 +1,6 @@
 //! `q --status`: version, paths, settings with their origins, providers, and the conversation.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -10,310 +10,408 @@ use crate::server::choice::{self, HeldWith, Model};
 use crate::server::discover;
 use crate::session::Conversation;
 use crate::session::files;
-use crate::session::folder::Folder;
 use crate::session::rules::Found;
-use crate::settings::{Configured, Key, KeyPlace, Place, Provider, Settings};
+use crate::session::timestamp::Timestamp;
+use crate::settings::{
+    Configured, Key, KeyPlace, Place, Provider, RemoteServer, Settings, Sourced,
+};
 
 /// Where the model comes from if the user has not named one and the provider has no default.
 const FIRST_LISTED: &str = "the first on its list";
 
-/// A part of the status: lines for people, and the same for programs.
-struct Section {
-    lines: Vec<String>,
-    fields: Vec<(&'static str, Value)>,
+/// Everything that `--status` prints: this is its JSON, and its text is made of the same fields.
+#[derive(Serialize)]
+struct Status {
+    asks: TargetStatus,
+    version: &'static str,
+    /// The path of the configuration file.
+    config: String,
+    /// What is wrong with the settings. The defaults are shown then.
+    error: Option<String>,
+    #[serde(flatten)]
+    sessions: SessionsStatus,
+    settings: Vec<SettingStatus>,
+    providers: Vec<ProviderStatus>,
+    tools: Vec<ToolStatus>,
+    roles: Vec<String>,
+    conversation: Option<ConversationStatus>,
 }
 
-/// The provider that a question would go to.
-struct Chosen {
-    provider: String,
+/// The provider and the model that a question would go to.
+#[derive(Serialize)]
+struct TargetStatus {
+    /// `None`: there is no provider to ask.
+    provider: Option<String>,
     /// `None`: the first that the server lists.
     model: Option<String>,
+    /// Why this provider, or why none.
     why: String,
     /// Where the model comes from.
+    #[serde(skip)]
+    model_origin: String,
+}
+
+/// The folder of conversations.
+#[derive(Serialize)]
+struct SessionsStatus {
+    /// `None`: there is no home folder.
+    #[serde(rename = "sessions")]
+    path: Option<String>,
+    /// How many conversations there are.
+    kept: Option<usize>,
+    /// How many bytes they have together.
+    bytes: Option<u64>,
+    #[serde(rename = "sessions_error")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SettingStatus {
+    name: &'static str,
+    value: Option<String>,
     origin: String,
 }
 
+#[derive(Serialize)]
+struct ProviderStatus {
+    name: String,
+    api: &'static str,
+    /// Its base URL, or what is wrong with it.
+    address: String,
+    /// Whether the key is set; never the key itself.
+    key: String,
+    model: Option<String>,
+    /// A question would go to it.
+    chosen: bool,
+    #[serde(skip)]
+    is_set_up: bool,
+}
+
+/// A tool server, or a section with commands. The arguments of a program and the query of an address are left out,
+/// because they may be secret.
+#[derive(Serialize, Default)]
+struct ToolStatus {
+    name: String,
+    program: Option<String>,
+    url: Option<String>,
+    error: Option<String>,
+    #[serde(skip)]
+    commands: Vec<String>,
+}
+
 /// The conversation of this run.
-struct Kept {
+#[derive(Serialize)]
+struct ConversationStatus {
     path: String,
-    /// The conversation, or why it cannot be used.
-    content: Result<Conversation, String>,
+    /// Why it cannot be used.
+    error: Option<String>,
+    provider: Option<String>,
+    model: Option<String>,
+    updated: Option<Timestamp>,
+    messages: usize,
+    system: Option<String>,
+    tools: Vec<String>,
 }
 
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them.
-///
-/// # Errors
-/// `Output`: standard output could not be written.
 pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let environment = &context.environment;
     let (settings, error) = match Settings::load(arguments, environment, &context.configuration) {
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
-    let kept = kept(context);
-    let named = kept
-        .as_ref()
-        .filter(|_| !context.which.is_current())
-        .and_then(|kept| kept.content.as_ref().ok());
-    let chosen = match error {
-        Some(_) => Err("the configuration is wrong".to_owned()),
-        None => choose(&settings, named),
-    };
-    let paragraphs = [
-        vec![asks(&chosen)],
-        vec![version()],
-        vec![
-            configuration(context, error),
-            conversations(context.folder.as_ref()),
-        ],
-        vec![values(&settings, chosen.as_ref().ok())],
-        vec![
-            providers(&settings, chosen.as_ref().ok()),
-            tools(&settings),
-            roles(&settings),
-        ],
-        vec![conversation(kept)],
-    ];
+    let status = Status::new(context, &settings, error);
     if arguments.json {
-        let fields = paragraphs
-            .into_iter()
-            .flatten()
-            .flat_map(|section| section.fields);
-        let object: Map<String, Value> = fields
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        return print(&Value::Object(object).to_string());
+        let json = serde_json::to_string(&status);
+        return print(&json.map_err(|error| Error::file(error.to_string()))?);
     }
-    let text = |sections: Vec<Section>| {
-        sections
-            .into_iter()
-            .flat_map(|section| section.lines)
-            .collect::<Vec<_>>()
+    let plain = Look {
+        styles: false,
+        ..context.look(&settings.values)
     };
-    let text = paragraphs
-        .map(|sections| text(sections).join("\n"))
-        .join("\n\n");
-    print_texts(&[(
-        &text,
-        Look {
-            styles: false,
-            ..context.look(&settings.values)
-        },
-    )])
+    print_texts(&[(&status.text(), plain)])
 }
 
-/// Reads the conversation of this run, if there is one.
-fn kept(context: &Context) -> Option<Kept> {
-    let (path, found) = match context.folder.as_ref()?.locate(&context.which) {
-        Ok(location) => (
-            location.path.display().to_string(),
-            files::read(&location.path),
-        ),
-        Err(error) => (String::new(), Err(error)),
-    };
-    let content = match found {
-        Ok(Found::Nothing) => return None,
-        Ok(Found::Conversation(conversation)) => Ok(conversation),
-        Ok(Found::Unusable(reason)) => Err(reason),
-        Err(error) => Err(error.to_string()),
-    };
-    Some(Kept { path, content })
-}
-
-/// Chooses as for a question, or says why there is no provider; `named` is a conversation that keeps its own provider
-/// and model.
-fn choose(settings: &Settings, named: Option<&Conversation>) -> Result<Chosen, String> {
-    let held = named.map(|named| HeldWith {
-        provider: named.provider.clone(),
-        model: named.model.clone(),
-    });
-    let Some(choice) = choice::choose(settings, held.as_ref()).map_err(|error| error.message)?
-    else {
-        let running = discover::running(settings)
-            .ok_or("no key is set, and no local server answers with a model")?;
-        return Ok(Chosen {
-            provider: running.provider.name.clone(),
-            model: Some(
-                settings
-                    .model
-                    .as_ref()
-                    .map_or(running.model, |named| named.text.clone()),
-            ),
-            why: "no key is set, and this is the first local server that answers".to_owned(),
-            origin: settings
-                .model
-                .as_ref()
-                .map_or(FIRST_LISTED.to_owned(), |named| named.origin.to_string()),
+impl Status {
+    fn new(context: &Context, settings: &Settings, error: Option<String>) -> Status {
+        let (path, content) = read_conversation(context).unzip();
+        // Only a named conversation keeps its own provider and model.
+        let mut keeps = None;
+        if let Some(Ok(conversation)) = &content
+            && !context.which.is_current()
+        {
+            keeps = Some(HeldWith {
+                provider: conversation.provider.clone(),
+                model: conversation.model.clone(),
+            });
+        }
+        let mut target = Err("the configuration is wrong".to_owned());
+        if error.is_none() {
+            target = choose(settings, keeps.as_ref());
+        }
+        let asks = target.unwrap_or_else(|why| TargetStatus {
+            provider: None,
+            model: None,
+            why,
+            model_origin: String::new(),
         });
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            config: context.configuration.display().to_string(),
+            error,
+            sessions: sessions(context),
+            settings: setting_rows(settings, &asks),
+            providers: provider_rows(settings, &asks),
+            tools: tool_rows(settings),
+            roles: settings.role_names(),
+            conversation: path
+                .zip(content)
+                .map(|(path, content)| ConversationStatus::new(path, content)),
+            asks,
+        }
+    }
+
+    /// The status for people: paragraphs of lines.
+    fn text(&self) -> String {
+        let mut text = self.asks.line();
+        text.push_str(&format!("\n\nq {}\n", self.version));
+        text.push_str(&format!("\nconfiguration  {}", self.config));
+        if let Some(error) = &self.error {
+            text.push_str(&format!("\n  wrong: {error}"));
+            text.push_str(
+                "\n  no question is asked until that is corrected; these are the defaults:",
+            );
+        }
+        text.push_str(&format!("\nconversations  {}\n", self.sessions.summary()));
+        for setting in &self.settings {
+            text.push_str(&format!("\n{}", setting.line()));
+        }
+        text.push('\n');
+        self.add_providers(&mut text);
+        for row in &self.tools {
+            text.push_str(&format!("\n  tools {:<5}  {}", row.name, row.summary()));
+        }
+        if !self.roles.is_empty() {
+            text.push_str(&format!("\n  roles        {}", self.roles.join(", ")));
+        }
+        text.push_str("\n\n");
+        match &self.conversation {
+            Some(conversation) => text.push_str(&conversation.lines()),
+            None => text.push_str("there is no conversation"),
+        }
+        text
+    }
+
+    /// Adds a line for each provider that is set up; the chosen one has a mark. The others share the last line.
+    fn add_providers(&self, text: &mut String) {
+        let mut others = Vec::new();
+        for row in &self.providers {
+            let name = &row.name;
+            if !row.chosen && !row.is_set_up {
+                others.push(name.as_str());
+                continue;
+            }
+            let mark = if row.chosen { '*' } else { ' ' };
+            let model = row.model.as_deref().unwrap_or(FIRST_LISTED);
+            let ProviderStatus {
+                key, api, address, ..
+            } = row;
+            text.push_str(&format!(
+                "\n{mark} {name:<11}  {key}; {api} at {address}; {model}"
+            ));
+        }
+        if !others.is_empty() {
+            text.push_str(&format!("\n  not set up   {}", others.join(", ")));
+        }
+    }
+}
+
+/// Reads the conversation of this run, if there is one. Returns its path, and the conversation or why it cannot be used.
+fn read_conversation(context: &Context) -> Option<(String, Result<Conversation, String>)> {
+    let location = match context.folder.as_ref()?.locate(&context.which) {
+        Ok(location) => location,
+        Err(error) => return Some((String::new(), Err(error.to_string()))),
+    };
+    let path = location.path.display().to_string();
+    match files::read(&location.path) {
+        Ok(Found::Nothing) => None,
+        Ok(Found::Conversation(conversation)) => Some((path, Ok(conversation))),
+        Ok(Found::Unusable(reason)) => Some((path, Err(reason))),
+        Err(error) => Some((path, Err(error.to_string()))),
+    }
+}
+
+/// Chooses as for a question, or says why there is no provider. `keeps` is of a conversation that keeps its own provider
+/// and model.
+fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<TargetStatus, String> {
+    let choice = choice::choose(settings, keeps).map_err(|error| error.message)?;
+    let Some(choice) = choice else {
+        return choose_running(settings);
     };
     let provider = choice.provider;
-    provider
-        .address()
-        .and_then(|_| provider.key())
-        .map_err(|error| error.message)?;
-    let why = match (&settings.provider, held) {
-        (_, Some(held)) if held.provider == provider.name => {
-            "the conversation is with it".to_owned()
-        }
-        (Some(named), _) => named.origin.to_string(),
-        (None, _) => format!("the first with a key: {}", key(&provider)),
+    provider.address().map_err(|error| error.message)?;
+    provider.key().map_err(|error| error.message)?;
+
+    let is_kept = keeps.is_some_and(|keeps| keeps.provider == provider.name);
+    let why = if is_kept {
+        "the conversation is with it".to_owned()
+    } else if let Some(named) = &settings.provider {
+        named.origin.to_string()
+    } else {
+        format!("the first with a key: {}", key_summary(&provider))
     };
-    let origin = match (
-        &choice.model,
-        settings.model.as_ref().or(provider.model.as_ref()),
-    ) {
-        (Model::Named(_), Some(named)) => named.origin.to_string(),
-        (Model::OfConversation(_), _) => "the conversation's own".to_owned(),
-        (Model::First, _) => FIRST_LISTED.to_owned(),
-        _ => format!("the default of {}", provider.name),
+    let model = choice.model.name().map(str::to_owned);
+    let of_provider = format!("the default of {}", provider.name);
+    let model_origin = match choice.model {
+        Model::Named(_) => match settings.model.as_ref().or(provider.model.as_ref()) {
+            Some(named) => named.origin.to_string(),
+            None => of_provider,
+        },
+        Model::OfConversation(_) => "the conversation's own".to_owned(),
+        Model::Default(_) => of_provider,
+        Model::First => FIRST_LISTED.to_owned(),
     };
-    Ok(Chosen {
-        provider: provider.name.clone(),
-        model: choice.model.name().map(str::to_owned),
+    Ok(TargetStatus {
+        provider: Some(provider.name.clone()),
+        model,
         why,
-        origin,
+        model_origin,
     })
 }
 
-fn asks(chosen: &Result<Chosen, String>) -> Section {
-    let (line, asks) = match chosen {
-        Err(why) => (
-            format!("no provider to ask: {why}"),
-            json!({"provider": null, "model": null, "why": why}),
-        ),
-        Ok(Chosen {
-            provider,
-            model,
-            why,
-            ..
-        }) => {
-            let what = model
-                .as_ref()
-                .map_or("the first model on its list".to_owned(), |model| {
-                    format!("model {model}")
-                });
-            let asks = json!({"provider": provider, "model": model, "why": why});
-            (format!("asks {provider}, {what} ({why})"), asks)
+/// Chooses the first local server that answers, as for a question if no key is set.
+fn choose_running(settings: &Settings) -> Result<TargetStatus, String> {
+    let running = discover::running(settings)
+        .ok_or("no key is set, and no local server answers with a model")?;
+    let mut target = TargetStatus {
+        provider: Some(running.provider.name.clone()),
+        model: Some(running.model),
+        why: "no key is set, and this is the first local server that answers".to_owned(),
+        model_origin: FIRST_LISTED.to_owned(),
+    };
+    if let Some(named) = &settings.model {
+        target.model = Some(named.text.clone());
+        target.model_origin = named.origin.to_string();
+    }
+    Ok(target)
+}
+
+impl TargetStatus {
+    fn line(&self) -> String {
+        let why = &self.why;
+        let Some(provider) = &self.provider else {
+            return format!("no provider to ask: {why}");
+        };
+        match &self.model {
+            Some(model) => format!("asks {provider}, model {model} ({why})"),
+            None => format!("asks {provider}, the first model on its list ({why})"),
         }
+    }
+}
+
+fn sessions(context: &Context) -> SessionsStatus {
+    let mut sessions = SessionsStatus {
+        path: None,
+        kept: Some(0),
+        bytes: Some(0),
+        error: None,
     };
-    Section {
-        lines: vec![line],
-        fields: vec![("asks", asks)],
-    }
-}
-
-fn version() -> Section {
-    let version = env!("CARGO_PKG_VERSION");
-    Section {
-        lines: vec![format!("q {version}")],
-        fields: vec![("version", json!(version))],
-    }
-}
-
-/// The configuration file, and what is wrong with the settings; if they are wrong, the defaults are shown.
-fn configuration(context: &Context, error: Option<String>) -> Section {
-    let path = context.configuration.display().to_string();
-    let mut lines = vec![format!("configuration  {path}")];
-    if let Some(error) = &error {
-        lines.push(format!("  wrong: {error}"));
-        lines.push(
-            "  no question is asked until that is corrected; these are the defaults:".to_owned(),
-        );
-    }
-    Section {
-        lines,
-        fields: vec![("config", json!(path)), ("error", json!(error))],
-    }
-}
-
-/// The folder of conversations, how many there are, and how many bytes they have together.
-fn conversations(folder: Option<&Folder>) -> Section {
-    let path = folder.map(|folder| folder.sessions().display().to_string());
-    let listed = folder.map_or(Ok(Vec::new()), |folder| folder.list(true));
-    let counted = listed.map(|files| (files.len(), files.iter().map(|file| file.bytes).sum()));
-    let counted = counted.map_err(|error| error.to_string());
-    let what = match (&path, &counted) {
-        (Some(path), Ok((count, bytes))) => format!("{path} ({count}, {})", size(*bytes)),
-        (Some(_), Err(error)) => error.clone(),
-        (None, _) => "none: there is no home folder".to_owned(),
+    let Some(folder) = &context.folder else {
+        return sessions;
     };
-    let (count, bytes) = counted.clone().ok().unzip();
-    let fields = vec![
-        ("sessions", json!(path)),
-        ("kept", json!(count)),
-        ("bytes", json!(bytes)),
-        ("sessions_error", json!(counted.err())),
-    ];
-    Section {
-        lines: vec![format!("conversations  {what}")],
-        fields,
+    sessions.path = Some(folder.sessions().display().to_string());
+    match folder.list(true) {
+        Ok(files) => {
+            sessions.kept = Some(files.len());
+            sessions.bytes = Some(files.iter().map(|file| file.bytes).sum());
+        }
+        Err(error) => {
+            sessions.kept = None;
+            sessions.bytes = None;
+            sessions.error = Some(error.to_string());
+        }
+    }
+    sessions
+}
+
+impl SessionsStatus {
+    fn summary(&self) -> String {
+        let Some(path) = &self.path else {
+            return "none: there is no home folder".to_owned();
+        };
+        if let Some(error) = &self.error {
+            return error.clone();
+        }
+        let kept = self.kept.unwrap_or_default();
+        let bytes = size(self.bytes.unwrap_or_default());
+        format!("{path} ({kept}, {bytes})")
     }
 }
 
 /// The settings, and where each comes from; the model is the one that would be asked.
-fn values(settings: &Settings, chosen: Option<&Chosen>) -> Section {
-    let rows = settings.shown().map(|(name, given)| {
-        let (value, origin) = match (given, chosen) {
-            (_, Some(chosen)) if name == "model" => {
-                (chosen.model.as_deref(), chosen.origin.clone())
-            }
-            (Some(given), _) => (Some(given.text.as_str()), given.origin.to_string()),
-            (None, _) => (None, "unset".to_owned()),
-        };
-        let line = format!(
-            "{name:<13}  {}  ({origin})",
-            value.unwrap_or("-").replace('\n', " ")
-        );
-        (
-            line,
-            json!({"name": name, "value": value, "origin": origin}),
-        )
-    });
-    listed("settings", rows)
+fn setting_rows(settings: &Settings, target: &TargetStatus) -> Vec<SettingStatus> {
+    let mut rows = Vec::new();
+    for (name, sourced) in settings.shown() {
+        let mut row = SettingStatus::new(name, sourced);
+        if name == "model" && target.provider.is_some() {
+            row.value = target.model.clone();
+            row.origin = target.model_origin.clone();
+        }
+        rows.push(row);
+    }
+    rows
 }
 
-/// The providers; the chosen one has a mark. Those that are not set up share the last line.
-fn providers(settings: &Settings, chosen: Option<&Chosen>) -> Section {
-    let (mut lines, mut values, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    for provider in &settings.providers {
-        let name = &provider.name;
-        let chosen = chosen.is_some_and(|chosen| chosen.provider == *name);
-        let (mark, key, api) = (
-            if chosen { '*' } else { ' ' },
-            key(provider),
-            provider.api.name,
-        );
-        let address = provider
-            .address()
-            .map_or_else(|error| error.message, ToString::to_string);
-        let model = provider.model.as_ref().map(|model| &*model.text);
-        match chosen || provider.is_set_up() {
-            true => {
-                let model = model.unwrap_or(FIRST_LISTED);
-                lines.push(format!(
-                    "{mark} {name:<11}  {key}; {api} at {address}; {model}"
-                ));
-            }
-            false => others.push(name.as_str()),
+impl SettingStatus {
+    fn new(name: &'static str, sourced: Option<&Sourced>) -> SettingStatus {
+        match sourced {
+            Some(sourced) => SettingStatus {
+                name,
+                value: Some(sourced.text.clone()),
+                origin: sourced.origin.to_string(),
+            },
+            None => SettingStatus {
+                name,
+                value: None,
+                origin: "unset".to_owned(),
+            },
         }
-        values.push(json!({
-            "name": name, "api": api, "address": address, "key": key, "model": model, "chosen": chosen,
-        }));
     }
-    if !others.is_empty() {
-        lines.push(format!("  not set up   {}", others.join(", ")));
+
+    fn line(&self) -> String {
+        let value = self.value.as_deref().unwrap_or("-").replace('\n', " ");
+        format!("{:<13}  {value}  ({})", self.name, self.origin)
     }
-    Section {
-        lines,
-        fields: vec![("providers", Value::Array(values))],
+}
+
+fn provider_rows(settings: &Settings, target: &TargetStatus) -> Vec<ProviderStatus> {
+    let mut rows = Vec::new();
+    for provider in &settings.providers {
+        let address = match provider.address() {
+            Ok(address) => address.to_string(),
+            Err(error) => error.message,
+        };
+        rows.push(ProviderStatus {
+            name: provider.name.clone(),
+            api: provider.api.name,
+            address,
+            key: key_summary(provider),
+            model: provider.model.as_ref().map(|model| model.text.clone()),
+            chosen: target.provider.as_ref() == Some(&provider.name),
+            is_set_up: provider.is_set_up(),
+        });
     }
+    rows
 }
 
 /// Whether the key is set; never the key itself.
-fn key(provider: &Provider) -> String {
+fn key_summary(provider: &Provider) -> String {
     match &provider.key {
         Key::None => "none needed".to_owned(),
-        Key::Command(command) => format!("by {}", command.first().map_or("", String::as_str)),
+        Key::Command(command) => {
+            let program = command.first().map_or("", String::as_str);
+            format!("by {program}")
+        }
         Key::Variables { names, found } => match found {
             Some((name, _)) => format!("{name} is set"),
             None => format!("{} is not set", names.join(" or ")),
@@ -321,9 +419,8 @@ fn key(provider: &Provider) -> String {
     }
 }
 
-/// The tool servers, including those of a shared file; if that cannot be read, one line says so. The arguments of a
-/// program and the query of an address are left out, because they may be secret.
-fn tools(settings: &Settings) -> Section {
+/// The tool servers, including those of a shared file; if that cannot be read, one row says so.
+fn tool_rows(settings: &Settings) -> Vec<ToolStatus> {
     let unreadable = |error: Error| {
         vec![Configured {
             name: "mcp".to_owned(),
@@ -331,118 +428,102 @@ fn tools(settings: &Settings) -> Section {
         }]
     };
     let servers = settings.tool_servers().unwrap_or_else(unreadable);
-    let rows = servers.into_iter().map(|Configured { name, server }| {
-        let (what, program, url, error) = match server.map(|server| server.place) {
-            Ok(Place::Local(program)) => {
-                let program = program.command.into_iter().next().unwrap_or_default();
-                (format!("by {program}"), Some(program), None, None)
-            }
-            Ok(Place::Remote(server)) => match &server.key {
-                KeyPlace::Variable(key) if settings.environment.get(key).is_none() => {
-                    let error = format!("{key} is not set");
-                    (
-                        format!("at {}; {error}", server.url),
-                        None,
-                        Some(server.url.to_string()),
-                        Some(error),
-                    )
-                }
-                _ => (
-                    format!("at {}", server.url),
-                    None,
-                    Some(server.url.to_string()),
-                    None,
-                ),
-            },
-            Ok(Place::Commands(commands)) => {
-                let names: Vec<&str> = commands
-                    .iter()
-                    .map(|command| command.name.as_str())
-                    .collect();
-                (format!("commands {}", names.join(", ")), None, None, None)
-            }
-            Err(error) => (error.clone(), None, None, Some(error)),
+    let mut rows = Vec::new();
+    for Configured { name, server } in servers {
+        let mut row = ToolStatus {
+            name,
+            ..ToolStatus::default()
         };
-        let line = format!("  tools {name:<5}  {what}");
-        (
-            line,
-            json!({"name": name, "program": program, "url": url, "error": error}),
-        )
-    });
-    listed("tools", rows)
-}
-
-/// The names of the roles.
-fn roles(settings: &Settings) -> Section {
-    let names = settings.role_names();
-    let lines = if names.is_empty() {
-        Vec::new()
-    } else {
-        vec![format!("  roles        {}", names.join(", "))]
-    };
-    Section {
-        lines,
-        fields: vec![("roles", json!(names))],
-    }
-}
-
-/// A section with a row for each of several things.
-fn listed(name: &'static str, rows: impl Iterator<Item = (String, Value)>) -> Section {
-    let (lines, values) = rows.unzip();
-    Section {
-        lines,
-        fields: vec![(name, Value::Array(values))],
-    }
-}
-
-/// The conversation, its own system prompt, and the tools that it uses again.
-fn conversation(kept: Option<Kept>) -> Section {
-    let (lines, fields) = match kept {
-        None => (vec!["there is no conversation".to_owned()], Value::Null),
-        Some(Kept {
-            path,
-            content: Err(error),
-        }) => {
-            let fields = json!({
-                "path": path, "error": error, "provider": null, "model": null, "updated": null, "messages": 0,
-                "system": null, "tools": [],
-            });
-            (vec![format!("{path}: {error}")], fields)
-        }
-        Some(Kept {
-            path,
-            content: Ok(conversation),
-        }) => {
-            let messages = conversation.message_count();
-            let Conversation {
-                provider,
-                model,
-                updated,
-                system,
-                tools,
-                ..
-            } = conversation;
-            let mut lines = vec![format!(
-                "{path}: {messages} messages, with {provider}/{model}, updated {updated}"
-            )];
-            lines.extend(
-                system
-                    .as_ref()
-                    .map(|system| format!("  its system prompt: {}", system.replace('\n', " "))),
-            );
-            if !tools.is_empty() {
-                lines.push(format!("  its tools: {}", tools.join(", ")));
+        match server.map(|server| server.place) {
+            Ok(Place::Local(program)) => {
+                row.program = Some(program.command.into_iter().next().unwrap_or_default());
             }
-            let fields = json!({
-                "path": path, "error": null, "provider": provider, "model": model, "updated": updated,
-                "messages": messages, "system": system, "tools": tools,
-            });
-            (lines, fields)
+            Ok(Place::Remote(server)) => {
+                row.url = Some(server.url.to_string());
+                row.error = missing_key(&server, settings);
+            }
+            Ok(Place::Commands(commands)) => {
+                row.commands = commands.into_iter().map(|command| command.name).collect();
+            }
+            Err(error) => row.error = Some(error),
         }
+        rows.push(row);
+    }
+    rows
+}
+
+/// Says which variable is not set though it should hold the key of a server.
+fn missing_key(server: &RemoteServer, settings: &Settings) -> Option<String> {
+    let KeyPlace::Variable(name) = &server.key else {
+        return None;
     };
-    Section {
-        lines,
-        fields: vec![("conversation", fields)],
+    if settings.environment.get(name).is_some() {
+        return None;
+    }
+    Some(format!("{name} is not set"))
+}
+
+impl ToolStatus {
+    fn summary(&self) -> String {
+        if let Some(program) = &self.program {
+            return format!("by {program}");
+        }
+        match (&self.url, &self.error) {
+            (Some(url), Some(error)) => format!("at {url}; {error}"),
+            (Some(url), None) => format!("at {url}"),
+            (None, Some(error)) => error.clone(),
+            (None, None) => format!("commands {}", self.commands.join(", ")),
+        }
+    }
+}
+
+impl ConversationStatus {
+    fn new(path: String, content: Result<Conversation, String>) -> ConversationStatus {
+        match content {
+            Ok(conversation) => ConversationStatus {
+                path,
+                error: None,
+                messages: conversation.message_count(),
+                provider: Some(conversation.provider),
+                model: Some(conversation.model),
+                updated: Some(conversation.updated),
+                system: conversation.system,
+                tools: conversation.tools,
+            },
+            Err(error) => ConversationStatus {
+                path,
+                error: Some(error),
+                provider: None,
+                model: None,
+                updated: None,
+                messages: 0,
+                system: None,
+                tools: Vec::new(),
+            },
+        }
+    }
+
+    /// The conversation, its own system prompt, and the tools that it uses again.
+    fn lines(&self) -> String {
+        let path = &self.path;
+        if let Some(error) = &self.error {
+            return format!("{path}: {error}");
+        }
+        let messages = self.messages;
+        let provider = self.provider.as_deref().unwrap_or_default();
+        let model = self.model.as_deref().unwrap_or_default();
+        let mut lines = format!("{path}: {messages} messages, with {provider}/{model}");
+        if let Some(updated) = self.updated {
+            lines.push_str(&format!(", updated {updated}"));
+        }
+        if let Some(system) = &self.system {
+            let system = system.replace('\n', " ");
+            lines.push_str(&format!("\n  its system prompt: {system}"));
+        }
+        if !self.tools.is_empty() {
+            lines.push_str(&format!("\n  its tools: {}", self.tools.join(", ")));
+        }
+        lines
     }
 }
 
