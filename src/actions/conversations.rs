@@ -79,6 +79,33 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     if let Some(source) = conversation.source.as_ref().filter(|_| json) {
         return print(&String::from_utf8_lossy(source));
     }
+    let mut passages = Vec::new();
+    for entry in conversation.entries() {
+        if !passages.is_empty() {
+            passages.push(Passage::plain("\n"));
+        }
+        passages.push(Passage::plain(heading(entry, &conversation)));
+        for attachment in &entry.attachments {
+            passages.push(Passage::plain(attached(attachment)));
+        }
+        let steps = steps_as_text(&entry.steps);
+        if !steps.is_empty() {
+            passages.push(Passage::plain(steps + "\n\n"));
+        }
+        let mut text = entry.text.to_string();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        passages.push(Passage {
+            text,
+            is_answer: entry.role == Role::Assistant,
+        });
+        passages.push(Passage::plain(source_lines(&sources(entry))));
+    }
+    if passages.is_empty() {
+        context.notes.note("the conversation has no messages");
+    }
+
     let look = look(context);
     // Only answers are known to be Markdown.
     let plain = Look {
@@ -86,69 +113,56 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         ..look
     };
     let mut texts = Vec::new();
-    let is_terminal = io::stdout().is_terminal();
-    for (index, entry) in conversation.entries().enumerate() {
-        let time = |time: Timestamp| {
-            format!(
-                " {}",
-                if is_terminal {
-                    time.local()
-                } else {
-                    time.to_string()
-                }
-            )
-        };
-        let time = entry.timestamp().map_or_else(String::new, time);
-        let is_answer = entry.role == Role::Assistant;
-        let model = if is_answer {
-            answered_by(entry, &conversation)
-        } else {
-            String::new()
-        };
-        let mark = if entry.interrupted {
-            " interrupted"
-        } else {
-            ""
-        };
-        let finish = entry
-            .finish
-            .as_ref()
-            .map_or_else(String::new, |word| format!(" {word}"));
-        let begin = if index == 0 { "" } else { "\n" };
-        let attached: String = entry.attachments.iter().map(attached).collect();
-        let steps = steps_as_text(&entry.steps);
-        let steps = if steps.is_empty() {
-            steps
-        } else {
-            steps + "\n\n"
-        };
-        let said = &entry.text;
-        let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push((
-            format!(
-                "{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}",
-                entry.role
-            ),
-            plain,
-        ));
-        texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
-        texts.push((source_lines(&sources(entry)), plain));
-    }
-    let texts: Vec<(&str, Look)> = texts
-        .iter()
-        .map(|(text, look)| (text.as_str(), *look))
-        .collect();
-    if texts.is_empty() {
-        context.notes.note("the conversation has no messages");
+    for passage in &passages {
+        let look = if passage.is_answer { look } else { plain };
+        texts.push((passage.text.as_str(), look));
     }
     print_texts(&texts)
 }
 
-/// Which model gave an answer, with a blank before it.
-fn answered_by(answer: &Entry, conversation: &Conversation) -> String {
-    let provider = answer.provider.as_ref().unwrap_or(&conversation.provider);
-    let model = answer.model.as_ref().unwrap_or(&conversation.model);
-    format!(" {}/{}", on_one_line(provider), on_one_line(model))
+/// A part of the history.
+struct Passage {
+    text: String,
+    is_answer: bool,
+}
+
+impl Passage {
+    fn plain(text: impl Into<String>) -> Passage {
+        Passage {
+            text: text.into(),
+            is_answer: false,
+        }
+    }
+}
+
+/// The line before a message: its role, its time, and how it came about.
+fn heading(entry: &Entry, conversation: &Conversation) -> String {
+    let mut heading = format!("[{}", entry.role);
+    if let Some(time) = entry.timestamp() {
+        heading.push(' ');
+        if io::stdout().is_terminal() {
+            heading.push_str(&time.local());
+        } else {
+            heading.push_str(&time.to_string());
+        }
+    }
+    if entry.role == Role::Assistant {
+        let provider = entry.provider.as_ref().unwrap_or(&conversation.provider);
+        let model = entry.model.as_ref().unwrap_or(&conversation.model);
+        heading.push_str(&format!(
+            " {}/{}",
+            on_one_line(provider),
+            on_one_line(model)
+        ));
+    }
+    if entry.interrupted {
+        heading.push_str(" interrupted");
+    }
+    if let Some(word) = &entry.finish {
+        heading.push_str(&format!(" {word}"));
+    }
+    heading.push_str("]\n");
+    heading
 }
 
 /// The sources of an answer, as far as they are pages. Another program may have written them in another form.
@@ -156,24 +170,20 @@ fn sources(answer: &Entry) -> Vec<Source> {
     let mut sources = Vec::new();
     for page in answer.sources.iter().filter_map(Value::as_array).flatten() {
         let text = |name: &str| page[name].as_str().unwrap_or_default();
-        Source::new(text("url"), text("title"))
-            .into_iter()
-            .for_each(|source| source.add_to(&mut sources));
+        if let Some(source) = Source::new(text("url"), text("title")) {
+            source.add_to(&mut sources);
+        }
     }
     sources
 }
 
 /// What the model said before its calls, and the calls, in order.
 fn steps_as_text(steps: &[Step]) -> String {
-    let parts: Vec<String> = steps
-        .iter()
-        .flat_map(|step| {
-            [
-                step.text.trim().to_owned(),
-                fence::calls_as_text(slice::from_ref(step)),
-            ]
-        })
-        .collect();
+    let mut parts = Vec::new();
+    for step in steps {
+        parts.push(step.text.trim().to_owned());
+        parts.push(fence::calls_as_text(slice::from_ref(step)));
+    }
     fence::join(parts.iter().map(String::as_str))
 }
 
@@ -218,39 +228,28 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         .rev()
         .find_map(Exchange::answer);
     let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
-    let ended = match (answer.interrupted, &answer.finish) {
-        (true, _) => Some("this answer was interrupted".to_owned()),
-        (false, Some(word)) => Some(format!(
-            "this answer may be incomplete: it ended with “{word}”"
-        )),
-        (false, None) => None,
-    };
-    if let Some(ended) = ended {
+    if let Some(incomplete) = incompleteness(answer) {
         if extract && !io::stdout().is_terminal() {
-            return Err(
-                Error::nothing(format!("{ended}, so its code is not printed")).advise(format!(
-                    "q --last{} prints the incomplete answer",
-                    place.which.option()
-                )),
-            );
+            let option = place.which.option();
+            let error = Error::nothing(format!("{incomplete}, so its code is not printed"));
+            return Err(error.advise(format!("q --last{option} prints the incomplete answer")));
         }
-        context.notes.note(&ended);
+        context.notes.note(&incomplete);
     }
     let mut text = Cow::Borrowed(&*answer.text);
     if extract {
-        text = code::extract(&text)
+        let code = code::extract(&text);
+        text = code
             .map_err(|reason| Error::new(ErrorKind::NoCode, reason))?
             .into();
     }
     if !json {
-        return print_texts(&[(
-            &text,
-            if extract {
-                Look::default()
-            } else {
-                look(context)
-            },
-        )]);
+        let look = if extract {
+            Look::default()
+        } else {
+            look(context)
+        };
+        return print_texts(&[(&text, look)]);
     }
     let report = json!({
         "id": place.folder.id(&place.location.path, conversation.created),
@@ -262,6 +261,17 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         "interrupted": answer.interrupted,
     });
     print(&report.to_string())
+}
+
+/// Says why an answer is or may be incomplete.
+fn incompleteness(answer: &Entry) -> Option<String> {
+    if answer.interrupted {
+        return Some("this answer was interrupted".to_owned());
+    }
+    let word = answer.finish.as_ref()?;
+    Some(format!(
+        "this answer may be incomplete: it ended with “{word}”"
+    ))
 }
 
 /// Drops the last exchange and prints its question; an earlier state keeps it.
@@ -297,11 +307,11 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     })?;
     let (id, exchange) = undone.ok_or_else(nothing)?;
     let question = exchange.question().ok_or_else(nothing)?;
-    print(&if json {
-        json!({"id": id, "question": question.text}).to_string()
+    if json {
+        print(&json!({"id": id, "question": question.text}).to_string())?;
     } else {
-        question.text.to_string()
-    })?;
+        print(&question.text)?;
+    }
     if !question.attachments.is_empty() {
         context
             .notes
@@ -312,13 +322,11 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
 
 /// Refuses a number of the list, because the numbers move and another conversation could be changed.
 fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
-    match &context.which {
-        Which::Number(_) => Err(Error::usage(format!(
-            "{action} takes no number, because the numbers of the list move"
-        ))
-        .advise("q --list shows names")),
-        _ => Ok(()),
+    if let Which::Number(_) = context.which {
+        let message = format!("{action} takes no number, because the numbers of the list move");
+        return Err(Error::usage(message).advise("q --list shows names"));
     }
+    Ok(())
 }
 
 /// Copies the conversation under another name. The original stays.
@@ -338,22 +346,16 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     // The conversation may have changed before the lock was held.
     let mut conversation = place.read()?.ok_or_else(nothing)?;
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());
-    commit::copy(
-        &place.folder,
-        &target.location.path,
-        &conversation,
-        lock.as_ref(),
-    )
-    .map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::nothing(format!(
-            "there is already a conversation {}",
-            name.display()
-        ))
-        .advise("--copy needs a new name"),
-        _ => Error::file(format!("nothing was copied: {error}")),
-    })?;
+    let path = &target.location.path;
+    if let Err(error) = commit::copy(&place.folder, path, &conversation, lock.as_ref()) {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            let message = format!("there is already a conversation {}", name.display());
+            return Err(Error::nothing(message).advise("--copy needs a new name"));
+        }
+        return Err(Error::file(format!("nothing was copied: {error}")));
+    }
     if json {
-        let id = place.folder.id(&target.location.path, conversation.created);
+        let id = place.folder.id(path, conversation.created);
         return print(&json!({"id": id}).to_string());
     }
     print(&format!("Conversation copied to {}", name.display()))
@@ -380,9 +382,10 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
             .clear(&context.place()?.location, link.as_deref())
             .map_err(state)?;
     }
-    match json {
-        true => print(&json!({"cleared": usize::from(existed)}).to_string())?,
-        false => print("Conversation cleared")?,
+    if json {
+        print(&json!({"cleared": usize::from(existed)}).to_string())?;
+    } else {
+        print("Conversation cleared")?;
     }
     if !existed {
         context.notes.note("there was no conversation");

@@ -11,9 +11,6 @@ use crate::server::discover;
 use crate::settings::Settings;
 
 /// Prints the models of the provider that a question would go to.
-///
-/// # Errors
-/// There is no provider, or its list cannot be fetched.
 pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let _interrupts = Interrupts::new(notes.spinner());
@@ -23,15 +20,12 @@ pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error
     let models = target.models(notes)?;
     notes.spinner().stop();
     if models.is_empty() {
-        return Err(Error::nothing(format!(
-            "{} has no models",
-            target.provider().name
-        )));
+        let provider = &target.provider().name;
+        return Err(Error::nothing(format!("{provider} has no models")));
     }
     let names: Vec<String> = models.into_iter().map(|model| model.id).collect();
-    print(&if arguments.json {
-        json!(names).to_string()
-    } else {
-        names.join("\n")
-    })
+    if arguments.json {
+        return print(&json!(names).to_string());
+    }
+    print(&names.join("\n"))
 }

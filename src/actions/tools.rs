@@ -16,7 +16,7 @@ use crate::tools::{Groups, Offer, Selection, Starting};
 
 /// A tool in the JSON.
 #[derive(Serialize)]
-struct Listed {
+struct ListedTool {
     name: String,
     description: String,
     /// It changes nothing, as its server or its section says.
@@ -26,29 +26,20 @@ struct Listed {
     schema: Value,
 }
 
-impl From<Offer> for Listed {
-    fn from(offer: Offer) -> Listed {
-        let Offer {
-            shown,
-            reads,
-            allowed,
-            ..
-        } = offer;
-        Listed {
-            name: shown.name,
-            description: shown.description,
-            reads,
-            asks: !allowed,
-            schema: shown.schema,
+impl From<Offer> for ListedTool {
+    fn from(offer: Offer) -> ListedTool {
+        ListedTool {
+            name: offer.shown.name,
+            description: offer.shown.description,
+            reads: offer.reads,
+            asks: !offer.allowed,
+            schema: offer.shown.schema,
         }
     }
 }
 
 /// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails. They start in
 /// `groups`.
-///
-/// # Errors
-/// What is wrong with the configuration, or with a server that was named.
 pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let selection = Selection::typed(&arguments.tools)?;
@@ -61,11 +52,8 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
             "no tool is configured; a section [tools.NAME] in {file} adds one"
         ));
     }
-    let listed: Vec<Listed> = starting
-        .list(notes)?
-        .into_iter()
-        .map(Listed::from)
-        .collect();
+    let offers = starting.list(notes)?;
+    let listed: Vec<ListedTool> = offers.into_iter().map(ListedTool::from).collect();
     if arguments.json {
         let json =
             serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
@@ -75,33 +63,23 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
 }
 
 /// Name, what a call does, whether it asks, first line of the description: in columns on a terminal, else between tabs.
-fn lines(listed: &[Listed], in_columns: bool) -> String {
-    let width = listed
-        .iter()
-        .map(|tool| tool.name.len())
-        .max()
-        .unwrap_or_default();
+fn lines(listed: &[ListedTool], in_columns: bool) -> String {
+    let mut width = 0;
+    for tool in listed {
+        width = width.max(tool.name.len());
+    }
     let mut text = String::new();
-    for Listed {
-        name,
-        description,
-        reads,
-        asks,
-        ..
-    } in listed
-    {
-        let does = if *reads { "reads" } else { "writes" };
-        let asks = if *asks { "asks" } else { "runs" };
-        let first = description
-            .trim()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .replace('\t', " ");
-        let _ = match in_columns {
-            true => writeln!(text, "{name:width$}  {does:6}  {asks}  {first}"),
-            false => writeln!(text, "{name}\t{does}\t{asks}\t{first}"),
-        };
+    for tool in listed {
+        let name = &tool.name;
+        let does = if tool.reads { "reads" } else { "writes" };
+        let asks = if tool.asks { "asks" } else { "runs" };
+        let first_line = tool.description.trim().lines().next();
+        let about = first_line.unwrap_or_default().replace('\t', " ");
+        if in_columns {
+            let _ = writeln!(text, "{name:width$}  {does:6}  {asks}  {about}");
+        } else {
+            let _ = writeln!(text, "{name}\t{does}\t{asks}\t{about}");
+        }
     }
     text
 }
