@@ -1,7 +1,8 @@
 //! The daily sweep, which removes conversations without a name that have not been used for long.
 
 use std::fs::Metadata;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
@@ -28,84 +29,154 @@ const FIRST_BELIEVED: Duration = Duration::from_secs(1_767_225_600);
 impl Folder {
     /// Sweeps, at most once a day, unless another q has the lock. Without a limit on the time, removes nothing.
     pub(super) fn sweep_if_due(&self, rules: &Rules, now: SystemTime) {
-        let Some(keep) = rules.keep.map(|keep| keep.max(GRACE)) else {
+        let Some(keep) = rules.keep else {
             return;
         };
         let marker = self.root.join("swept");
-        let since = fs::metadata(&marker)
-            .ok()
-            .and_then(|metadata| age(&metadata, now));
+        let mut since = None;
+        if let Ok(metadata) = fs::metadata(&marker) {
+            since = age(&metadata, now);
+        }
         if since.is_some_and(|since| since < INTERVAL) {
             return;
         }
         let Ok(_lock) = self.lock(&self.link(None), &|_| true) else {
             return;
         };
-        let mut options = fs::OpenOptions::new();
-        options
-            .append(true)
-            .create(true)
-            .mode(PRIVATE_FILE)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
-        let marked = options
-            .open(&marker)
-            .and_then(|marker| marker.set_modified(now));
-        // Without the mark, every run would do this.
-        if marked.is_ok() && since.is_none_or(|since| since <= MAX_ABSENCE) {
-            self.sweep(keep, rules.expire.unwrap_or(Duration::MAX), now);
+        // Without the mark, every run would sweep.
+        if mark(&marker, now).is_err() {
+            return;
+        }
+        if since.is_none_or(|since| since <= MAX_ABSENCE) {
+            let limits = Limits {
+                keep: keep.max(GRACE),
+                expire: rules.expire.unwrap_or(Duration::MAX),
+            };
+            self.sweep(&limits, now);
         }
     }
 
-    /// Removes conversations without a name and earlier states that have not changed for longer than `keep`, unless
-    /// `current.json` or a name leads to them; those of slots only once they have expired, too; and links that lead
-    /// nowhere.
-    fn sweep(&self, keep: Duration, expire: Duration, now: SystemTime) {
-        let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);
-        let (links, files): (Vec<_>, Vec<_>) =
-            self.paths().into_iter().flatten().partition(is_link);
-        // Links with ids keep nothing: q 0.2 has renamed `current.json` so.
-        let keeping = links
-            .iter()
-            .filter(|link| !name_of(link).starts_with(UNNAMED));
-        let (slots, names): (Vec<_>, Vec<_>) =
-            keeping.partition(|link| name_of(link).starts_with(SLOT));
-        let real = |link: &PathBuf| self.resolve(link).ok();
-        let of_slots: Vec<_> = slots.into_iter().filter_map(real).collect();
-        let kept: Vec<_> = names.into_iter().filter_map(real).collect();
+    /// Removes what is older than its limit, unless `current.json` or a name leads to it, and links that lead nowhere.
+    fn sweep(&self, limits: &Limits, now: SystemTime) {
+        let Ok(paths) = self.paths() else {
+            return;
+        };
+        let mut files = Vec::new();
+        let mut links = Vec::new();
+        for path in paths {
+            if path.is_symlink() && !name_of(&path).starts_with(TEMPORARY) {
+                links.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+        let targets = self.targets(&links);
         for path in files {
-            let (name, is_unnamed) = (name_of(&path), self.is_unnamed(&path));
-            let limit = match stem_of(&name) {
-                _ if name.starts_with(TEMPORARY) => INTERVAL,
-                Some(_) if name.starts_with(SLOT) || (is_unnamed && of_slots.contains(&path)) => {
-                    keep.max(expire)
-                }
-                Some(_) if is_unnamed => keep,
-                _ => continue,
-            };
-            let Ok(metadata) = fs::symlink_metadata(&path) else {
-                continue;
-            };
-            if !(metadata.is_file() || metadata.is_symlink()) || kept.contains(&path) {
-                continue;
-            }
-            if metadata
-                .modified()
-                .is_ok_and(|modified| modified < SystemTime::UNIX_EPOCH + FIRST_BELIEVED)
-            {
-                unix::touch(&path);
-            } else if age(&metadata, now).is_some_and(|age| age > limit) {
-                let _ = fs::remove_file(&path);
+            if let Some(limit) = self.limit(&path, &targets, limits) {
+                remove_if_older(&path, limit, now);
             }
         }
-        for link in links.into_iter().filter(|link| is_current(link)) {
-            let leads_nowhere = matches!(link.try_exists(), Ok(false));
-            if leads_nowhere
-                && let Ok(path) = self.resolve(&link)
-                && self.is_unnamed(&path)
-            {
-                let _ = self.remove_link(&link, &path);
+        for link in links {
+            if is_current(&link) {
+                self.remove_dead_link(&link);
             }
         }
+    }
+
+    /// What these links lead to.
+    fn targets(&self, links: &[PathBuf]) -> Targets {
+        let mut targets = Targets::default();
+        for link in links {
+            let name = name_of(link);
+            // Links with ids keep nothing: q 0.2 has renamed `current.json` so.
+            if name.starts_with(UNNAMED) {
+                continue;
+            }
+            let Ok(path) = self.resolve(link) else {
+                continue;
+            };
+            if name.starts_with(SLOT) {
+                targets.of_slots.push(path);
+            } else {
+                targets.kept.push(path);
+            }
+        }
+        targets
+    }
+
+    /// The age at which a file is removed; `None`: it never is.
+    fn limit(&self, path: &PathBuf, targets: &Targets, limits: &Limits) -> Option<Duration> {
+        if targets.kept.contains(path) {
+            return None;
+        }
+        let name = name_of(path);
+        if name.starts_with(TEMPORARY) {
+            return Some(INTERVAL);
+        }
+        // Other programs may keep files here.
+        stem_of(&name)?;
+        let is_unnamed = self.is_unnamed(path);
+        let is_of_slot = is_unnamed && targets.of_slots.contains(path);
+        if name.starts_with(SLOT) || is_of_slot {
+            return Some(limits.keep.max(limits.expire));
+        }
+        if is_unnamed { Some(limits.keep) } else { None }
+    }
+
+    fn remove_dead_link(&self, link: &Path) {
+        let leads_nowhere = matches!(link.try_exists(), Ok(false));
+        if leads_nowhere
+            && let Ok(path) = self.resolve(link)
+            && self.is_unnamed(&path)
+        {
+            let _ = self.remove_link(link, &path);
+        }
+    }
+}
+
+/// How long conversations without a name are kept.
+struct Limits {
+    keep: Duration,
+    /// One of a slot stays until it has expired, too.
+    expire: Duration,
+}
+
+/// The conversations that links lead to.
+#[derive(Default)]
+struct Targets {
+    /// From `current.json` or a name: these are never removed.
+    kept: Vec<PathBuf>,
+    of_slots: Vec<PathBuf>,
+}
+
+/// Notes the time of a sweep.
+fn mark(marker: &Path, now: SystemTime) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options
+        .append(true)
+        .create(true)
+        .mode(PRIVATE_FILE)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
+    options.open(marker)?.set_modified(now)
+}
+
+fn remove_if_older(path: &Path, limit: Duration, now: SystemTime) {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return;
+    };
+    if !(metadata.is_file() || metadata.is_symlink()) {
+        return;
+    }
+    let first_believed = SystemTime::UNIX_EPOCH + FIRST_BELIEVED;
+    if metadata
+        .modified()
+        .is_ok_and(|modified| modified < first_believed)
+    {
+        unix::touch(path);
+        return;
+    }
+    if age(&metadata, now).is_some_and(|age| age > limit) {
+        let _ = fs::remove_file(path);
     }
 }
 
