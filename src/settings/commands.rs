@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::duration;
 use super::program::{LocalProgram, check_command};
-use super::value::{self, in_order, must_be, string};
+use super::value::{self, in_order, string, switch};
 use crate::argv::Argv;
 
 /// A command that the model may call.
@@ -34,45 +34,64 @@ impl Command {
         shared: &LocalProgram,
         timeout: Option<Duration>,
     ) -> Result<Command, String> {
-        let (mut about, mut stdin, mut input) = (String::new(), None, None);
-        let (mut reads, mut dashes) = (false, false);
-        let (mut program, mut timeout) = (shared.clone(), timeout);
-        let switch = |value: &DeValue| {
-            value
-                .as_bool()
-                .ok_or_else(|| must_be("true or false", value))
+        let mut keys = Keys {
+            program: shared.clone(),
+            timeout,
+            ..Keys::default()
         };
         for (key, value) in table.as_table().map(in_order).unwrap_or_default() {
-            let value = value.get_ref();
-            let mut set = || {
-                match key.get_ref().as_ref() {
-                    "run" => program.command = value::command(value, "[\"git\", \"log\"]")?,
-                    "about" => about = string(value)?,
-                    "stdin" => stdin = Some(string(value)?),
-                    "input" => input = Some(string(value)?),
-                    "reads" => reads = switch(value)?,
-                    "dashes" => dashes = switch(value)?,
-                    "timeout" => timeout = duration::patience(&string(value)?)?,
-                    key @ ("env" | "env_from" | "cwd") => program.set(key, value)?,
-                    key => return Err(value::unknown(key)),
-                }
-                Ok(())
-            };
-            set().map_err(|reason| format!("{}: {reason}", key.get_ref()))?;
+            let name = key.get_ref();
+            keys.set(name, value.get_ref())
+                .map_err(|reason| format!("{name}: {reason}"))?;
         }
+        let mut program = keys.program;
         check_command(&program.command).map_err(|reason| format!("run: {reason}"))?;
-        let argv = match &program.command[..] {
-            [] => return Err("has no run".to_owned()),
-            run => Argv::parse(run, stdin.as_deref(), input.as_deref(), dashes)?,
-        };
+        if program.command.is_empty() {
+            return Err("has no run".to_owned());
+        }
+        let argv = Argv::parse(
+            &program.command,
+            keys.stdin.as_deref(),
+            keys.input.as_deref(),
+            keys.dashes,
+        )?;
         program.command.truncate(1);
         Ok(Command {
             name: name.to_owned(),
-            about,
+            about: keys.about,
             argv,
-            reads,
+            reads: keys.reads,
             program,
-            timeout,
+            timeout: keys.timeout,
         })
+    }
+}
+
+/// The keys of a table `[tools.NAME.COMMAND]`, as they are written.
+#[derive(Default)]
+struct Keys {
+    about: String,
+    stdin: Option<String>,
+    input: Option<String>,
+    reads: bool,
+    dashes: bool,
+    program: LocalProgram,
+    timeout: Option<Duration>,
+}
+
+impl Keys {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        match key {
+            "run" => self.program.command = value::command(value, "[\"git\", \"log\"]")?,
+            "about" => self.about = string(value)?,
+            "stdin" => self.stdin = Some(string(value)?),
+            "input" => self.input = Some(string(value)?),
+            "reads" => self.reads = switch(value)?,
+            "dashes" => self.dashes = switch(value)?,
+            "timeout" => self.timeout = duration::patience(&string(value)?)?,
+            "env" | "env_from" | "cwd" => self.program.set(key, value)?,
+            _ => return Err(value::unknown(key)),
+        }
+        Ok(())
     }
 }

@@ -1,7 +1,5 @@
 //! The configuration file: its keys and sections with their lines, or what is wrong on which line.
 
-use std::borrow::Cow;
-
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::table::{self, SettingKind, SettingRow, Values};
@@ -24,16 +22,16 @@ pub(super) struct File {
     /// Key of the setting, its value as text, and its line.
     pub(super) settings: Vec<(&'static str, String, usize)>,
     /// In the order of the file.
-    pub(super) providers: Vec<Section>,
+    pub(super) providers: Vec<ProviderSection>,
     /// In the order of the file.
     pub(super) tools: Vec<ToolServer>,
     /// In the order of the file.
-    pub(super) roles: Vec<Role>,
+    pub(super) roles: Vec<RoleSection>,
 }
 
 /// A section `[providers.NAME]`.
 #[derive(Debug, Default)]
-pub(super) struct Section {
+pub(super) struct ProviderSection {
     pub(super) name: String,
     pub(super) line: usize,
     pub(super) api: Option<&'static Dialect>,
@@ -47,7 +45,7 @@ pub(super) struct Section {
 
 /// A section `[roles.NAME]`.
 #[derive(Debug, Default)]
-pub(super) struct Role {
+pub(super) struct RoleSection {
     pub(super) name: String,
     /// The options that it stands for; its question is their words.
     pub(super) options: Arguments,
@@ -64,6 +62,14 @@ pub(super) struct Wrong {
     pub(super) message: String,
 }
 
+/// A section `[KIND.NAME]` as it is written.
+struct RawSection<'t, 'a> {
+    name: &'t str,
+    /// Its place, in bytes.
+    at: usize,
+    fields: &'t DeTable<'a>,
+}
+
 /// Reads the text of a configuration file.
 ///
 /// # Errors
@@ -71,10 +77,8 @@ pub(super) struct Wrong {
 pub(super) fn read(text: &str) -> Result<File, Wrong> {
     let lines = Lines(text);
     let table = DeTable::parse(text).map_err(|error| {
-        lines.wrong(
-            error.span().map_or(0, |span| span.start),
-            error.message().to_owned(),
-        )
+        let at = error.span().map_or(0, |span| span.start);
+        lines.wrong(at, error.message().to_owned())
     })?;
     let mut file = File::default();
     for (key, value) in in_order(table.get_ref()) {
@@ -94,27 +98,25 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
     Ok(file)
 }
 
-fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
+fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong> {
     let mut providers = Vec::new();
-    for (name, at, fields) in sections("providers", value, lines)? {
-        let mut section = Section {
+    for raw in sections("providers", value, lines)? {
+        let name = raw.name;
+        let mut section = ProviderSection {
             name: name.to_owned(),
-            line: lines.of(at),
-            ..Section::default()
+            line: lines.of(raw.at),
+            ..ProviderSection::default()
         };
-        for (key, value) in in_order(fields) {
-            section
-                .set(key.get_ref(), value.get_ref())
-                .map_err(|reason| {
-                    let at = place_of_fault(key, value.get_ref(), &reason);
-                    lines.wrong(at, format!("providers.{name}.{}: {reason}", key.get_ref()))
-                })?;
+        for (key, value) in in_order(raw.fields) {
+            if let Err(reason) = section.set(key.get_ref(), value.get_ref()) {
+                let at = place_of_fault(key, value.get_ref(), &reason);
+                let key = key.get_ref();
+                return Err(lines.wrong(at, format!("providers.{name}.{key}: {reason}")));
+            }
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
-            return Err(lines.wrong(
-                at,
-                format!("providers.{name}: has both key_env and key_cmd"),
-            ));
+            let message = format!("providers.{name}: has both key_env and key_cmd");
+            return Err(lines.wrong(raw.at, message));
         }
         providers.push(section);
     }
@@ -123,85 +125,78 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
 
 fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let mut servers = Vec::new();
-    for (name, at, fields) in sections("tools", value, lines)? {
-        tools::check_name(name)
-            .map_err(|message| lines.wrong(at, format!("tools.{name}: {message}")))?;
-        let server = ToolServer::read(name, fields);
-        servers.push(server.map_err(|(key, message)| lines.wrong(key.unwrap_or(at), message))?);
+    for raw in sections("tools", value, lines)? {
+        let name = raw.name;
+        if let Err(reason) = tools::check_name(name) {
+            return Err(lines.wrong(raw.at, format!("tools.{name}: {reason}")));
+        }
+        match ToolServer::read(name, raw.fields) {
+            Ok(server) => servers.push(server),
+            Err(fault) => return Err(lines.wrong(fault.at.unwrap_or(raw.at), fault.message)),
+        }
     }
     Ok(servers)
 }
 
-fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<Role>, Wrong> {
+fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
     let mut roles = Vec::new();
-    for (name, at, fields) in sections("roles", value, lines)? {
-        let mut role = Role {
-            name: name.to_owned(),
-            ..Role::default()
-        };
+    for raw in sections("roles", value, lines)? {
+        let name = raw.name;
         if !is_role(name) {
-            return Err(lines.wrong(at, format!("roles.{name}: {ROLE_NAMES}")));
+            return Err(lines.wrong(raw.at, format!("roles.{name}: {ROLE_NAMES}")));
         }
-        for (key, value) in in_order(fields) {
-            let (at, key) = (key.span().start, key.get_ref());
-            let set = role.set(key, value.get_ref());
-            set.map_err(|reason| lines.wrong(at, format!("roles.{name}.{key}: {reason}")))?;
+        let mut role = RoleSection {
+            name: name.to_owned(),
+            ..RoleSection::default()
+        };
+        for (key, value) in in_order(raw.fields) {
+            let at = key.span().start;
+            let key = key.get_ref();
+            if let Err(reason) = role.set(key, value.get_ref()) {
+                return Err(lines.wrong(at, format!("roles.{name}.{key}: {reason}")));
+            }
             role.lines.push((key.to_string(), lines.of(at)));
         }
         if role.options.system.is_some() && role.system_file.is_some() {
-            return Err(lines.wrong(at, format!("roles.{name}: has both system and system_file")));
+            let message = format!("roles.{name}: has both system and system_file");
+            return Err(lines.wrong(raw.at, message));
         }
         roles.push(role);
     }
     Ok(roles)
 }
 
-/// The sections `[KIND.NAME]`: their names with their places, and their fields.
+/// The sections `[KIND.NAME]`, in the order of the file.
 fn sections<'t, 'a>(
     kind: &str,
     value: &'t Spanned<'a>,
     lines: &Lines,
-) -> Result<Vec<(&'t str, usize, &'t DeTable<'a>)>, Wrong> {
-    let table = value.get_ref().as_table().ok_or_else(|| {
-        lines.wrong(
-            value.span().start,
-            format!("{kind}: must be sections such as [{kind}.work]"),
-        )
-    })?;
+) -> Result<Vec<RawSection<'t, 'a>>, Wrong> {
+    let Some(table) = value.get_ref().as_table() else {
+        let message = format!("{kind}: must be sections such as [{kind}.work]");
+        return Err(lines.wrong(value.span().start, message));
+    };
     let mut sections = Vec::new();
     for (name, value) in in_order(table) {
-        let (name, at): (&str, usize) = (name.get_ref(), name.span().start);
-        let fields = value.get_ref().as_table();
-        sections.push((
-            name,
-            at,
-            fields.ok_or_else(|| lines.wrong(at, format!("{kind}.{name}: must be a section")))?,
-        ));
+        let at = name.span().start;
+        let name: &str = name.get_ref();
+        let Some(fields) = value.get_ref().as_table() else {
+            return Err(lines.wrong(at, format!("{kind}.{name}: must be a section")));
+        };
+        sections.push(RawSection { name, at, fields });
     }
     Ok(sections)
 }
 
-impl Section {
+impl ProviderSection {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         match key {
-            "api" => {
-                let name = string(value)?;
-                let names = || {
-                    DIALECTS
-                        .iter()
-                        .map(|dialect| dialect.name)
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                };
-                self.api = Some(
-                    find_dialect(&name)
-                        .ok_or_else(|| format!("“{name}” is not one of {}", names()))?,
-                );
-            }
+            "api" => self.api = Some(dialect(&string(value)?)?),
             "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
             "key_env" => self.key_env = Some(value::variable(value)?),
             "key_cmd" => {
-                self.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?)
+                let example = "[\"pass\", \"show\", \"work/llm\"]";
+                self.key_cmd = Some(value::command(value, example)?);
             }
             "model" => self.model = Some(not_empty(string(value)?)?),
             "headers" => self.headers = value::headers(value)?,
@@ -212,15 +207,21 @@ impl Section {
     }
 }
 
-/// Whether this can be the name of a role. A path cannot.
-pub(super) fn is_role(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+fn dialect(name: &str) -> Result<&'static Dialect, String> {
+    if let Some(dialect) = find_dialect(name) {
+        return Ok(dialect);
+    }
+    let names: Vec<&str> = DIALECTS.iter().map(|dialect| dialect.name).collect();
+    Err(format!("“{name}” is not one of {}", names.join(", ")))
 }
 
-impl Role {
+/// Whether this can be the name of a role. A path cannot.
+pub(super) fn is_role(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !name.is_empty() && name.bytes().all(is_allowed)
+}
+
+impl RoleSection {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         let options = &mut self.options;
         let setting = || {
@@ -235,28 +236,10 @@ impl Role {
             "messages" => options.messages = Some(setting()?),
             "system" => options.system = Some(setting()?.into()),
             "system_file" => self.system_file = Some(not_empty(string(value)?)?),
-            "tools" => {
-                options.tools = value::strings(value, "[\"git\"]")?;
-                if options.tools.len() > 1
-                    && options.tools.iter().any(|name| name == tools::NO_TOOLS)
-                {
-                    return Err(format!("“{}” must be the only name", tools::NO_TOOLS));
-                }
-            }
+            "tools" => options.tools = tool_names(value)?,
             "schema" => options.schema = Some(schema(value)?),
-            "web" => {
-                options.web = value
-                    .as_bool()
-                    .ok_or_else(|| must_be("true or false", value))?
-            }
-            "options" => {
-                let typed = |Field { path, value }: Field| format!("{}={value}", path.join("."));
-                options.options = request_fields(value)?.into_iter().map(typed).collect();
-                options
-                    .options
-                    .iter()
-                    .try_for_each(|option| Field::parse(option).map(drop))?;
-            }
+            "web" => options.web = value::switch(value)?,
+            "options" => options.options = typed_fields(value)?,
             "question" => options.words = vec![not_empty(string(value)?)?.into()],
             _ => return Err(unknown(key)),
         }
@@ -264,23 +247,32 @@ impl Role {
     }
 }
 
+/// The names of tools; the one that stands for none must be alone.
+fn tool_names(value: &DeValue) -> Result<Vec<String>, String> {
+    let names = value::strings(value, "[\"git\"]")?;
+    if names.len() > 1 && names.iter().any(|name| name == tools::NO_TOOLS) {
+        return Err(format!("“{}” must be the only name", tools::NO_TOOLS));
+    }
+    Ok(names)
+}
+
+/// The fields of a request as they would be typed after `-o`.
+fn typed_fields(value: &DeValue) -> Result<Vec<String>, String> {
+    let mut typed = Vec::new();
+    for Field { path, value } in request_fields(value)? {
+        let option = format!("{}={value}", path.join("."));
+        Field::parse(&option)?;
+        typed.push(option);
+    }
+    Ok(typed)
+}
+
 /// The value of a setting as its environment variable would have it.
 fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     let text = match row.kind {
         SettingKind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value)?,
-        SettingKind::Whole { all, .. } => {
-            let wanted = if all {
-                "a whole number or \"all\""
-            } else {
-                "a whole number"
-            };
-            let number = value.as_integer().ok_or_else(|| must_be(wanted, value))?;
-            integer(number).map_or_else(|| number.as_str().to_owned(), |number| number.to_string())
-        }
-        SettingKind::Switch(_) => value
-            .as_bool()
-            .ok_or_else(|| must_be("true or false", value))?
-            .to_string(),
+        SettingKind::Whole { all, .. } => whole_number(value, all)?,
+        SettingKind::Switch(_) => value::switch(value)?.to_string(),
         SettingKind::Text { .. }
         | SettingKind::Path(_)
         | SettingKind::Duration { .. }
@@ -288,6 +280,22 @@ fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     };
     row.set(&mut Values::default(), &text)?;
     Ok(text)
+}
+
+fn whole_number(value: &DeValue, all: bool) -> Result<String, String> {
+    let Some(number) = value.as_integer() else {
+        let wanted = if all {
+            "a whole number or \"all\""
+        } else {
+            "a whole number"
+        };
+        return Err(must_be(wanted, value));
+    };
+    match integer(number) {
+        Some(number) => Ok(number.to_string()),
+        // The check of the value says that it is too large.
+        None => Ok(number.as_str().to_owned()),
+    }
 }
 
 /// A value for `--schema`. A file is read only when the role is used.
@@ -304,46 +312,51 @@ fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
     let fields = value
         .as_table()
         .ok_or("must be a table such as { temperature = 0 }")?;
-    let field = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
+    let mut request_fields = Vec::new();
+    for (name, value) in in_order(fields) {
         let field = Field {
             path: vec![name.get_ref().to_string()],
             value: json(value.get_ref())?,
         };
-        match field.names_model() {
-            true => Err("the model belongs in the section itself, as model = \"…\"".to_owned()),
-            false => Ok(field),
+        if field.names_model() {
+            return Err("the model belongs in the section itself, as model = \"…\"".to_owned());
         }
-    };
-    in_order(fields).into_iter().map(field).collect()
+        request_fields.push(field);
+    }
+    Ok(request_fields)
 }
 
 /// A value as it is sent.
 fn json(value: &DeValue) -> Result<serde_json::Value, String> {
-    Ok(match value {
-        DeValue::Boolean(on) => (*on).into(),
-        DeValue::Integer(number) => integer(number)
-            .ok_or("has a number that is too large")?
-            .into(),
+    match value {
+        DeValue::Boolean(on) => Ok((*on).into()),
+        DeValue::Integer(number) => match integer(number) {
+            Some(number) => Ok(number.into()),
+            None => Err("has a number that is too large".to_owned()),
+        },
         DeValue::Float(number) => {
-            let float = number
-                .as_str()
-                .replace('_', "")
-                .parse()
-                .ok()
-                .and_then(serde_json::Number::from_f64);
-            float.ok_or("has a number that JSON does not have")?.into()
+            let float: Option<f64> = number.as_str().replace('_', "").parse().ok();
+            let number = float.and_then(serde_json::Number::from_f64);
+            let number = number.ok_or("has a number that JSON does not have")?;
+            Ok(number.into())
         }
-        DeValue::Array(values) => values
-            .iter()
-            .map(|value| json(value.get_ref()))
-            .collect::<Result<_, _>>()?,
-        DeValue::Table(fields) => fields
-            .iter()
-            .map(|(name, value)| Ok((name.get_ref().to_string(), json(value.get_ref())?)))
-            .collect::<Result<_, String>>()?,
-        DeValue::String(text) => text.to_string().into(),
-        DeValue::Datetime(time) => time.to_string().into(),
-    })
+        DeValue::Array(values) => {
+            let mut list = Vec::new();
+            for value in values {
+                list.push(json(value.get_ref())?);
+            }
+            Ok(list.into())
+        }
+        DeValue::Table(fields) => {
+            let mut object = serde_json::Map::new();
+            for (name, value) in fields {
+                object.insert(name.get_ref().to_string(), json(value.get_ref())?);
+            }
+            Ok(object.into())
+        }
+        DeValue::String(text) => Ok(text.to_string().into()),
+        DeValue::Datetime(time) => Ok(time.to_string().into()),
+    }
 }
 
 /// A whole number, however TOML lets it be written.
@@ -351,17 +364,13 @@ fn integer(number: &DeInteger) -> Option<i64> {
     i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
 }
 
+/// The text of the file, which knows the line of each place.
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
     fn of(&self, at: usize) -> usize {
-        1 + self
-            .0
-            .as_bytes()
-            .iter()
-            .take(at)
-            .filter(|byte| **byte == b'\n')
-            .count()
+        let before = &self.0.as_bytes()[..at.min(self.0.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 
     fn wrong(&self, at: usize, message: String) -> Wrong {

@@ -13,7 +13,7 @@ use crate::address::Endpoint;
 use crate::secret::Secret;
 
 #[derive(Deserialize)]
-struct File {
+struct SharedFile {
     #[serde(rename = "mcpServers", alias = "servers")]
     servers: BTreeMap<String, Value>,
 }
@@ -21,7 +21,7 @@ struct File {
 /// A server in the file. Its other fields are for other programs.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Section {
+struct SharedServer {
     command: Option<String>,
     args: Vec<String>,
     env: BTreeMap<String, Value>,
@@ -36,10 +36,11 @@ struct Section {
 /// # Errors
 /// It is not such a file, or two servers get the same name.
 pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
     for (written, section) in file.servers {
-        let section = serde_json::from_value::<Section>(section).map_err(|error| error.to_string());
+        let section =
+            serde_json::from_value::<SharedServer>(section).map_err(|error| error.to_string());
         if section.as_ref().is_ok_and(|section| section.disabled) {
             continue;
         }
@@ -56,7 +57,7 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
     Ok(listed)
 }
 
-impl Section {
+impl SharedServer {
     fn server(self, name: &str, environment: &Environment) -> Result<ToolServer, String> {
         let place = match (&self.command, &self.url) {
             (Some(command), None) => Place::Local(self.local(command, environment)?),

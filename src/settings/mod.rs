@@ -54,7 +54,7 @@ pub(crate) struct Settings {
     pub(crate) options: Vec<Field>,
     pub(crate) file: PathBuf,
     /// In the order of the file.
-    roles: Vec<file::Role>,
+    roles: Vec<file::RoleSection>,
     /// The settings that are set, by key.
     sourced: BTreeMap<&'static str, Sourced>,
 }
@@ -184,7 +184,7 @@ impl Settings {
 
     /// Where the role in use names this tool server, for errors.
     pub(crate) fn place_of_server(&self, name: &str) -> String {
-        let names = |role: &&file::Role| {
+        let names = |role: &&file::RoleSection| {
             role.options
                 .tools
                 .iter()

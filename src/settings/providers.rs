@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::file::Section;
+use super::file::ProviderSection;
 use super::origin::{Environment, Origin, Sourced};
 use crate::address::Address;
 use crate::error::Error;
@@ -52,7 +52,11 @@ impl Key {
 }
 
 /// All providers: those of the file in its order, then the rest of the table.
-pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path) -> Vec<Provider> {
+pub(super) fn all(
+    sections: Vec<ProviderSection>,
+    environment: &Environment,
+    file: &Path,
+) -> Vec<Provider> {
     let in_file: Vec<String> = sections
         .iter()
         .map(|section| section.name.clone())
@@ -104,7 +108,7 @@ fn api_at(row: &ProviderRow, address: &Result<Address, String>) -> &'static Dial
     }
 }
 
-fn configured(section: Section, environment: &Environment, file: &Path) -> Provider {
+fn configured(section: ProviderSection, environment: &Environment, file: &Path) -> Provider {
     let row = table::find(&section.name).unwrap_or(&OPENAI_LIKE);
     let mut provider = built_in(&section.name, row, environment);
     // The environment wins over the file.
@@ -312,10 +316,10 @@ mod tests {
 
     #[test]
     fn the_environment_moves_providers_of_the_file() {
-        let section = || Section {
+        let section = || ProviderSection {
             name: "my-llm".to_owned(),
             base_url: Some(Address::parse("http://file/v1").expect("an address")),
-            ..Section::default()
+            ..ProviderSection::default()
         };
         let address = |variables: &[(&str, &str)]| {
             let provider = configured(

@@ -1,8 +1,9 @@
 //! Roles: options under a name, in a section of the configuration file, or a system prompt in a file beside it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::file::{ROLE_NAMES, Role, is_role};
+use super::file::{ROLE_NAMES, RoleSection, is_role};
 use super::origin::Origin;
 use super::text::{MAX_TEXT, read_regular};
 use super::tools::NO_TOOLS;
@@ -11,7 +12,7 @@ use crate::flags::Arguments;
 use crate::nearest::did_you_mean;
 use crate::shape::Shape;
 
-impl Role {
+impl RoleSection {
     /// Where one of its keys is, in this configuration file.
     pub(super) fn origin(&self, key: &str, file: &Path) -> Origin {
         let line = self
@@ -48,7 +49,11 @@ impl Role {
 ///
 /// # Errors
 /// `Usage`: there is no such role. `Settings`: a file of it cannot be read.
-pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result<Arguments, Error> {
+pub(super) fn apply(
+    typed: &Arguments,
+    sections: &[RoleSection],
+    file: &Path,
+) -> Result<Arguments, Error> {
     let Some(name) = &typed.role else {
         return Ok(typed.clone());
     };
@@ -60,28 +65,15 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
     if section.is_none() && prompt.is_none() {
         return Err(unknown(name, sections, file));
     }
-    let mut all = over(
-        section
-            .map(|section| section.options.clone())
-            .unwrap_or_default(),
-        typed,
-    );
+    let options = section.map(|section| section.options.clone());
+    let mut all = over(options.unwrap_or_default(), typed);
     if all.system.is_none() {
-        let text = match (
-            section,
-            section.and_then(|section| section.system_file.as_ref()),
-            prompt,
-        ) {
-            (Some(section), Some(path), _) => Some(section.read("system_file", path, file, Ok)?),
-            (_, _, Some(path)) => Some(
-                read_regular(&path, MAX_TEXT)
-                    .map_err(|reason| Error::settings(format!("--role: {reason}")))?,
-            ),
-            _ => None,
-        };
+        let text = system_prompt(section, prompt.as_deref(), file)?;
         all.system = text.map(|text| text.trim_end_matches(['\r', '\n']).into());
     }
-    if let (Some(section), None, Some(spec)) = (section, &typed.schema, &all.schema)
+    if typed.schema.is_none()
+        && let Some(section) = section
+        && let Some(spec) = &all.schema
         && spec.ends_with(".json")
         && Shape::from_spec(spec).is_err()
     {
@@ -89,6 +81,26 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
         all.schema = Some(shape.schema().to_string());
     }
     Ok(all)
+}
+
+/// The system prompt in a file: the one that the section names, else `prompt`, the one of the role's own name.
+fn system_prompt(
+    section: Option<&RoleSection>,
+    prompt: Option<&Path>,
+    file: &Path,
+) -> Result<Option<String>, Error> {
+    if let Some(section) = section
+        && let Some(path) = &section.system_file
+    {
+        return section.read("system_file", path, file, Ok).map(Some);
+    }
+    let Some(path) = prompt else {
+        return Ok(None);
+    };
+    match read_regular(path, MAX_TEXT) {
+        Ok(text) => Ok(Some(text)),
+        Err(reason) => Err(Error::settings(format!("--role: {reason}"))),
+    }
 }
 
 /// The options of a role, with typed ones over them.
@@ -113,35 +125,38 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
         all.tools.splice(..0, role.tools);
     }
     // --again has a question already.
-    if !typed.again
-        && typed
-            .words
-            .iter()
-            .all(|word| word.to_string_lossy().trim().is_empty())
-    {
+    let is_blank = |word: &OsString| word.to_string_lossy().trim().is_empty();
+    if !typed.again && typed.words.iter().all(is_blank) {
         all.words = role.words;
     }
     all
 }
 
 /// The names of all roles: those of sections, and those of files beside the configuration file.
-pub(super) fn names(sections: &[Role], file: &Path) -> Vec<String> {
-    let folder = file.parent().map(|folder| folder.join("roles"));
-    let entries = folder
-        .and_then(|folder| fs_err::read_dir(folder).ok())
-        .into_iter()
-        .flatten()
-        .flatten();
-    let stems = entries.filter_map(|entry| entry.path().file_stem()?.to_str().map(str::to_owned));
-    let is_there =
-        |name: &String| is_role(name) && prompt_file(name, file).is_some_and(|path| path.is_file());
-    let mut names: Vec<String> = stems
-        .filter(is_there)
-        .chain(sections.iter().map(|section| section.name.clone()))
-        .collect();
+pub(super) fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for section in sections {
+        names.push(section.name.clone());
+    }
+    if let Some(folder) = file.parent()
+        && let Ok(entries) = fs_err::read_dir(folder.join("roles"))
+    {
+        for entry in entries.flatten() {
+            names.extend(role_of(&entry.path(), file));
+        }
+    }
     names.sort();
     names.dedup();
     names
+}
+
+/// The role that a file of the folder of roles belongs to.
+fn role_of(path: &Path, file: &Path) -> Option<String> {
+    let name = path.file_stem()?.to_str()?;
+    if is_role(name) && prompt_file(name, file)?.is_file() {
+        return Some(name.to_owned());
+    }
+    None
 }
 
 /// The file that is the system prompt of a role, if there is one.
@@ -154,7 +169,7 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.exists())
 }
 
-fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {
+fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {
     let names = names(sections, file);
     let meant = did_you_mean(name, &names);
     let there = if names.is_empty() {

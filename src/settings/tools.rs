@@ -1,6 +1,5 @@
 //! The tool servers of the configuration file: how q reaches each one, what it may see, and what runs without asking.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
@@ -9,7 +8,7 @@ use super::commands::Command;
 use super::duration;
 use super::pattern;
 use super::program::LocalProgram;
-use super::value::{self, in_order, place_of_fault};
+use super::value::{self, Fault, Key, Spanned, in_order, place_of_fault};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 
@@ -95,88 +94,59 @@ impl ToolServer {
     }
 
     /// Reads a section.
-    ///
-    /// # Errors
-    /// What is wrong, and the place of the key at fault if there is one.
-    pub(super) fn read(
-        name: &str,
-        fields: &DeTable,
-    ) -> Result<ToolServer, (Option<usize>, String)> {
+    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, Fault> {
+        let is_server = is_set(fields, "command") || is_set(fields, "url");
+        let mut commands = Vec::new();
+        let mut keys = Vec::new();
+        for (key, value) in in_order(fields) {
+            if is_command(key.get_ref(), value.get_ref(), is_server) {
+                commands.push((key, value));
+            } else {
+                keys.push((key, value));
+            }
+        }
+
         let mut server = ToolServer::new(name, Place::Local(LocalProgram::default()));
-        let is_server = ["command", "url"]
-            .iter()
-            .filter_map(|key| fields.get(*key))
-            .any(|value| !value.get_ref().is_table());
-        let is_command = |key: &str, value: &DeValue| {
-            let table = value
-                .as_table()
-                .filter(|_| !matches!(key, "env" | "headers"));
-            table.is_some_and(|table| !is_server || table.contains_key("run"))
-        };
-        let (commands, entries): (Vec<_>, Vec<_>) = in_order(fields)
-            .into_iter()
-            .partition(|(key, value)| is_command(key.get_ref(), value.get_ref()));
-        let wrong = |key: &toml::Spanned<Cow<str>>, reason: String| {
-            (
-                Some(key.span().start),
-                format!("tools.{name}.{}: {reason}", key.get_ref()),
-            )
-        };
+        let at_key = |key: &Key, reason: &str| fault(name, key, reason);
         // The other keys depend on whether there is a url.
-        if let Some((key, url)) = entries.iter().find(|(key, _)| key.get_ref() == "url") {
-            let url = value::string(url.get_ref()).and_then(|url| Endpoint::parse(&url));
-            server.place =
-                Place::Remote(RemoteServer::new(url.map_err(|reason| wrong(key, reason))?));
+        keys.sort_by_key(|(key, _)| key.get_ref() != "url");
+        for (key, value) in &keys {
+            let set = server.set(key.get_ref(), value.get_ref());
+            set.map_err(|reason| at_key(key, &reason))?;
         }
-        for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() != "url") {
-            server
-                .set(key.get_ref(), value.get_ref())
-                .map_err(|reason| wrong(key, reason))?;
+
+        let first_command = commands.first();
+        if is_server {
+            let Some((key, _)) = first_command else {
+                return Ok(server);
+            };
+            let reason = "a section with a command or a url has no commands below it";
+            return Err(at_key(key, reason));
         }
-        match (
-            is_server,
-            commands.first(),
-            entries.iter().find(|(key, _)| key.get_ref() == "start"),
-        ) {
-            (true, None, _) => return Ok(server),
-            (true, Some((key, _)), _) => {
-                return Err(wrong(
-                    key,
-                    "a section with a command or a url has no commands below it".to_owned(),
-                ));
-            }
-            (false, None, _) => {
-                return Err((
-                    None,
-                    format!(
-                        "tools.{name}: has neither a command nor a url, nor a table with a run"
-                    ),
-                ));
-            }
-            (false, _, Some((key, _))) => return Err(wrong(key, "is for a server".to_owned())),
-            (false, _, None) => (),
+        if first_command.is_none() {
+            return Err(Fault {
+                at: None,
+                message: format!(
+                    "tools.{name}: has neither a command nor a url, nor a table with a run"
+                ),
+            });
         }
-        let Place::Local(shared) = &server.place else {
-            return Ok(server);
-        };
-        let commands = commands.into_iter().map(|(key, table)| {
-            let (command, table) = (key.get_ref(), table.get_ref());
-            let command = check_name(command)
-                .and_then(|()| Command::read(command, table, shared, server.timeout));
-            command.map_err(|reason| {
-                (
-                    Some(place_of_fault(key, table, &reason)),
-                    wrong(key, reason).1,
-                )
-            })
-        });
-        server.place = Place::Commands(commands.collect::<Result<_, _>>()?);
+        if let Some((key, _)) = keys.iter().find(|(key, _)| key.get_ref() == "start") {
+            return Err(at_key(key, "is for a server"));
+        }
+        if let Place::Local(shared) = &server.place {
+            server.place = Place::Commands(read_commands(name, commands, shared, server.timeout)?);
+        }
         Ok(server)
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         const PATTERNS: &str = "[\"list_*\"]";
         match key {
+            "url" => {
+                let url = Endpoint::parse(&value::string(value)?)?;
+                self.place = Place::Remote(RemoteServer::new(url));
+            }
             "only" => self.only = Some(value::strings(value, PATTERNS)?),
             "allow" => self.allow = value::strings(value, PATTERNS)?,
             "timeout" => self.timeout = duration::patience(&value::string(value)?)?,
@@ -231,10 +201,8 @@ impl RemoteServer {
             }
             "key_env" => self.key = KeyPlace::Variable(value::variable(value)?),
             "key_cmd" => {
-                self.key = KeyPlace::Command(value::command(
-                    value,
-                    "[\"pass\", \"show\", \"work/search\"]",
-                )?)
+                let example = "[\"pass\", \"show\", \"work/search\"]";
+                self.key = KeyPlace::Command(value::command(value, example)?);
             }
             "command" => return Err("a server has a command or a url, not both".to_owned()),
             "env" | "env_from" | "cwd" => return Err("is for a server with a command".to_owned()),
@@ -244,19 +212,64 @@ impl RemoteServer {
     }
 }
 
+/// Reads the commands of a section. `shared` and `timeout` are what it sets for all of them.
+fn read_commands(
+    section: &str,
+    tables: Vec<(&Key, &Spanned)>,
+    shared: &LocalProgram,
+    timeout: Option<Duration>,
+) -> Result<Vec<Command>, Fault> {
+    let mut commands = Vec::new();
+    for (key, table) in tables {
+        let name = key.get_ref();
+        let table = table.get_ref();
+        let command = check_name(name).and_then(|()| Command::read(name, table, shared, timeout));
+        commands.push(command.map_err(|reason| Fault {
+            at: Some(place_of_fault(key, table, &reason)),
+            ..fault(section, key, &reason)
+        })?);
+    }
+    Ok(commands)
+}
+
+fn fault(section: &str, key: &Key, reason: &str) -> Fault {
+    Fault {
+        at: Some(key.span().start),
+        message: format!("tools.{section}.{}: {reason}", key.get_ref()),
+    }
+}
+
+/// Whether a section has a value for this key. A table of that name is a command.
+fn is_set(fields: &DeTable, key: &str) -> bool {
+    fields
+        .get(key)
+        .is_some_and(|value| !value.get_ref().is_table())
+}
+
+/// Whether an entry of a section is a command. Below a server only a table with `run` is taken for one, so that the
+/// error says what is wrong.
+fn is_command(key: &str, value: &DeValue, is_server: bool) -> bool {
+    let Some(table) = value.as_table() else {
+        return false;
+    };
+    if matches!(key, "env" | "headers") {
+        return false;
+    }
+    !is_server || table.contains_key("run")
+}
+
 /// Checks the name of a server or a command.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
-    let allowed = |character: char| {
-        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
-    };
-    if !begins || name.len() > MAX_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
-        return Err(format!(
-            "the name must be a lowercase letter, then up to {} of a-z 0-9 -; “{NO_TOOLS}” is taken",
-            MAX_NAME - 1
-        ));
+    let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase());
+    let is_allowed = |character| matches!(character, 'a'..='z' | '0'..='9' | '-');
+    let is_well_formed = begins_well && name.len() <= MAX_NAME && name.chars().all(is_allowed);
+    if is_well_formed && name != NO_TOOLS {
+        return Ok(());
     }
-    Ok(())
+    let others = MAX_NAME - 1;
+    Err(format!(
+        "the name must be a lowercase letter, then up to {others} of a-z 0-9 -; “{NO_TOOLS}” is taken"
+    ))
 }
 
 #[cfg(test)]
@@ -274,7 +287,7 @@ mod tests {
 
     fn read(text: &str) -> Result<ToolServer, (Option<usize>, String)> {
         let table = DeTable::parse(text).expect("TOML");
-        ToolServer::read("db", table.get_ref())
+        ToolServer::read("db", table.get_ref()).map_err(|fault| (fault.at, fault.message))
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Reads values of the configuration file as the types that are expected, or says what is wrong with them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
@@ -10,36 +9,48 @@ use crate::secret::Secret;
 /// A TOML value and its place.
 pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
+/// A key and its place.
+pub(super) type Key<'a> = toml::Spanned<Cow<'a, str>>;
+
+/// What is wrong with a section.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The place of the key at fault, in bytes; `None`: the whole section.
+    pub(super) at: Option<usize>,
+    pub(super) message: String,
+}
+
 /// The entries of a table in the order of the file.
-pub(super) fn in_order<'t, 'a>(
-    table: &'t DeTable<'a>,
-) -> Vec<(&'t toml::Spanned<Cow<'a, str>>, &'t Spanned<'a>)> {
-    let by_place: BTreeMap<usize, _> = table
-        .iter()
-        .map(|entry| (entry.0.span().start, entry))
-        .collect();
-    by_place.into_values().collect()
+pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t Key<'a>, &'t Spanned<'a>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
 }
 
 /// The place of the entry of a table that a reason begins with; else that of the table's own key.
-pub(super) fn place_of_fault(
-    key: &toml::Spanned<Cow<str>>,
-    value: &DeValue,
-    reason: &str,
-) -> usize {
-    let entries = value.as_table().map(in_order).unwrap_or_default();
-    let wrong = entries
-        .into_iter()
-        .find(|(name, _)| reason.split(':').next() == Some(name.get_ref()));
-    wrong.map_or(key, |(name, _)| name).span().start
+pub(super) fn place_of_fault(key: &Key, value: &DeValue, reason: &str) -> usize {
+    let at_fault = reason.split(':').next();
+    for (name, _) in value.as_table().map(in_order).unwrap_or_default() {
+        if at_fault == Some(name.get_ref()) {
+            return name.span().start;
+        }
+    }
+    key.span().start
 }
 
 /// The text of a string.
 pub(super) fn string(value: &DeValue) -> Result<String, String> {
+    match value.as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(must_be("a string in quotes", value)),
+    }
+}
+
+/// Reads `true` or `false`.
+pub(super) fn switch(value: &DeValue) -> Result<bool, String> {
     value
-        .as_str()
-        .map(str::to_owned)
-        .ok_or_else(|| must_be("a string in quotes", value))
+        .as_bool()
+        .ok_or_else(|| must_be("true or false", value))
 }
 
 /// Refuses an empty text.
@@ -93,14 +104,14 @@ pub(super) fn table(
     let table = value
         .as_table()
         .ok_or_else(|| format!("must be a table such as {example}"))?;
-    let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
-        let text = string(value.get_ref()).and_then(|text| read(name.get_ref(), text));
-        Ok((
-            name.get_ref().to_string(),
-            text.map_err(|reason| format!("{}: {reason}", name.get_ref()))?,
-        ))
-    };
-    in_order(table).into_iter().map(entry).collect()
+    let mut entries = Vec::new();
+    for (key, value) in in_order(table) {
+        let name = key.get_ref();
+        let text = string(value.get_ref()).and_then(|text| read(name, text));
+        let secret = text.map_err(|reason| format!("{name}: {reason}"))?;
+        entries.push((name.to_string(), secret));
+    }
+    Ok(entries)
 }
 
 /// The headers of every request.
