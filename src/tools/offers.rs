@@ -159,7 +159,7 @@ pub(super) fn sort(offers: &mut [Offer]) {
 }
 
 /// Leaves out the second of two sorted tools with one name, which no API accepts, and returns notes that say so.
-pub(super) fn leave_out_twins(offers: &mut Vec<Offer>) -> Vec<String> {
+pub(super) fn drop_duplicate_names(offers: &mut Vec<Offer>) -> Vec<String> {
     let mut notes = Vec::new();
     offers.dedup_by(|second, first| {
         let is_taken = second.shown.name == first.shown.name;
@@ -309,7 +309,7 @@ mod tests {
     fn the_first_of_two_tools_with_one_name_stays_and_there_is_a_limit() {
         let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], true));
         sort(&mut offers);
-        let notes = leave_out_twins(&mut offers);
+        let notes = drop_duplicate_names(&mut offers);
         assert_eq!(names(&offers), ["db__a_b", "db__z"]);
         assert_eq!(
             notes,

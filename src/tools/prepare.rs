@@ -2,7 +2,7 @@
 //! folders and keys.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fs_err as fs;
@@ -18,7 +18,8 @@ use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{
-    Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key,
+    Command, Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer,
+    usable_key,
 };
 
 /// Where the system looks for programs if PATH is not set.
@@ -46,68 +47,33 @@ pub(super) fn prepare(
     notes: &Notes,
 ) -> Result<Prepared, Error> {
     let environment = &settings.environment;
-    let hidden = |program: &LocalProgram| {
-        program
-            .env
-            .iter()
-            .flat_map(|(_, value)| value.parts_to_hide())
-            .collect()
-    };
-    let (location, keys, hidden) = match &section.place {
+    let mut keys = Vec::new();
+    let mut hidden = Vec::new();
+    let location = match &section.place {
         Place::Local(local) => {
-            let program = program(&section.name, local, environment)?;
-            (
-                Location::Local(program),
-                local.keys(environment),
-                hidden(local),
-            )
+            keys.extend(local.keys(environment));
+            hidden.extend(hidden_values(local));
+            Location::Local(program(&section.name, local, environment)?)
         }
         Place::Commands(commands) => {
-            let programs = commands.iter().map(|command| &command.program);
-            let keys = programs
-                .clone()
-                .flat_map(|program| program.keys(environment))
-                .collect();
-            let hidden = programs.flat_map(hidden).collect();
-            let mut ready = Vec::new();
             for command in commands {
-                let full = names::full_name(&section.name, &command.name);
-                match program(
-                    &format!("{}.{}", section.name, command.name),
-                    &command.program,
-                    environment,
-                ) {
-                    Ok(program) => ready.push((command.clone(), program)),
-                    Err(_) if !section.offers(&command.name) => (),
-                    Err(_)
-                        if selection
-                            .is_some_and(|selection| !selection.has(&full, &command.name)) =>
-                    {
-                        ()
-                    }
-                    Err(error) if selection.is_none() && commands.len() > 1 => {
-                        notes.note(&error.message)
-                    }
-                    Err(error) => return Err(error),
-                }
+                keys.extend(command.program.keys(environment));
+                hidden.extend(hidden_values(&command.program));
             }
-            (Location::Commands(Commands(ready)), keys, hidden)
+            let ready = runnable(&section, commands, selection, environment, notes)?;
+            Location::Commands(Commands(ready))
         }
         Place::Remote(remote) => {
             let site = site(&section, remote, settings, notes).map_err(|error| Error {
                 message: format!("tools.{}: {}", section.name, error.message),
                 ..error
             })?;
-            let keys = site.keys.clone();
-            let headers = remote
-                .headers
-                .iter()
-                .flat_map(|(_, value)| value.with_last_word());
-            (
-                Location::Remote(Arc::new(site)),
-                keys,
-                headers.chain(remote.url.secrets()).collect(),
-            )
+            keys.extend(site.keys.iter().cloned());
+            for (_, value) in &remote.headers {
+                hidden.extend(value.with_last_word());
+            }
+            hidden.extend(remote.url.secrets());
+            Location::Remote(Arc::new(site))
         }
     };
     Ok(Prepared {
@@ -117,57 +83,110 @@ pub(super) fn prepare(
     })
 }
 
-/// Finds a program by its full path or in PATH, and the folder that it starts in. Relative folders of PATH do not count,
-/// because they would depend on where q is started.
+/// The values that a section adds to the environment of its program.
+fn hidden_values(program: &LocalProgram) -> Vec<Secret> {
+    let mut hidden = Vec::new();
+    for (_, value) in &program.env {
+        hidden.extend(value.parts_to_hide());
+    }
+    hidden
+}
+
+/// The commands of a section whose programs are there.
+fn runnable(
+    section: &ToolServer,
+    commands: &[Command],
+    selection: Option<&Selection>,
+    environment: &Environment,
+    notes: &Notes,
+) -> Result<Vec<(Command, Program)>, Error> {
+    let mut ready = Vec::new();
+    for command in commands {
+        let place = format!("{}.{}", section.name, command.name);
+        let error = match program(&place, &command.program, environment) {
+            Ok(program) => {
+                ready.push((command.clone(), program));
+                continue;
+            }
+            Err(error) => error,
+        };
+        let full_name = names::full_name(&section.name, &command.name);
+        let is_wanted = section.offers(&command.name)
+            && selection.is_none_or(|selection| selection.has(&full_name, &command.name));
+        if !is_wanted {
+            continue;
+        }
+        if selection.is_some() || commands.len() == 1 {
+            return Err(error);
+        }
+        notes.note(&error.message);
+    }
+    Ok(ready)
+}
+
+/// A program that can be started, and the folder that it starts in.
 fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
-    let command = local.command.clone();
-    let named = &command[0];
-    // The program's own PATH, which the configuration may set.
     let variables = local.environment(environment);
-    let path = variables
-        .iter()
-        .rev()
-        .find(|(name, _)| name == "PATH")
-        .map_or(DEFAULT_PATH, |(_, path)| path);
-    let is_program = |file: &PathBuf| {
-        fs::metadata(file)
-            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    let (file, advice) = match named.contains('/') {
-        true => (
-            Some(PathBuf::from(named)).filter(is_program),
-            format!("correct its path in [tools.{name}]"),
-        ),
-        false => (
-            folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
-            "install it\nor write its full path".to_owned(),
-        ),
-    };
-    let file = file.ok_or_else(|| {
-        Error::settings(format!("tools.{name}: there is no program {named}")).advise(advice)
-    })?;
+    let file = find_program(name, &local.command[0], &variables)?;
     let folder = match local.cwd.as_deref() {
         Some(".") => std::env::current_dir().ok(),
         Some(folder) => Some(PathBuf::from(folder)),
         None => environment.get("HOME").map(PathBuf::from),
     };
-    let folder = folder.filter(|folder| folder.is_dir()).ok_or_else(|| {
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
         let folder = local.cwd.as_deref().unwrap_or("the home folder");
-        Error::settings(format!(
+        return Err(Error::settings(format!(
             "tools.{name}: {folder} is not a folder, so nothing can start there"
-        ))
-    })?;
-    let environment = variables
-        .into_iter()
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect();
+        )));
+    };
+    let mut environment = Vec::new();
+    for (name, value) in variables {
+        environment.push((name.into(), value.into()));
+    }
     Ok(Program {
         file,
-        command,
+        command: local.command.clone(),
         environment,
         folder,
     })
+}
+
+/// Finds a program by its full path or in PATH, which is its own, because the configuration may set it. Relative folders
+/// of PATH do not count, because they would depend on where q is started.
+fn find_program(
+    section: &str,
+    name: &str,
+    variables: &[(String, String)],
+) -> Result<PathBuf, Error> {
+    let missing = format!("tools.{section}: there is no program {name}");
+    if name.contains('/') {
+        let file = PathBuf::from(name);
+        if is_program(&file) {
+            return Ok(file);
+        }
+        let advice = format!("correct its path in [tools.{section}]");
+        return Err(Error::settings(missing).advise(advice));
+    }
+    let mut path = DEFAULT_PATH;
+    for (name, value) in variables {
+        if name == "PATH" {
+            path = value;
+        }
+    }
+    for folder in std::env::split_paths(path) {
+        let file = folder.join(name);
+        if folder.is_absolute() && is_program(&file) {
+            return Ok(file);
+        }
+    }
+    Err(Error::settings(missing).advise("install it\nor write its full path"))
+}
+
+fn is_program(file: &Path) -> bool {
+    let Ok(metadata) = fs::metadata(file) else {
+        return false;
+    };
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }
 
 fn site(
@@ -176,7 +195,8 @@ fn site(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Site, Error> {
-    let (name, address) = (&section.name, &server.url.server);
+    let name = &section.name;
+    let address = &server.url.server;
     // Each of its requests has limits of its own.
     let client = Client::new(
         address,
@@ -184,70 +204,87 @@ fn site(
         settings.values.retries,
         &settings.environment,
     )?;
-    let (key, key_advice) = match &server.key {
-        KeyPlace::None => (None, advice_without_key(section, server)),
-        KeyPlace::Variable(variable) => {
-            let value = settings.environment.get(variable).ok_or_else(|| {
-                Error::settings(format!("there is no key: {variable} is not set")).advise(format!(
-                    "export {variable}=your-key\nor change key_env in the section [tools.{name}]"
-                ))
-            })?;
-            (
-                Some(usable_key(value.to_owned(), variable)?),
-                format!("check the key in {variable}"),
-            )
-        }
-        KeyPlace::Command(command) => {
-            // It may ask for a password on the same terminal.
-            notes.spinner().stop();
-            let program = command.first().map_or("key_cmd", String::as_str);
-            (
-                Some(key_command::run(command)?),
-                format!("check the key that {program} prints"),
-            )
-        }
-    };
-    let bearer = key.map(|key| Secret::new(format!("Bearer {}", key.expose())));
+    let key = key(name, server, settings, notes)?;
     let mut headers = server.headers.clone();
-    if let Some(authorization) = bearer.or_else(|| address.authorization())
-        && !has_authorization(&headers)
-    {
-        headers.push(("authorization".to_owned(), authorization));
+    if !has_authorization(&headers) {
+        let bearer = key.map(|key| Secret::new(format!("Bearer {}", key.expose())));
+        if let Some(authorization) = bearer.or_else(|| address.authorization()) {
+            headers.push(("authorization".to_owned(), authorization));
+        }
     }
     if has_authorization(&headers) && address.is_exposed() {
         notes.note(&format!(
             "the key of the tool server {name} goes to {address} unencrypted"
         ));
     }
-    let values = headers
-        .iter()
-        .filter(|header| is_authorization(header))
-        .flat_map(|(_, value)| value.with_last_word());
-    let keys = values.chain(address.secrets()).collect();
+    let mut keys = Vec::new();
+    for header in &headers {
+        if is_authorization(header) {
+            keys.extend(header.1.with_last_word());
+        }
+    }
+    keys.extend(address.secrets());
     Ok(Site {
         client,
         url: server.url.clone(),
         headers,
         keys,
-        key_advice,
+        key_advice: key_advice(section, server),
     })
 }
 
-/// Advice for a server that refuses a request, if no key is configured.
-fn advice_without_key(section: &ToolServer, server: &RemoteServer) -> String {
+/// The key of a server over HTTP, if it has one.
+fn key(
+    section: &str,
+    server: &RemoteServer,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Option<Secret>, Error> {
+    match &server.key {
+        KeyPlace::None => Ok(None),
+        KeyPlace::Variable(variable) => {
+            let Some(value) = settings.environment.get(variable) else {
+                let message = format!("there is no key: {variable} is not set");
+                return Err(Error::settings(message).advise(format!(
+                    "export {variable}=your-key\nor change key_env in the section [tools.{section}]"
+                )));
+            };
+            usable_key(value.to_owned(), variable).map(Some)
+        }
+        KeyPlace::Command(command) => {
+            // It may ask for a password on the same terminal.
+            notes.spinner().stop();
+            key_command::run(command).map(Some)
+        }
+    }
+}
+
+/// What to do if a server refuses the key, or wants one.
+fn key_advice(section: &ToolServer, server: &RemoteServer) -> String {
+    match &server.key {
+        KeyPlace::Variable(variable) => return format!("check the key in {variable}"),
+        KeyPlace::Command(command) => {
+            let program = command.first().map_or("key_cmd", String::as_str);
+            return format!("check the key that {program} prints");
+        }
+        KeyPlace::None => {}
+    }
     let name = &section.name;
     if has_authorization(&server.headers) {
         return format!("check the header authorization of the tool server {name}");
     }
-    let login = server
-        .url
-        .server
-        .authorization()
-        .map_or("", |_| "check the user and the password in its url\n");
-    match section.is_shared {
-        true => format!(
-            "{login}add the key to the headers of {name} in the file that the setting mcp names"
-        ),
-        false => format!("{login}key_env or key_cmd in the section [tools.{name}] sets a key"),
+    let mut advice = String::new();
+    if server.url.server.authorization().is_some() {
+        advice.push_str("check the user and the password in its url\n");
     }
+    if section.is_shared {
+        advice.push_str(&format!(
+            "add the key to the headers of {name} in the file that the setting mcp names"
+        ));
+    } else {
+        advice.push_str(&format!(
+            "key_env or key_cmd in the section [tools.{name}] sets a key"
+        ));
+    }
+    advice
 }

@@ -20,11 +20,24 @@ use crate::secret::{self, Secret};
 use crate::settings::{Configured, Key, Place, Settings, ToolServer};
 use crate::threads;
 
-/// A server that has listed its tools, and the time that it took.
-type Opened = Result<(Server, About, Duration), Error>;
+/// A server that has listed its tools.
+struct Opened {
+    server: Server,
+    about: About,
+    /// How long it took to start and to list them.
+    took: Duration,
+}
 
-/// The servers, their tools, and what each server, by its name, wants the model to know.
-type Collected = (Servers, Vec<Offer>, Vec<(String, String)>);
+/// What all servers and commands offer.
+#[derive(Default)]
+struct Collection {
+    servers: Servers,
+    offers: Vec<Offer>,
+    /// What each server, by its name, wants the model to know.
+    instructions: Vec<(String, String)>,
+    /// What the user should know about the offers.
+    remarks: Vec<String>,
+}
 
 /// Servers that are starting.
 pub(crate) struct Starting {
@@ -33,9 +46,9 @@ pub(crate) struct Starting {
     /// The names of the servers that must start; commands need not.
     awaited: Vec<String>,
     /// The result for each server, and for commands.
-    opened: Receiver<Opened>,
+    opened: Receiver<Result<Opened, Error>>,
     /// The result of all, if there is nothing to wait for.
-    collected: Option<Collected>,
+    collected: Option<Collection>,
     groups: Groups,
     /// The configuration file.
     file: PathBuf,
@@ -60,69 +73,54 @@ impl Starting {
         notes: &Notes,
     ) -> Result<Starting, Error> {
         let prepared = prepared(selection, settings, notes)?;
-        let of_providers = settings
-            .providers
-            .iter()
-            .filter_map(|provider| match &provider.key {
-                Key::Variables {
-                    found: Some((_, key)),
-                    ..
-                } => Some(key),
-                _ => None,
-            });
-        let keys: Vec<Secret> = prepared
-            .iter()
-            .flat_map(|server| &server.keys)
-            .chain(of_providers)
-            .cloned()
-            .collect();
-        let secrets: Vec<Secret> = keys
-            .iter()
-            .chain(prepared.iter().flat_map(|server| &server.hidden))
-            .cloned()
-            .collect();
-        if !prepared.is_empty() {
-            let (first, last) = (groups.clone(), groups.clone());
-            interrupts.before_the_end(When::First, move || first.terminate());
-            interrupts.before_the_end(When::Last, move || last.kill());
+        let keys = keys(&prepared, settings);
+        let mut secrets = keys.clone();
+        for server in &prepared {
+            secrets.extend(server.hidden.iter().cloned());
         }
+        if !prepared.is_empty() {
+            end_on_signal(groups, interrupts);
+        }
+
         let (sender, opened) = mpsc::channel();
         let mut awaited = Vec::new();
-        for Prepared { spec, .. } in prepared {
-            let (name, is_command) = (
-                spec.section.name.clone(),
-                matches!(spec.location, Location::Commands(_)),
-            );
-            let report: Report = {
-                let (notes, secrets, name) = (notes.clone(), secrets.clone(), name.clone());
-                Arc::new(move |text: &str| {
-                    notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets))
-                })
-            };
-            let (sender, groups, began) = (sender.clone(), groups.clone(), Instant::now());
+        for server in prepared {
+            let spec = server.spec;
+            let name = spec.section.name.clone();
+            let is_command = matches!(spec.location, Location::Commands(_));
+            let report = reporter(&name, &secrets, notes);
+            let sender = sender.clone();
+            let groups = groups.clone();
+            let began = Instant::now();
             let open = move || {
                 let opened = Server::open(spec, &groups, report);
+                let opened = opened.map(|(server, about)| Opened {
+                    server,
+                    about,
+                    took: began.elapsed(),
+                });
                 // If the run has failed meanwhile, the server ends here.
-                let _ = sender.send(opened.map(|(server, about)| (server, about, began.elapsed())));
+                let _ = sender.send(opened);
             };
             if is_command {
                 open();
-            } else {
-                interrupts.install();
-                threads::start(open)
-                    .map_err(|error| Error::new(ErrorKind::Tools, format!("{name}: {error}")))?;
-                awaited.push(name);
+                continue;
             }
+            interrupts.install();
+            if let Err(error) = threads::start(open) {
+                return Err(Error::new(ErrorKind::Tools, format!("{name}: {error}")));
+            }
+            awaited.push(name);
         }
         drop(sender);
-        let (selection, groups, file) = (selection.cloned(), groups.clone(), settings.file.clone());
+
         let mut starting = Starting {
-            selection,
+            selection: selection.cloned(),
             awaited,
             opened,
             collected: None,
-            groups,
-            file,
+            groups: groups.clone(),
+            file: settings.file.clone(),
             keys,
             secrets,
         };
@@ -141,16 +139,15 @@ impl Starting {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
-        let (servers, offers, instructions) = self.collect(notes)?;
-        offers::check_count(&offers)?;
-        let (keys, secrets) = (self.keys.clone(), self.secrets.clone());
+        let collection = self.collect(notes)?;
+        offers::check_count(&collection.offers)?;
         Ok(Some(Toolbox::new(
-            servers,
-            offers,
-            &instructions,
+            collection.servers,
+            collection.offers,
+            &collection.instructions,
             yes,
-            keys,
-            secrets,
+            self.keys.clone(),
+            self.secrets.clone(),
         )))
     }
 
@@ -159,66 +156,109 @@ impl Starting {
     /// # Errors
     /// As for [`Starting::finish`].
     pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
-        let (_servers, offers, _) = self.collect(notes)?;
+        let collection = self.collect(notes)?;
         self.groups.be_patient();
-        Ok(offers)
+        Ok(collection.offers)
     }
 
     /// Waits for all servers, or until a selected one has failed.
-    fn collect(&mut self, notes: &Notes) -> Result<Collected, Error> {
+    fn collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
-        notes
-            .spinner()
-            .wait_for(&format!("waiting for {}", self.awaited.join(", ")));
-        let (mut servers, mut offers, mut instructions, mut remarks) =
-            <(Servers, Vec<_>, Vec<_>, Vec<_>)>::default();
+        let spinner = notes.spinner();
+        spinner.wait_for(&format!("waiting for {}", self.awaited.join(", ")));
+        let mut collection = Collection::default();
         for opened in &self.opened {
-            let offered = opened.and_then(|(server, about, took)| {
-                let Spec { section, location } = &server.spec;
-                if !matches!(location, Location::Commands(_)) {
-                    notes.detail(|| {
-                        secret::redact(&introduction(section, &about, took), &self.secrets)
-                    });
+            let added = opened.and_then(|opened| self.add(opened, &mut collection, notes));
+            if let Err(error) = added {
+                spinner.stop();
+                let error = redacted(error, &self.secrets);
+                if self.selection.is_some() {
+                    return Err(error);
                 }
-                let (offered, noted) =
-                    offers::of_server(servers.0.len(), section, &about, &self.file)?;
-                instructions.push((section.name.clone(), about.instructions));
-                remarks.extend(noted);
-                servers.0.push(server);
-                Ok(offered)
-            });
-            match offered {
-                Ok(offered) => offers.extend(offered),
-                Err(error) => {
-                    notes.spinner().stop();
-                    let message = secret::redact(&error.message, &self.secrets);
-                    let advice = error
-                        .advice
-                        .map(|advice| secret::redact(&advice, &self.secrets));
-                    let error = Error {
-                        message,
-                        advice,
-                        ..error
-                    };
-                    match self.selection {
-                        Some(_) => return Err(error),
-                        None => note(&error, notes),
-                    }
-                }
+                note(&error, notes);
             }
         }
-        notes.spinner().stop();
+        spinner.stop();
+
         // The order in which servers answer must not change the prompt.
-        instructions.sort();
-        offers::sort(&mut offers);
+        collection.instructions.sort();
+        offers::sort(&mut collection.offers);
         if let Some(selection) = &self.selection {
-            offers = offers::choose(selection, offers)?;
+            collection.offers = offers::choose(selection, collection.offers)?;
         }
-        remarks.extend(offers::leave_out_twins(&mut offers));
-        remarks.iter().for_each(|remark| notes.note(remark));
-        Ok((servers, offers, instructions))
+        let dropped = offers::drop_duplicate_names(&mut collection.offers);
+        collection.remarks.extend(dropped);
+        for remark in &collection.remarks {
+            notes.note(remark);
+        }
+        Ok(collection)
+    }
+
+    /// Adds what a server offers.
+    fn add(&self, opened: Opened, collection: &mut Collection, notes: &Notes) -> Result<(), Error> {
+        let Opened {
+            server,
+            about,
+            took,
+        } = opened;
+        let Spec { section, location } = &server.spec;
+        if !matches!(location, Location::Commands(_)) {
+            notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
+        }
+        let index = collection.servers.0.len();
+        let (offers, remarks) = offers::of_server(index, section, &about, &self.file)?;
+        collection.offers.extend(offers);
+        collection.remarks.extend(remarks);
+        let instructions = (section.name.clone(), about.instructions);
+        collection.instructions.push(instructions);
+        collection.servers.0.push(server);
+        Ok(())
+    }
+}
+
+/// Lets a signal ask the servers to end, and end them in the end.
+fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
+    let first = groups.clone();
+    interrupts.before_the_end(When::First, move || first.terminate());
+    let last = groups.clone();
+    interrupts.before_the_end(When::Last, move || last.kill());
+}
+
+/// The values that the model does not get: the keys of tools and of providers.
+fn keys(prepared: &[Prepared], settings: &Settings) -> Vec<Secret> {
+    let mut keys = Vec::new();
+    for server in prepared {
+        keys.extend(server.keys.iter().cloned());
+    }
+    for provider in &settings.providers {
+        if let Key::Variables { found, .. } = &provider.key
+            && let Some((_, key)) = found
+        {
+            keys.push(key.clone());
+        }
+    }
+    keys
+}
+
+/// Shows with `-v` what a server says on standard error.
+fn reporter(name: &str, secrets: &[Secret], notes: &Notes) -> Report {
+    let name = name.to_owned();
+    let secrets = secrets.to_vec();
+    let notes = notes.clone();
+    Arc::new(move |text: &str| {
+        notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets));
+    })
+}
+
+/// An error without secrets.
+fn redacted(error: Error, secrets: &[Secret]) -> Error {
+    let advice = error.advice.as_deref();
+    Error {
+        message: secret::redact(&error.message, secrets),
+        advice: advice.map(|advice| secret::redact(advice, secrets)),
+        ..error
     }
 }
 
@@ -233,16 +273,15 @@ impl Drop for Starting {
 
 /// What a server says about itself, for `-v`.
 fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
-    let (of, count) = (
-        format!("{} {}", about.name, about.version),
-        about.tools.len(),
-    );
+    let product = format!("{} {}", about.name, about.version);
+    let count = about.tools.len();
     let tools = if count == 1 { "tool" } else { "tools" };
-    let (name, took) = (&section.name, took.as_secs_f64());
     format!(
-        "{name}: {}, protocol {}, {count} {tools}, {took:.3} s",
-        of.trim(),
-        about.revision
+        "{}: {}, protocol {}, {count} {tools}, {:.3} s",
+        section.name,
+        product.trim(),
+        about.revision,
+        took.as_secs_f64()
     )
 }
 
@@ -252,21 +291,20 @@ fn prepared(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Vec<Prepared>, Error> {
-    let mut configured = match selection {
-        Some(selection) if selection.is_empty() => Vec::new(),
-        _ => settings.tool_servers()?,
-    };
+    let mut configured = Vec::new();
+    if selection.is_none_or(|selection| !selection.is_empty()) {
+        configured = settings.tool_servers()?;
+    }
     if let Some(selection) = selection {
         let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
         configured = selection
             .servers(configured)
             .map_err(|name| unknown(&name, &names, settings))?;
     }
-    // No key is asked for where a program is missing.
-    configured.sort_by_key(|one| {
-        one.server
-            .as_ref()
-            .is_ok_and(|server| matches!(server.place, Place::Remote(_)))
+    // Remote servers come last: no key is asked for where a program is missing.
+    configured.sort_by_key(|one| match &one.server {
+        Ok(server) => matches!(server.place, Place::Remote(_)),
+        Err(_) => false,
     });
     let mut prepared = Vec::new();
     for one in configured {
@@ -288,24 +326,24 @@ fn valid(configured: Configured) -> Result<ToolServer, Error> {
 
 /// Reports an error that does not end q.
 fn note(error: &Error, notes: &Notes) {
-    let advice = error
-        .advice
-        .as_ref()
-        .map_or_else(String::new, |advice| format!("\n{advice}"));
-    notes.note(&format!("{}{advice}", error.message));
+    match &error.advice {
+        Some(advice) => notes.note(&format!("{}\n{advice}", error.message)),
+        None => notes.note(&error.message),
+    }
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
-    let error = Error::settings(format!(
-        "{}there are no tools named “{name}”",
-        settings.place_of_server(name)
-    ));
-    let (file, meant) = (settings.file.display(), did_you_mean(name, names));
-    error.advise(match names.is_empty() {
-        true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
-        false => format!(
-            "{meant}there are {}\na section [tools.NAME] in {file} adds one",
-            names.join(", ")
-        ),
-    })
+    let place = settings.place_of_server(name);
+    let error = Error::settings(format!("{place}there are no tools named “{name}”"));
+    let file = settings.file.display();
+    if names.is_empty() {
+        return error.advise(format!(
+            "none is configured: a section [tools.NAME] in {file} adds one"
+        ));
+    }
+    let meant = did_you_mean(name, names);
+    let names = names.join(", ");
+    error.advise(format!(
+        "{meant}there are {names}\na section [tools.NAME] in {file} adds one"
+    ))
 }
