@@ -13,18 +13,18 @@ pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" {
         return Ok(None);
     }
-    let split = UNITS
-        .iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
-    let total =
-        split.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(seconds));
-    total
-        .map(|total| Some(Duration::from_secs(total)))
-        .ok_or_else(|| {
-            format!(
-                "“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never"
-            )
-        })
+    for (unit, seconds) in UNITS {
+        let Some(number) = text.strip_suffix(unit) else {
+            continue;
+        };
+        let number: Option<u64> = number.parse().ok();
+        if let Some(total) = number.and_then(|number| number.checked_mul(seconds)) {
+            return Ok(Some(Duration::from_secs(total)));
+        }
+    }
+    Err(format!(
+        "“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never"
+    ))
 }
 
 /// Reads a time that something may take.

@@ -72,13 +72,17 @@ impl SharedServer {
 
     fn local(&self, command: &str, environment: &Environment) -> Result<LocalProgram, String> {
         let fill = |text: &str| filled(text, environment);
-        let words = std::iter::once(command).chain(self.args.iter().map(String::as_str));
-        let mut program = LocalProgram::new(words.map(fill).collect::<Result<_, _>>()?);
+        let mut words = vec![fill(command)?];
+        for argument in &self.args {
+            words.push(fill(argument)?);
+        }
+        let mut program = LocalProgram::new(words);
         check_command(&program.command)?;
         for (name, value) in &self.env {
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
+            let text = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
             program.env.push((name.clone(), Secret::new(fill(&text)?)));
         }
         if let Some(folder) = &self.cwd {
@@ -92,11 +96,9 @@ impl SharedServer {
             .map_err(|reason| format!("its url {reason}"))?;
         let mut server = RemoteServer::new(endpoint.hiding(values_in(url, environment)));
         for (name, value) in &self.headers {
-            let value = filled(value, environment).and_then(|value| value::header(name, value));
-            server.headers.push((
-                name.clone(),
-                value.map_err(|reason| format!("the header {name}: {reason}"))?,
-            ));
+            let secret = filled(value, environment).and_then(|value| value::header(name, value));
+            let secret = secret.map_err(|reason| format!("the header {name}: {reason}"))?;
+            server.headers.push((name.clone(), secret));
         }
         Ok(server)
     }
@@ -104,14 +106,8 @@ impl SharedServer {
 
 /// The name for `-t`: capitals become lowercase, and all characters except `a-z`, `0-9` and `-` become `-`.
 fn plain(name: &str) -> String {
-    let plain = |character: char| {
-        if character.is_ascii_alphanumeric() {
-            character
-        } else {
-            '-'
-        }
-    };
-    name.to_ascii_lowercase().chars().map(plain).collect()
+    let is_other = |character: char| !character.is_ascii_alphanumeric();
+    name.to_ascii_lowercase().replace(is_other, "-")
 }
 
 /// The text with its variables: `${NAME}` and `${NAME:-default}`.
@@ -129,10 +125,9 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
             Some((name, default)) => (name, Some(default)),
             None => (variable, None),
         };
-        let value = environment
-            .get(name)
-            .or(default)
-            .ok_or_else(|| format!("the variable {name} is not set"))?;
+        let Some(value) = environment.get(name).or(default) else {
+            return Err(format!("the variable {name} is not set"));
+        };
         filled.push_str(before);
         filled.push_str(value);
         rest = following;
@@ -143,16 +138,18 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
 
 /// The values of the variables in a text, which may be keys.
 fn values_in(text: &str, environment: &Environment) -> Vec<Secret> {
-    let variables = text
-        .split("${")
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}'));
-    let names =
-        variables.map(|(variable, _)| variable.split_once(":-").map_or(variable, |(name, _)| name));
-    names
-        .filter_map(|name| environment.get(name))
-        .map(Secret::new)
-        .collect()
+    let mut values = Vec::new();
+    for part in text.split("${").skip(1) {
+        let Some((variable, _)) = part.split_once('}') else {
+            continue;
+        };
+        let name = match variable.split_once(":-") {
+            Some((name, _)) => name,
+            None => variable,
+        };
+        values.extend(environment.get(name).map(Secret::new));
+    }
+    values
 }
 
 #[cfg(test)]

@@ -25,13 +25,9 @@ impl Environment {
 
     /// The environment without the settings in it.
     pub(super) fn without_settings(&self) -> Environment {
-        Environment(
-            self.0
-                .iter()
-                .filter(|(name, _)| !name.starts_with("Q_"))
-                .map(|(n, v)| (n.clone(), v.clone()))
-                .collect(),
-        )
+        let mut variables = self.0.clone();
+        variables.retain(|name, _| !name.starts_with("Q_"));
+        Environment(variables)
     }
 }
 
@@ -39,8 +35,13 @@ impl Environment {
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Environment {
         let text = |value: OsString| value.to_string_lossy().into_owned();
-        let set = variables.into_iter().filter(|(_, value)| !value.is_empty());
-        Environment(set.map(|(name, value)| (text(name), text(value))).collect())
+        let mut set = BTreeMap::new();
+        for (name, value) in variables {
+            if !value.is_empty() {
+                set.insert(text(name), text(value));
+            }
+        }
+        Environment(set)
     }
 }
 

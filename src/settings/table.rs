@@ -62,12 +62,12 @@ pub(crate) struct SettingRow {
     pub(crate) default: Option<&'static str>,
     pub(crate) kind: SettingKind,
     /// The option that sets it.
-    pub(crate) option: Option<Typed>,
+    pub(crate) option: Option<TypedOption>,
     pub(crate) doc: &'static str,
 }
 
 /// The name of an option, and the value that was typed, if any.
-type Typed = (&'static str, fn(&Arguments) -> Option<String>);
+type TypedOption = (&'static str, fn(&Arguments) -> Option<String>);
 
 /// Which values a setting may have, and where they are stored.
 #[derive(Debug)]
@@ -325,18 +325,16 @@ impl SettingRow {
                     set(values, u64::MAX);
                     return Ok(());
                 }
-                let word = if *all { ", nor all" } else { "" };
                 let number = text.parse().ok().filter(|number| range.contains(number));
-                set(
-                    values,
-                    number.ok_or_else(|| {
-                        format!(
-                            "“{text}” is not a whole number from {} to {}{word}",
-                            range.start(),
-                            range.end()
-                        )
-                    })?,
-                );
+                let Some(number) = number else {
+                    let first = range.start();
+                    let last = range.end();
+                    let word = if *all { ", nor all" } else { "" };
+                    return Err(format!(
+                        "“{text}” is not a whole number from {first} to {last}{word}"
+                    ));
+                };
+                set(values, number);
             }
             SettingKind::Duration { allows_zero, set } => {
                 let duration = match text {
@@ -347,11 +345,10 @@ impl SettingRow {
                 set(values, duration);
             }
             SettingKind::Choice { words, set } => {
-                let index = words.iter().position(|word| *word == text);
-                set(
-                    values,
-                    index.ok_or_else(|| format!("“{text}” is not one of {}", words.join(", ")))?,
-                );
+                let Some(index) = words.iter().position(|word| *word == text) else {
+                    return Err(format!("“{text}” is not one of {}", words.join(", ")));
+                };
+                set(values, index);
             }
             SettingKind::Switch(set) => match text {
                 "true" => set(values, true),
