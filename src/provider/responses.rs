@@ -178,18 +178,10 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             reply.continue_message(event.output_index.0);
             reply.add_late(&event.text.text()?);
         }
-        "response.output_item.done" => {
-            if let Some(item) = event
-                .item
-                .and_then(|item| surrogates::lossy::<Value>(item.get()).ok())
-            {
-                if item["type"] == MESSAGE {
-                    reply.end_message(is_commentary(&item));
-                }
-                read_search(&item, reply);
-                take_item(item, reply);
-            }
+        "response.output_item.added" => {
+            begin_item(&lenient::value(event.item), event.output_index.0, reply)
         }
+        "response.output_item.done" => end_item(lenient::value(event.item), reply),
         // xAI uses another closing word for it.
         kind @ ("response.completed"
         | "response.incomplete"
@@ -217,18 +209,30 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         kind if kind.starts_with("response.reasoning") => reply.think(),
         kind if kind.starts_with("response.web_search_call") => reply.search(),
-        "response.output_item.added" => {
-            let item = lenient::value(event.item);
-            match item["type"].as_str() {
-                Some(MESSAGE) => reply.begin_message(event.output_index.0, is_commentary(&item)),
-                Some("reasoning") => reply.think(),
-                Some(WEB_SEARCH_CALL) => reply.search(),
-                _ => {}
-            }
-        }
         _ => {}
     }
     Ok(())
+}
+
+/// An item has begun in a stream.
+fn begin_item(item: &Value, index: Option<u64>, reply: &mut Reply) {
+    match item["type"].as_str() {
+        Some(MESSAGE) => reply.begin_message(index, is_commentary(item)),
+        Some("reasoning") => reply.think(),
+        Some(WEB_SEARCH_CALL) => reply.search(),
+        _ => {}
+    }
+}
+
+/// An item of a stream is complete.
+fn end_item(item: Value, reply: &mut Reply) {
+    if item["type"] == MESSAGE {
+        reply.end_message(is_commentary(&item));
+    }
+    if !item.is_null() {
+        read_search(&item, reply);
+        take_item(item, reply);
+    }
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {

@@ -177,21 +177,7 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
             from_words(beside.unwrap_or(name)).with_code(&format!("{codes} {name}"))
         }
         Some(inner) => from_value(inner)?,
-        None => {
-            let found = MESSAGES
-                .split(' ')
-                .find_map(|name| fields.get(name).and_then(message_of));
-            let (message, field) =
-                found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
-            let mut error = from_words(&message);
-            if let Some(upstream) = upstream(fields) {
-                error.message = format!("{}: {upstream}", error.message);
-            }
-            error.field = Some(error.field)
-                .filter(|inner| !inner.is_empty())
-                .unwrap_or(field);
-            error.with_code(&codes)
-        }
+        None => from_message(fields, &codes)?.with_code(&codes),
     };
     let number = |name: &str| {
         fields
@@ -214,6 +200,21 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
         field: field.unwrap_or_default(),
         ..error
     })
+}
+
+/// Reads the message among these fields; without one the codes say what is wrong.
+fn from_message(fields: &Map<String, Value>, codes: &str) -> Option<ServerError> {
+    let found = MESSAGES
+        .split(' ')
+        .find_map(|name| fields.get(name).and_then(message_of));
+    let named = Some(codes)
+        .filter(|codes| !codes.is_empty())
+        .map(|codes| ServerError::new(on_one_line(codes)));
+    let mut error = found.or(named)?;
+    if let Some(upstream) = upstream(fields) {
+        error.message = format!("{}: {upstream}", error.message);
+    }
+    Some(error)
 }
 
 /// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
@@ -250,15 +251,17 @@ fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// The message, from one of the fields that may have it, and the field of the request that it is about.
-fn message_of(value: &Value) -> Option<(String, String)> {
+/// The error in a field that may have the message.
+fn message_of(value: &Value) -> Option<ServerError> {
     match value {
-        Value::String(message) => {
-            Some((message.clone(), String::new())).filter(|_| !message.is_empty())
-        }
+        Value::String(message) => Some(from_words(message)).filter(|_| !message.is_empty()),
+        // What else such a value has is about itself, and not about the error.
         Value::Array(_) | Value::Object(_) => Some(match from_value(value) {
-            Some(inner) => (inner.message, inner.field),
-            None => (value.to_string(), String::new()),
+            Some(ServerError { message, field, .. }) => ServerError {
+                field,
+                ..ServerError::new(message)
+            },
+            None => ServerError::new(on_one_line(&value.to_string())),
         }),
         _ => None,
     }
