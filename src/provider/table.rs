@@ -187,12 +187,15 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
             "glm-5.3-flash",
         )
     },
-    hosted(
-        "moonshot",
-        "https://api.moonshot.ai/v1",
-        &["MOONSHOT_API_KEY"],
-        "kimi-k2.6",
-    ),
+    ProviderRow {
+        family: Some("kimi-k*"),
+        ..hosted(
+            "moonshot",
+            "https://api.moonshot.ai/v1",
+            &["MOONSHOT_API_KEY"],
+            "kimi-k2.6",
+        )
+    },
     local("ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
     local(
         "llamacpp",
