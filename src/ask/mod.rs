@@ -56,9 +56,9 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let starting = typed.selection.as_ref().map(start).transpose()?;
     let given = typed.read(reader, arguments.again, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
-    let mut session = session::open(arguments, known, &typed.settings, context, asked)?;
+    let session = session::open(arguments, known, &typed.settings, context, asked)?;
     if arguments.web {
-        session.target.offer_web()?;
+        session.target.check_web()?;
     }
     session.report(notes);
     let remembered = session

@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::message::{Attachment, Message, Step, Usage};
 use crate::one_line::on_one_line;
 use crate::output::{Notes, source_lines};
-use crate::provider::failure::Meaning;
+use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{FailedSearch, Reply, Tail};
-use crate::provider::request::{AnswerForm, Prompt, Request};
+use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
 use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd, CallError};
 use crate::server::target::Target;
@@ -42,10 +42,8 @@ pub(super) struct Turn {
     pub(super) window: Window,
     pub(super) question: Message,
     pub(super) settings: Settings,
-    /// The provider is asked not to store the request.
-    pub(super) refuses_storage: bool,
-    /// The provider may cache what is sent again.
-    pub(super) caches: bool,
+    /// What the provider has refused, and requests can do without.
+    pub(super) left_out: Vec<Extra>,
     pub(super) stream: bool,
     pub(super) toolbox: Option<Toolbox>,
     /// The calls so far.
@@ -100,17 +98,15 @@ impl Turn {
                 (form, Cow::Owned(prompt::with_shape(&self.question, shape)))
             }
         };
+        let sends = |extra| !self.left_out.contains(&extra);
         let prompt = Prompt {
             model: &self.model,
             system: &self.system,
             messages: prompt::messages(self.window.messages(), &question, values.history),
             max_tokens: values.max_tokens,
-            effort: values
-                .effort
-                .as_deref()
-                .or(self.target.provider().row.effort),
-            refuses_storage: self.refuses_storage,
-            caches: self.caches,
+            effort: self.effort().filter(|_| sends(Extra::Effort)),
+            refuses_storage: sends(Extra::Store),
+            caches: sends(Extra::Cache),
             stream: self.stream,
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
             web: self.settings.typed.web,
@@ -120,6 +116,15 @@ impl Turn {
             form,
         };
         self.target.request(&prompt, &self.settings.options)
+    }
+
+    /// The effort that is asked for.
+    fn effort(&self) -> Option<&str> {
+        self.settings
+            .values
+            .effort
+            .as_deref()
+            .or(self.target.provider().quirks.effort)
     }
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
@@ -280,11 +285,11 @@ impl Turn {
         delivery: &Delivery,
         notes: &Notes,
     ) -> Result<(), CallError> {
-        let change = match failed.meaning {
-            Meaning::TooLong if self.window.halve() || self.shorten_results() => return Ok(()),
+        match failed.meaning {
+            Meaning::TooLong if self.window.halve() || self.shorten_results() => Ok(()),
             Meaning::TooLong => {
                 failed.error = failed.error.advise_also(TOO_LONG);
-                return Err(failed);
+                Err(failed)
             }
             Meaning::UnknownModel if !*healed => {
                 *healed = true;
@@ -293,21 +298,11 @@ impl Turn {
                     return Err(failed);
                 }
                 delivery.record.set_model(&self.model);
-                return Ok(());
+                Ok(())
             }
-            Meaning::RefusesStore | Meaning::RefusesCaching if self.leave_out(failed.meaning) => {
-                "asking without that field"
-            }
-            Meaning::RefusesAttachments if self.leave_out_images() => {
-                "asking without the tools' images"
-            }
-            Meaning::RefusesForm if self.ask_less_of_api() => {
-                "the prompt describes the shape instead"
-            }
-            _ => return Err(failed),
-        };
-        notes.detail(|| format!("{}; {change}", failed.error));
-        Ok(())
+            Meaning::Refuses(extra) => self.leave_out(extra, failed, notes),
+            _ => Err(failed),
+        }
     }
 
     /// Runs the calls of a reply, one after another.
@@ -365,14 +360,45 @@ impl Turn {
         }
     }
 
-    /// Leaves out the field that the server refuses. Returns whether it was there.
-    fn leave_out(&mut self, refused: Meaning) -> bool {
-        let asked = if refused == Meaning::RefusesStore {
-            &mut self.refuses_storage
-        } else {
-            &mut self.caches
-        };
-        std::mem::take(asked)
+    /// Leaves out of the next request what the server has refused in this one.
+    ///
+    /// # Errors
+    /// The failure, if only the user can leave it out; perhaps with advice.
+    fn leave_out(
+        &mut self,
+        extra: Extra,
+        mut failed: CallError,
+        notes: &Notes,
+    ) -> Result<(), CallError> {
+        let provider = &self.target.provider().name;
+        match extra {
+            Extra::Effort => {
+                let effort = self.effort().unwrap_or_default();
+                let mut levels = failure::levels_in(&failed.error.message, effort);
+                if !levels.is_empty() {
+                    levels = format!(" (levels that {provider} names: {levels})");
+                }
+                if self.settings.effort_is_typed {
+                    failed.error = failed
+                        .error
+                        .advise(format!("choose another level, or leave out -e{levels}"));
+                    return Err(failed);
+                }
+                notes.note(&format!(
+                    "{provider} refuses the effort {effort}, so q asks without it{levels}"
+                ));
+            }
+            Extra::Store => notes.note(&format!(
+                "{provider} refuses the field store, so it may keep this request"
+            )),
+            Extra::Cache => {}
+            Extra::Form => self.ask_less_of_api(),
+            Extra::Attachments if self.leave_out_images() => {}
+            Extra::Attachments => return Err(failed),
+        }
+        notes.detail(|| format!("{}; asking again without what it refuses", failed.error));
+        self.left_out.push(extra);
+        Ok(())
     }
 
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
@@ -392,20 +418,19 @@ impl Turn {
         }
     }
 
-    /// Asks for the answer's shape in a way that more servers support. Returns whether there is such a way.
-    fn ask_less_of_api(&mut self) -> bool {
+    /// Asks for the answer's shape in a way that more servers support.
+    fn ask_less_of_api(&mut self) {
         let knows_object_form = self.target.provider().api.knows_object_form;
         let Some((shape, enforcement)) = &mut self.shape else {
-            return false;
+            return;
         };
-        *enforcement = match enforcement {
-            ShapeEnforcement::ByApi if knows_object_form && shape.is_object() => {
-                ShapeEnforcement::AsObject
-            }
-            ShapeEnforcement::ByApi | ShapeEnforcement::AsObject => ShapeEnforcement::InPrompt,
-            ShapeEnforcement::InPrompt => return false,
+        let can_ask_for_object =
+            *enforcement == ShapeEnforcement::ByApi && knows_object_form && shape.is_object();
+        *enforcement = if can_ask_for_object {
+            ShapeEnforcement::AsObject
+        } else {
+            ShapeEnforcement::InPrompt
         };
-        true
     }
 
     /// Replaces a model that the server does not know with the newest one of its family.

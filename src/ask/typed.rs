@@ -60,9 +60,9 @@ impl Typed {
         {
             input::note_replaced("the system prompt", notes);
         }
-        let mut known = session::known_target(arguments, &settings, context)?;
-        if let Some(target) = known.as_mut().filter(|_| arguments.web) {
-            target.offer_web()?;
+        let known = session::known_target(arguments, &settings, context)?;
+        if let Some(target) = known.as_ref().filter(|_| arguments.web) {
+            target.check_web()?;
         }
         Ok(Typed {
             words,

@@ -262,7 +262,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         }),
         modes: SET,
         help: "how much the model thinks",
-        doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines.",
+        doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines. Models differ \
+              in the levels that they know; the error for another one names them, if the provider does.",
     },
     Flag {
         short: Some('o'),

@@ -5,12 +5,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::attachment;
-use super::dialect::{CACHE_CONTROL, Dialect};
+use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Prompt};
+use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
@@ -25,7 +25,11 @@ pub(super) static DIALECT: Dialect = Dialect {
     whole: read_whole,
     models: openai::read_models,
     ends_with_done: false,
-    stores: |_| false,
+    extras: &[
+        (Extra::Effort, "/output_config/effort"),
+        (Extra::Form, "/output_config/format"),
+        (Extra::Cache, "/cache_control"),
+    ],
     enforces_maps: false,
     knows_object_form: false,
     searches: true,
@@ -58,7 +62,7 @@ fn body(prompt: &Prompt) -> Value {
         // The API demands the tools if the messages have calls, even if the model must not call tools again.
         "tools": prompt.tools.iter().map(offer).chain(prompt.web.then(offer_web)).collect::<Vec<_>>(),
         "tool_choice": forbids_calls.then(|| json!({"type": "none"})),
-        CACHE_CONTROL: caches(prompt).then(|| json!({"type": "ephemeral"})),
+        "cache_control": caches(prompt).then(|| json!({"type": "ephemeral"})),
     }))
 }
 
@@ -88,7 +92,7 @@ fn part_of(attachment: &Attachment) -> Value {
     }
 }
 
-fn output_config(prompt: &Prompt) -> Option<Value> {
+fn output_config(prompt: &Prompt) -> Value {
     let format = match prompt.form {
         // The API has no way to ask for an object without a schema.
         AnswerForm::Any | AnswerForm::Object => None,
@@ -96,8 +100,7 @@ fn output_config(prompt: &Prompt) -> Option<Value> {
             json!({"type": "json_schema", "schema": schema::with_rules_in_words(shape.schema())}),
         ),
     };
-    let config = json!({"effort": prompt.effort, "format": format});
-    (prompt.effort.is_some() || format.is_some()).then(|| request::without_empty(config))
+    request::without_empty(json!({"effort": prompt.effort, "format": format}))
 }
 
 fn offer(tool: &Tool) -> Value {

@@ -5,15 +5,12 @@ use serde_json::Value;
 use super::failure;
 use super::lenient::ReplyError;
 use super::reply::Reply;
-use super::request::{AnswerForm, Asks, ListedModel, Prompt, Quirks, Request};
+use super::request::{self, Extra, Field, ListedModel, Prompt, Quirks, Request};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
-
-/// The field that asks for a cache.
-pub(crate) const CACHE_CONTROL: &str = "cache_control";
 
 /// A way to ask for answers.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +33,8 @@ pub(crate) struct Dialect {
     pub(crate) models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
-    /// Whether the server at this host stores requests unless it is asked not to.
-    pub(crate) stores: fn(host: &str) -> bool,
+    /// What a request can do without, and where that is in the body.
+    pub(super) extras: &'static [(Extra, &'static str)],
     /// Accepts shapes with objects whose fields have no fixed names.
     pub(super) enforces_maps: bool,
     /// Can be asked for a JSON object of any shape.
@@ -47,9 +44,24 @@ pub(crate) struct Dialect {
 }
 
 impl Dialect {
-    /// The request for a prompt.
-    pub(crate) fn request(&self, prompt: &Prompt, quirks: Quirks, key: Option<&Secret>) -> Request {
+    /// The request for a prompt, with fields that the user has set. What those touch stays as the user wants it.
+    pub(crate) fn request(
+        &self,
+        prompt: &Prompt,
+        quirks: Quirks,
+        fields: &[Field],
+        key: Option<&Secret>,
+    ) -> Request {
         let (path, body) = (self.chat)(prompt, quirks);
+        let is_own = |pointer| {
+            body.pointer(pointer).is_some() && !fields.iter().any(|field| field.meets(pointer))
+        };
+        let fields_sent = self
+            .extras
+            .iter()
+            .filter(|(_, pointer)| is_own(pointer))
+            .map(|(extra, _)| *extra);
+        let mut extras: Vec<Extra> = fields_sent.collect();
         let images = prompt
             .steps
             .iter()
@@ -60,28 +72,29 @@ impl Dialect {
             .iter()
             .flat_map(|message| &message.attachments)
             .chain(images);
-        let asks = Asks {
-            tools: !prompt.tools.is_empty() && !prompt.forbids_calls,
-            attachments: attachments.any(|one| !one.data.is_empty()),
-            form: prompt.form != AnswerForm::Any,
-            no_storage: prompt.refuses_storage,
-            caching: body.get(CACHE_CONTROL).is_some(),
-        };
+        if attachments.any(|one| !one.data.is_empty()) {
+            extras.push(Extra::Attachments);
+        }
+        let body = Some(request::with_fields(body, fields));
+        let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
         Request {
             path,
             headers: self.headers(key),
-            body: Some(body),
-            asks,
+            body,
+            offers_tools,
+            extras,
         }
     }
 
     /// The request for the list of models.
     pub(crate) fn list_models(&self, key: Option<&Secret>) -> Request {
+        let (path, headers) = (self.models_path.to_owned(), self.headers(key));
         Request {
-            path: self.models_path.to_owned(),
-            headers: self.headers(key),
+            path,
+            headers,
             body: None,
-            asks: Asks::default(),
+            offers_tools: false,
+            extras: Vec::new(),
         }
     }
 
@@ -131,6 +144,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
+    use super::super::request::AnswerForm;
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
     use crate::message::{Message, Role, Step, Tool, ToolCall, ToolRun};
@@ -253,7 +267,7 @@ pub(super) mod tests {
 
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
-        api.request(prompt, table::OPENAI_LIKE.quirks, None)
+        api.request(prompt, table::OPENAI_LIKE.quirks, &[], None)
             .body
             .expect("a body")
     }

@@ -10,7 +10,7 @@ use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, ListedModel, Prompt};
+use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks};
 use super::schema;
 use crate::message::{Attachment, Message, Role, Step, Tool, ToolRun, Usage};
 
@@ -19,13 +19,16 @@ pub(super) static DIALECT: Dialect = Dialect {
     models_path: "/v1beta/models?pageSize=1000",
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
-    chat: |prompt, _| (path(prompt), body(prompt)),
+    chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
     event: read_event,
     whole: read_whole,
     models: read_models,
     ends_with_done: false,
-    // Replacements at other addresses do not store, and may not know the field.
-    stores: |host| host.eq_ignore_ascii_case("generativelanguage.googleapis.com"),
+    extras: &[
+        (Extra::Effort, "/generationConfig/thinkingConfig"),
+        (Extra::Form, "/generationConfig/responseMimeType"),
+        (Extra::Store, "/store"),
+    ],
     enforces_maps: true,
     knows_object_form: true,
     searches: true,
@@ -50,7 +53,7 @@ fn path(prompt: &Prompt) -> String {
     }
 }
 
-fn body(prompt: &Prompt) -> Value {
+fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let turns = prompt.messages.iter().map(turn);
     // The model's turn goes back as it came, because each signature must stay with its part.
     let steps = prompt.steps.iter().flat_map(|step| {
@@ -64,9 +67,9 @@ fn body(prompt: &Prompt) -> Value {
         "contents": turns.chain(steps).collect::<Vec<_>>(),
         "systemInstruction": (!prompt.system.is_empty()).then(|| json!({"parts": [{"text": prompt.system}]})),
         "generationConfig": generation_config(prompt),
-        "store": prompt.refuses_storage.then_some(false),
+        "store": (prompt.refuses_storage && quirks.stores).then_some(false),
         "tools": offer(prompt.tools).into_iter().chain(prompt.web.then(|| json!({"google_search": {}}))).collect::<Vec<_>>(),
-        "toolConfig": has_tools.then(|| tool_config(prompt)).filter(|config| *config != json!({})),
+        "toolConfig": has_tools.then(|| tool_config(prompt)),
     }))
 }
 
@@ -95,20 +98,17 @@ fn part_of(attachment: &Attachment) -> Value {
     json!({"inlineData": {"mimeType": attachment.media, "data": &*attachment.data}})
 }
 
-fn generation_config(prompt: &Prompt) -> Option<Value> {
-    let is_needed =
-        prompt.max_tokens.is_some() || prompt.effort.is_some() || prompt.form != AnswerForm::Any;
+fn generation_config(prompt: &Prompt) -> Value {
     let schema = match prompt.form {
         AnswerForm::Any | AnswerForm::Object => None,
         AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
     };
-    let config = json!({
+    request::without_empty(json!({
         "maxOutputTokens": prompt.max_tokens,
         "thinkingConfig": prompt.effort.map(|effort| json!({"thinkingLevel": effort})),
         "responseMimeType": (prompt.form != AnswerForm::Any).then_some("application/json"),
         "responseJsonSchema": schema,
-    });
-    is_needed.then(|| request::without_empty(config))
+    }))
 }
 
 /// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
@@ -324,6 +324,7 @@ mod tests {
     };
     use super::super::finish::Finish;
 
+    use super::super::table;
     use super::*;
 
     #[test]
@@ -379,7 +380,7 @@ mod tests {
     }
 
     fn sent(prompt: &Prompt) -> Value {
-        body(prompt)
+        body(prompt, table::find("gemini").expect("a row").quirks)
     }
 
     #[test]

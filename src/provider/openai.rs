@@ -12,7 +12,7 @@ use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, ListedModel, Prompt, Quirks, SHAPE_NAME};
+use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
 use crate::fence;
 use crate::message::{Attachment, AttachmentKind, Step, Tool, ToolRun, Usage};
@@ -29,7 +29,10 @@ pub(super) static DIALECT: Dialect = Dialect {
     whole: read_whole,
     models: read_models,
     ends_with_done: true,
-    stores: |_| false,
+    extras: &[
+        (Extra::Effort, "/reasoning_effort"),
+        (Extra::Form, "/response_format"),
+    ],
     enforces_maps: true,
     knows_object_form: true,
     searches: false,

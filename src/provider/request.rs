@@ -1,6 +1,6 @@
 //! What a model is asked, independent of any dialect, and the HTTP request that a dialect makes from it.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::message::{Message, Step, Tool};
 use crate::secret::Secret;
@@ -18,7 +18,7 @@ pub(crate) struct Prompt<'a> {
     pub(crate) max_tokens: Option<u64>,
     /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.
     pub(crate) effort: Option<&'a str>,
-    /// The provider is asked not to store the request, if its API does so by default.
+    /// The provider is asked not to store the request, if it does so by default.
     pub(crate) refuses_storage: bool,
     /// What may be sent again may be kept in the provider's cache, if its API does that only on demand.
     pub(crate) caches: bool,
@@ -97,6 +97,12 @@ impl Field {
         self.path.first().is_some_and(|name| name == "model") && !self.value.is_null()
     }
 
+    /// Whether it sets the field at this JSON pointer, a part of it, or an object that it is in.
+    pub(super) fn meets(&self, pointer: &str) -> bool {
+        let (own, other) = (format!("/{}/", self.path.join("/")), format!("{pointer}/"));
+        own.starts_with(&other) || other.starts_with(&own)
+    }
+
     /// Sets the field in a body, over whatever is there.
     fn set(&self, body: &mut Value) {
         let Some((name, objects)) = self.path.split_last() else {
@@ -126,12 +132,10 @@ pub(crate) fn with_fields(mut body: Value, fields: &[Field]) -> Value {
     body
 }
 
-/// The fields of a JSON object without those that are null or an empty list: servers refuse some of these.
+/// The fields of a JSON object without those that are null or empty: servers refuse some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
-        fields.retain(|_, value| {
-            !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
-        });
+        fields.retain(|_, value| ![json!(null), json!([]), json!({})].contains(value));
     }
     object
 }
@@ -147,21 +151,27 @@ pub(crate) struct Quirks {
     pub(crate) returns_reasoning: bool,
     /// Accepts PDFs as `document_url`; others that accept PDFs want `file`.
     pub(crate) document_url: bool,
+    /// Stores what is asked in Gemini's API, unless told not to. Others with that API may not know the field.
+    pub(crate) stores: bool,
+    /// Has a search of the web in chat completions: a tool of its own.
+    pub(crate) searches: bool,
+    /// The effort to send if the user sets none, because its own default is high.
+    pub(crate) effort: Option<&'static str>,
 }
 
-/// What a request asks for that a server may refuse.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Asks {
-    /// Tool calls in the reply are expected; otherwise they are an odd end.
-    pub(crate) tools: bool,
-    /// Images or PDFs go with it, which not every model reads.
-    pub(crate) attachments: bool,
-    /// The API is to enforce the form of the answer.
-    pub(crate) form: bool,
-    /// It must not be stored.
-    pub(crate) no_storage: bool,
-    /// It may be cached.
-    pub(crate) caching: bool,
+/// What a request can do without. Where a server refuses it, the request is sent again without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extra {
+    /// How much the model thinks.
+    Effort,
+    /// That the request is not stored.
+    Store,
+    /// That it is cached.
+    Cache,
+    /// That the API enforces the form of the answer.
+    Form,
+    /// Images and PDFs, which not every model reads. Only those of tools can be left out.
+    Attachments,
 }
 
 /// A request to a path below the client's address.
@@ -171,7 +181,10 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, Secret)>,
     /// The JSON to post; `None` is a GET.
     pub(crate) body: Option<Value>,
-    pub(crate) asks: Asks,
+    /// Tool calls in the reply are expected; otherwise they are an odd end.
+    pub(crate) offers_tools: bool,
+    /// What q has put into it, and not the user, that it can do without.
+    pub(crate) extras: Vec<Extra>,
 }
 
 impl Request {
@@ -189,8 +202,6 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -228,6 +239,24 @@ mod tests {
                 .map(|field| Field::parse(field).expect(field))
                 .collect();
             assert_eq!(with_fields(body.clone(), &parsed), expected, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_meets_what_it_holds_and_what_holds_it() {
+        for (field, pointer, meets) in [
+            ("store=true", "/store", true),
+            ("reasoning=null", "/reasoning/effort", true),
+            ("text.format.schema={}", "/text/format", true),
+            ("reasoning.summary=auto", "/reasoning/effort", false),
+            ("stored=1", "/store", false),
+            ("store=1", "/stored", false),
+        ] {
+            assert_eq!(
+                Field::parse(field).expect(field).meets(pointer),
+                meets,
+                "{field} {pointer}"
+            );
         }
     }
 

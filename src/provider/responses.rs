@@ -9,7 +9,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
+use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Role, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
@@ -20,7 +20,11 @@ pub(super) static DIALECT: Dialect = Dialect {
     event: read_event,
     whole: read_whole,
     ends_with_done: false,
-    stores: |_| true,
+    extras: &[
+        (Extra::Effort, "/reasoning/effort"),
+        (Extra::Form, "/text/format"),
+        (Extra::Store, "/store"),
+    ],
     searches: true,
     ..openai::DIALECT
 };

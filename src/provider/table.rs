@@ -17,20 +17,19 @@ pub(crate) const DIALECTS: &[&Dialect] = &[
 pub(crate) struct ProviderRow {
     pub(crate) name: &'static str,
     pub(crate) api: &'static Dialect,
-    /// The dialect of servers that replace it at other addresses, if that is another one.
-    pub(crate) api_elsewhere: Option<&'static Dialect>,
-    /// The dialect in which it searches the web, if its own has no search.
-    pub(crate) api_for_web: Option<&'static Dialect>,
+    /// The dialect of servers that replace it at other addresses.
+    pub(crate) api_elsewhere: &'static Dialect,
     pub(crate) base_url: &'static str,
     /// The variables that may hold the key, in order; none if the server wants no key.
     pub(crate) key_variables: &'static [&'static str],
+    /// The server's own variable for its address.
+    pub(crate) host_variable: Option<&'static str>,
     /// `None`: the first model that the server lists.
     pub(crate) model: Option<&'static str>,
     /// What replaces the default model once the provider no longer serves it: the newest model with this name,
     /// `*` standing for anything.
     pub(crate) family: Option<&'static str>,
-    /// The effort to send if the user sets none; `None` leaves it to the provider.
-    pub(crate) effort: Option<&'static str>,
+    /// They hold for any provider at this host.
     pub(crate) quirks: Quirks,
     /// The command that starts it, for a server on the user's own machine.
     pub(crate) start: Option<&'static str>,
@@ -40,18 +39,20 @@ pub(crate) struct ProviderRow {
 pub(crate) const OPENAI_LIKE: ProviderRow = ProviderRow {
     name: "",
     api: &openai::DIALECT,
-    api_elsewhere: None,
-    api_for_web: None,
+    api_elsewhere: &openai::DIALECT,
     base_url: "",
     key_variables: &[],
+    host_variable: None,
     model: None,
     family: None,
-    effort: None,
     quirks: Quirks {
         stream_usage: true,
         max_completion_tokens: false,
         returns_reasoning: false,
         document_url: false,
+        stores: false,
+        searches: false,
+        effort: None,
     },
     start: None,
 };
@@ -88,6 +89,7 @@ const fn local(name: &'static str, base_url: &'static str, start: &'static str) 
 pub(crate) const PROVIDERS: &[ProviderRow] = &[
     ProviderRow {
         api: &anthropic::DIALECT,
+        api_elsewhere: &anthropic::DIALECT,
         family: Some("claude-haiku-*"),
         ..hosted(
             "anthropic",
@@ -98,7 +100,6 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
     },
     ProviderRow {
         api: &responses::DIALECT,
-        api_elsewhere: Some(&openai::DIALECT),
         family: Some("gpt-*-luna"),
         quirks: Quirks {
             max_completion_tokens: true,
@@ -113,6 +114,11 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
     },
     ProviderRow {
         api: &gemini::DIALECT,
+        api_elsewhere: &gemini::DIALECT,
+        quirks: Quirks {
+            stores: true,
+            ..OPENAI_LIKE.quirks
+        },
         ..hosted(
             "gemini",
             "https://generativelanguage.googleapis.com",
@@ -140,8 +146,10 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
         )
     },
     ProviderRow {
-        // Its search is a tool that no other server has.
-        api_for_web: Some(&openai::DIALECT),
+        quirks: Quirks {
+            searches: true,
+            ..OPENAI_LIKE.quirks
+        },
         ..hosted(
             "openrouter",
             "https://openrouter.ai/api/v1",
@@ -150,10 +158,9 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
         )
     },
     ProviderRow {
-        // Its own default is high.
-        effort: Some("low"),
         quirks: Quirks {
             returns_reasoning: true,
+            effort: Some("low"),
             ..OPENAI_LIKE.quirks
         },
         ..hosted(
@@ -164,7 +171,7 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
         )
     },
     ProviderRow {
-        api_for_web: Some(&responses::DIALECT),
+        api: &responses::DIALECT,
         ..hosted(
             "xai",
             "https://api.x.ai/v1",
@@ -180,6 +187,10 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
     ),
     ProviderRow {
         family: Some("glm-*-flash"),
+        quirks: Quirks {
+            effort: Some("low"),
+            ..OPENAI_LIKE.quirks
+        },
         ..hosted(
             "zai",
             "https://api.z.ai/api/paas/v4",
@@ -189,6 +200,10 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
     },
     ProviderRow {
         family: Some("kimi-k*"),
+        quirks: Quirks {
+            max_completion_tokens: true,
+            ..OPENAI_LIKE.quirks
+        },
         ..hosted(
             "moonshot",
             "https://api.moonshot.ai/v1",
@@ -196,7 +211,10 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
             "kimi-k2.6",
         )
     },
-    local("ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
+    ProviderRow {
+        host_variable: Some("OLLAMA_HOST"),
+        ..local("ollama", "http://127.0.0.1:11434/v1", "ollama serve")
+    },
     local(
         "llamacpp",
         "http://127.0.0.1:8080/v1",
@@ -226,8 +244,23 @@ pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
 pub(crate) fn searching() -> String {
     let rows = PROVIDERS
         .iter()
-        .filter(|row| row.api.searches || row.api_for_web.is_some());
+        .filter(|row| row.api.searches || row.quirks.searches);
     rows.map(|row| row.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The row of the built-in provider that has this host, as its own or as one of its domain's.
+pub(crate) fn at_host(host: &str) -> Option<&'static ProviderRow> {
+    let host = host.to_ascii_lowercase();
+    let is_there = |row: &&ProviderRow| {
+        let own = row.base_url.split('/').nth(2).unwrap_or_default();
+        let domain = own.strip_prefix("api.").unwrap_or(own);
+        host.strip_suffix(domain)
+            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    PROVIDERS
+        .iter()
+        .filter(|row| row.start.is_none())
+        .find(is_there)
 }
 
 /// The row of a built-in provider.
@@ -253,6 +286,27 @@ mod tests {
             if let (Some(model), Some(family)) = (row.model, row.family) {
                 assert!(is_of_family(model, family), "{}", row.name);
             }
+        }
+    }
+
+    #[test]
+    fn a_host_is_the_vendors_by_its_domain() {
+        for (host, name) in [
+            ("api.openai.com", "openai"),
+            ("EU.api.OpenAI.com", "openai"),
+            ("codestral.mistral.ai", "mistral"),
+            ("us-east-1.api.x.ai", "xai"),
+            ("api.z.ai", "zai"),
+            ("openrouter.ai", "openrouter"),
+            ("generativelanguage.googleapis.com", "gemini"),
+            ("aiplatform.googleapis.com", ""),
+            ("notopenai.com", ""),
+            ("api.openai.com.example", ""),
+            ("resource.openai.azure.com", ""),
+            ("127.0.0.1", ""),
+            ("", ""),
+        ] {
+            assert_eq!(at_host(host).map_or("", |row| row.name), name, "{host}");
         }
     }
 

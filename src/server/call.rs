@@ -11,7 +11,7 @@ use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Piece, Reply, Tail};
-use crate::provider::request::{Asks, Request};
+use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
@@ -87,7 +87,7 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
-            *reply = Reply::new(request.asks.tools).continuing(tail);
+            *reply = Reply::new(request.offers_tools).continuing(tail);
             let mut text_has_come = false;
             // Those of a try that fails before its first word belong to no answer.
             let mut sources = Vec::new();
@@ -223,7 +223,7 @@ impl Call<'_> {
                 meaning: Meaning::Other,
                 ..self.explain(self.client.read_failure(error), request)
             },
-            ReadError::Reply(error) => self.explain_reply(error, request.asks),
+            ReadError::Reply(error) => self.explain_reply(error, request),
             ReadError::Broken(why) => self.failed(why),
             ReadError::NotFromApi(why) => self.failed(why).advise(Some(self.check_base_url())),
             ReadError::Output(_) => self.failed("the reader is gone"),
@@ -231,9 +231,9 @@ impl Call<'_> {
     }
 
     /// Describes a body that is an error, or does not fit the dialect.
-    pub(crate) fn explain_reply(&self, error: ReplyError, asks: Asks) -> CallError {
+    pub(crate) fn explain_reply(&self, error: ReplyError, request: &Request) -> CallError {
         match error {
-            ReplyError::Server(error) => self.refused(error, None, asks),
+            ReplyError::Server(error) => self.refused(error, None, &request.extras),
             ReplyError::Malformed(reason) => {
                 self.failed(format!("the response cannot be read ({reason})"))
             }
@@ -261,13 +261,14 @@ impl Call<'_> {
     }
 
     /// An error that the server reported, as a status or inside a reply, with advice.
-    fn refused(&self, error: ServerError, status: Option<u16>, asks: Asks) -> CallError {
-        let meaning = failure::judge(&error, status, asks);
+    fn refused(&self, error: ServerError, status: Option<u16>, asked: &[Extra]) -> CallError {
+        let meaning = failure::judge(&error, status, asked);
+        let has_attachments = asked.contains(&Extra::Attachments);
         self.reported(&error, status, meaning).advise(self.advice(
             &error,
             status,
             meaning,
-            asks.attachments,
+            has_attachments,
         ))
     }
 
@@ -290,7 +291,7 @@ impl Call<'_> {
                 "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs"
                     .to_owned(),
             ),
-            (Meaning::RefusesAttachments, _) => Some(format!(
+            (Meaning::Refuses(Extra::Attachments), _) => Some(format!(
                 "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
                      in a follow-up, --messages 0 leaves out earlier images and PDFs"
             )),
@@ -337,7 +338,7 @@ impl Call<'_> {
         let about_address = location
             .map(to)
             .or_else(|| is_elsewhere.then(|| self.check_base_url()));
-        self.refused(error, status, request.asks)
+        self.refused(error, status, &request.extras)
             .advise(about_address)
     }
 
@@ -376,11 +377,7 @@ mod tests {
             call.failed("the page “Models” does not exist").meaning,
             Meaning::Other
         );
-        let refused = call.refused(
-            ServerError::new("the model does not exist"),
-            None,
-            Asks::default(),
-        );
+        let refused = call.refused(ServerError::new("the model does not exist"), None, &[]);
         assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
 
@@ -478,11 +475,12 @@ mod tests {
             (None, "no", (None, false), (None, false)),
         ] {
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
-                let asks = Asks {
-                    attachments: has_attachments,
-                    ..Asks::default()
+                let asked: &[Extra] = if has_attachments {
+                    &[Extra::Attachments]
+                } else {
+                    &[]
                 };
-                let failed = call.refused(failure::read_redacted(message, &[]), status, asks);
+                let failed = call.refused(failure::read_redacted(message, &[]), status, asked);
                 let found = (
                     failed.error.advice.as_deref(),
                     failed.meaning == Meaning::Passing,

@@ -6,11 +6,10 @@ use super::call::Call;
 use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
-use crate::address::Address;
 use crate::error::{Error, ErrorKind};
 use crate::nearest::did_you_mean;
 use crate::output::Notes;
-use crate::provider::request::{self, Field, ListedModel, Prompt, Request};
+use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::table;
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
@@ -72,24 +71,22 @@ impl Target {
         &self.choice.provider
     }
 
-    /// From now on it is asked over an API in which it can search the web.
+    /// Checks that it can search the web over its API.
     ///
     /// # Errors
-    /// `Usage`: it has none.
-    pub(crate) fn offer_web(&mut self) -> Result<(), Error> {
-        let provider = Arc::make_mut(&mut self.choice.provider);
-        let searching = Some(provider.api)
-            .filter(|api| api.searches)
-            .or(provider.row.api_for_web);
-        provider.api = searching.ok_or_else(|| {
-            let Provider { name, api, .. } = provider;
-            Error::usage(format!("--web: {name} cannot search the web over the API “{}”", api.name)).advise(format!(
-                "-p chooses one that can: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
-                 -t lets the model call a tool of yours that searches",
-                table::searching()
-            ))
-        })?;
-        Ok(())
+    /// `Usage`: it cannot.
+    pub(crate) fn check_web(&self) -> Result<(), Error> {
+        let Provider {
+            name, api, quirks, ..
+        } = self.provider();
+        if api.searches || quirks.searches {
+            return Ok(());
+        }
+        Err(Error::usage(format!("--web: {name} cannot search the web over the API “{}”", api.name)).advise(format!(
+            "-p chooses one that can: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
+             -t lets the model call a tool of yours that searches",
+            table::searching()
+        )))
     }
 
     /// Runs the command that prints the key, if there is one, now that a request is about to be sent. A note says
@@ -214,7 +211,7 @@ impl Target {
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
         (api.models)(&body).map_err(|error| {
-            call.explain_reply(error, request.asks)
+            call.explain_reply(error, &request)
                 .error
                 .advise("-m names a model")
         })
@@ -246,17 +243,12 @@ impl Target {
     /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
-        let mut request = provider
-            .api
-            .request(prompt, provider.row.quirks, self.key.as_ref());
         let fields = [&provider.options[..], options].concat();
-        request.body = request.body.map(|body| request::with_fields(body, &fields));
-        self.complete(request)
-    }
-
-    /// Whether the provider would store requests unless it is asked not to.
-    pub(crate) fn stores_by_default(&self) -> bool {
-        (self.provider().api.stores)(self.provider().address().map_or("", Address::host))
+        self.complete(
+            provider
+                .api
+                .request(prompt, provider.quirks, &fields, self.key.as_ref()),
+        )
     }
 
     /// The way to send requests to this server. A failure is described without the key and other secrets.

@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) model: Option<Sourced>,
     /// Other code looks up proxies, certificates, keys and the shell here.
     pub(crate) environment: Environment,
+    /// The effort comes from the command line, and not from a role.
+    pub(crate) effort_is_typed: bool,
     /// Fields of the request that options set.
     pub(crate) options: Vec<Field>,
     pub(crate) file: PathBuf,
@@ -110,6 +112,7 @@ impl Settings {
             .collect::<Result<_, _>>();
         let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
         let file::File { tools, roles, .. } = written;
+        let effort_is_typed = arguments.effort.is_some();
         let (environment, file) = (environment.clone(), file.to_owned());
         Ok(Settings {
             typed,
@@ -119,6 +122,7 @@ impl Settings {
             provider,
             model,
             environment,
+            effort_is_typed,
             options,
             file,
             roles,

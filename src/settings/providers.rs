@@ -7,7 +7,7 @@ use super::origin::{Environment, Origin, Sourced};
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
-use crate::provider::request::Field;
+use crate::provider::request::{Field, Quirks};
 use crate::provider::table::{self, OPENAI_LIKE, ProviderRow};
 use crate::secret::Secret;
 
@@ -24,6 +24,8 @@ pub(crate) struct Provider {
     pub(crate) headers: Vec<(String, Secret)>,
     /// Fields that are added to every request.
     pub(crate) options: Vec<Field>,
+    /// What the server at its address needs and refuses.
+    pub(crate) quirks: Quirks,
     /// Its row of the table; for other providers that of a server like OpenAI's.
     pub(crate) row: &'static ProviderRow,
 }
@@ -67,18 +69,18 @@ pub(super) fn all(
     let of_table = table::PROVIDERS
         .iter()
         .filter(|row| !in_file.iter().any(|name| name == row.name))
-        .map(|row| built_in(row.name, row, environment));
+        .map(|row| built_in(row.name, row, environment).adapted());
     of_file.chain(of_table).collect()
 }
 
-/// A provider by its row of the table, without a section of the file.
+/// A provider by its row of the table, without a section of the file; where it is, is still to be looked at.
 fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) -> Provider {
-    let address = moved(name, environment).unwrap_or_else(|| {
+    let address = moved(name, row, environment).unwrap_or_else(|| {
         Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))
     });
     Provider {
         name: name.to_owned(),
-        api: api_at(row, &address),
+        api: row.api,
         address,
         key: match row.key_variables {
             [] => Key::None,
@@ -93,18 +95,8 @@ fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) ->
         }),
         headers: Vec::new(),
         options: Vec::new(),
+        quirks: row.quirks,
         row,
-    }
-}
-
-/// The dialect of a built-in provider at an address. A server at another address may speak another dialect.
-fn api_at(row: &ProviderRow, address: &Result<Address, String>) -> &'static Dialect {
-    let Some(api) = row.api_elsewhere else {
-        return row.api;
-    };
-    match (Address::parse(row.base_url), address) {
-        (Ok(home), Ok(here)) if !here.host().eq_ignore_ascii_case(home.host()) => api,
-        _ => row.api,
     }
 }
 
@@ -112,7 +104,7 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
     let row = table::find(&section.name).unwrap_or(&OPENAI_LIKE);
     let mut provider = built_in(&section.name, row, environment);
     // The environment wins over the file.
-    if moved(&section.name, environment).is_none() {
+    if moved(&section.name, row, environment).is_none() {
         if let Some(address) = section.base_url {
             provider.address = Ok(address);
         } else if row.base_url.is_empty() {
@@ -123,9 +115,8 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
             ));
         }
     }
-    provider.api = section
-        .api
-        .unwrap_or_else(|| api_at(row, &provider.address));
+    let mut provider = provider.adapted();
+    provider.api = section.api.unwrap_or(provider.api);
     provider.options = section.options;
     if let Some(variable) = section.key_env {
         provider.key = Key::in_variables(vec![variable], environment);
@@ -148,16 +139,17 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
 }
 
 /// The address that the environment gives to a provider, if any.
-fn moved(name: &str, environment: &Environment) -> Option<Result<Address, String>> {
+fn moved(
+    name: &str,
+    row: &ProviderRow,
+    environment: &Environment,
+) -> Option<Result<Address, String>> {
     let variable = table::base_url_variable(name);
     if let Some(text) = environment.get(&variable) {
         return Some(Address::parse(text).map_err(|reason| format!("{variable} {reason}")));
     }
-    if name == "ollama" {
-        let text = environment.get("OLLAMA_HOST")?;
-        return Some(ollama_host(text).map_err(|reason| format!("OLLAMA_HOST {reason}")));
-    }
-    None
+    let variable = row.host_variable?;
+    Some(ollama_host(environment.get(variable)?).map_err(|reason| format!("{variable} {reason}")))
 }
 
 /// Reads `OLLAMA_HOST` as Ollama does: scheme and port may be missing, and the address of all interfaces is
@@ -196,6 +188,31 @@ fn ollama_host(text: &str) -> Result<Address, String> {
 }
 
 impl Provider {
+    /// The provider as the server at its address wants to be asked: its host decides, whatever the provider's name.
+    fn adapted(mut self) -> Provider {
+        let Ok(address) = &self.address else {
+            return self;
+        };
+        let vendor = table::at_host(address.host());
+        // Anthropic and Google speak their own API at the top of their host, and one like OpenAI's below it.
+        let is_at_top = address.to_string() == address.origin();
+        let is_like_openai = |row: &ProviderRow| row.api_elsewhere.name == OPENAI_LIKE.api.name;
+        let speaks_its_own = |vendor: &&ProviderRow| {
+            if is_like_openai(vendor) {
+                is_like_openai(self.row)
+            } else {
+                is_at_top
+            }
+        };
+        self.api = vendor
+            .filter(speaks_its_own)
+            .map_or(self.row.api_elsewhere, |vendor| vendor.api);
+        self.quirks = vendor.map_or(OPENAI_LIKE.quirks, |vendor| vendor.quirks);
+        // A gateway to OpenRouter passes its search on.
+        self.quirks.searches |= self.row.quirks.searches;
+        self
+    }
+
     /// The provider's address.
     ///
     /// # Errors

@@ -269,7 +269,8 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
             set: |values, text| values.effort = Some(text),
         },
         option: Some(("--effort", |arguments| arguments.effort.clone())),
-        doc: "how much the model thinks: low, medium, high or a value that the provider defines; unset: its default",
+        doc: "how much the model thinks: low, medium, high or a value that the provider defines; one that it refuses is left out, \
+              with a note; unset: its default",
     },
     SettingRow {
         key: "rounds",

@@ -5,10 +5,11 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, OPENAI_MODEL, answering, anthropic_reply, calling, case, documents,
+    DIALECTS, OPENAI_MODEL, XAI_MODEL, answering, anthropic_reply, calling, case, documents,
+    openai_reply,
 };
 use crate::sandbox::{API_KEY, Q, Sandbox};
-use crate::server::Server;
+use crate::server::{Reply, Server};
 use crate::toolserver::section;
 
 /// The body that would be sent.
@@ -31,48 +32,161 @@ fn with_variables(variables: &[(&str, &str)]) -> Sandbox {
 // ---- Where the Responses API is spoken
 
 #[test]
-fn openai_speaks_the_responses_api_at_its_own_address_only() {
-    let section = |rest: &str| format!("[providers.openai]\n{rest}\n");
-    for (base, file, responses) in [
-        ("", String::new(), true),
-        ("https://api.openai.com/v1/", String::new(), true),
-        ("https://API.OpenAI.com/v1", String::new(), true),
-        ("http://127.0.0.1:1/v1", String::new(), false),
-        (
+fn openai_and_xai_speak_the_responses_api_at_their_own_hosts_only() {
+    for (name, host, model) in [
+        ("openai", "api.openai.com", OPENAI_MODEL),
+        ("xai", "api.x.ai", XAI_MODEL),
+    ] {
+        let (away, region) = (
             "http://127.0.0.1:1/v1",
-            section("api = \"responses\""),
-            true,
-        ),
-        ("", section("api = \"openai\""), false),
-        ("", section("base_url = \"http://127.0.0.1:1/v1\""), false),
+            format!("https://eu-west-1.{host}/v1"),
+        );
+        let home = format!("https://{}/v1/", host.to_uppercase());
+        let section = |rest: &str| format!("[providers.{name}]\n{rest}\n");
+        for (base, file, responses) in [
+            ("", String::new(), true),
+            (&*home, String::new(), true),
+            (&*region, String::new(), true),
+            (away, String::new(), false),
+            (away, section("api = \"responses\""), true),
+            ("", section("api = \"openai\""), false),
+            ("", section(&format!("base_url = \"{away}\"")), false),
+            ("", section(&format!("base_url = \"{region}\"")), true),
+        ] {
+            let _case = case((base, &file));
+            let variable = |end: &str| format!("{}_{end}", name.to_uppercase());
+            let sandbox = with_variables(&[
+                (&variable("API_KEY"), API_KEY),
+                (&variable("BASE_URL"), base),
+            ]);
+            sandbox.config(&file);
+            let body = dry_run(sandbox.q(&[]));
+            assert_eq!(
+                (body.get("input").is_some(), body.get("messages").is_some()),
+                (responses, !responses)
+            );
+            assert_eq!(body["model"], model);
+            let spoken = if responses {
+                "responses at http"
+            } else {
+                "openai at http"
+            };
+            let status = sandbox.q(&["--status"]).run().stdout_text();
+            let line = status
+                .lines()
+                .find(|line| line.starts_with(&format!("* {name}")))
+                .expect("its line");
+            assert!(line.contains(spoken), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_server_is_asked_as_its_host_wants_it_whatever_the_providers_name() {
+    let sandbox = Sandbox::new()
+        .env("OWN_API_KEY", API_KEY)
+        .env("Q_MAX_TOKENS", "77");
+    sandbox.write_home("page.pdf", "%PDF-1.4\nx");
+    let asked = |name: &str, base: &str, more: &str| {
+        sandbox.config(&format!(
+            "[providers.{name}]\nbase_url = \"{base}\"\nkey_env = \"OWN_API_KEY\"\nmodel = \"m\"\n{more}"
+        ));
+        dry_run(sandbox.q(&["-p", name, "-a", "page.pdf"]))
+    };
+    let status = sandbox.q(&["--status", "-j"]).run().stdout_json();
+    let providers = status["providers"].as_array().expect("providers");
+    let rows: Vec<_> = providers
+        .iter()
+        .map(|row| [&row["name"], &row["address"]].map(|value| value.as_str().expect("text")))
+        .collect();
+    let hosted: Vec<_> = rows
+        .iter()
+        .filter(|[_, address]| address.starts_with("https"))
+        .collect();
+    assert_eq!(hosted.len(), 11);
+    for [name, address] in hosted {
+        let _case = case((name, address));
+        let built_in = asked(name, address, "");
+        assert_eq!(asked("own", address, ""), built_in);
+        assert_eq!(
+            asked("own", &address.replace("https://", "https://eu."), ""),
+            built_in
+        );
+    }
+    // What the file says wins; and some hosts have more than one API.
+    for (name, base, more, has, lacks) in [
         (
+            "own",
+            "https://api.openai.com/v1",
+            "api = \"openai\"",
+            "max_completion_tokens",
+            "input",
+        ),
+        (
+            "own",
+            "https://api.anthropic.com/v1",
             "",
-            section("base_url = \"https://api.openai.com/v1\""),
-            true,
+            "stream_options",
+            "system",
+        ),
+        (
+            "own",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "",
+            "stream_options",
+            "contents",
+        ),
+        (
+            "anthropic",
+            "https://api.z.ai/api/anthropic",
+            "",
+            "system",
+            "stream_options",
+        ),
+        (
+            "own",
+            "https://api.mistral.ai.example/v1",
+            "",
+            "stream_options",
+            "input",
+        ),
+        (
+            "mistral",
+            "https://llm.corp.example/v1",
+            "",
+            "stream_options",
+            "input",
         ),
     ] {
-        let _case = case((base, &file));
-        let sandbox = with_variables(&[("OPENAI_API_KEY", API_KEY), ("OPENAI_BASE_URL", base)]);
-        sandbox.config(&file);
-        let body = dry_run(sandbox.q(&[]));
+        let body = asked(name, base, more);
         assert_eq!(
-            (body.get("input").is_some(), body.get("messages").is_some()),
-            (responses, !responses),
-            "{body}"
+            (body.get(has).is_some(), body.get(lacks)),
+            (true, None),
+            "{name} {base} {body}"
         );
-        assert_eq!(body["model"], OPENAI_MODEL);
-        let spoken = if responses {
-            "responses at http"
-        } else {
-            "openai at http"
-        };
-        let status = sandbox.q(&["--status"]).run().stdout_text();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("* openai"))
-            .expect("a line of openai");
-        assert!(line.contains(spoken), "{line}");
     }
+}
+
+#[test]
+fn the_effort_of_the_table_is_left_out_where_its_server_refuses_it() {
+    // The test's server stands in for Z.ai's as a proxy.
+    let server = Server::start(|request, _| match request.text() {
+        _ if request.method == "CONNECT" => Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive(),
+        body if body.contains("\"reasoning_effort\":\"low\"") => Reply::json(
+            400,
+            json!({"error": {"code": "1210", "message": "Invalid API parameter."}}),
+        ),
+        _ => openai_reply(request, "ok"),
+    });
+    let sandbox = with_variables(&[
+        ("ZAI_API_KEY", API_KEY),
+        ("ZAI_BASE_URL", "http://api.z.ai/api/paas/v4"),
+    ]);
+    let outcome = sandbox.q(&["hi"]).env("HTTP_PROXY", server.url()).run();
+    outcome
+        .exit(0)
+        .stdout("ok\n")
+        .stderr_contains("q: zai refuses the effort low, so q asks without it\n");
 }
 
 #[test]

@@ -141,7 +141,7 @@ const SETTINGS: &[Setting] = &[
     (
         "Q_MAX_TOKENS",
         "hi",
-        |seen| seen.body()["max_completion_tokens"].to_string(),
+        |seen| seen.body()["max_tokens"].to_string(),
         "null",
         [("max_tokens = 7_000", "7000"), ("8", "8"), ("", "")],
     ),

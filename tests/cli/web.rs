@@ -14,8 +14,9 @@ use crate::toolserver::section;
 
 const ANTHROPIC: &Dialect = &DIALECTS[1];
 
-/// A section that makes openai speak the Responses API at any address.
-const RESPONSES: &str = "[providers.openai]\napi = \"responses\"\n";
+/// Sections that make openai and xai speak the Responses API at any address.
+const RESPONSES: &str =
+    "[providers.openai]\napi = \"responses\"\n[providers.xai]\napi = \"responses\"\n";
 
 /// A section of a provider with a name of the user's own.
 const OWN: &str =
@@ -93,17 +94,14 @@ fn each_provider_is_offered_the_search_of_its_api_and_nothing_else_changes() {
         assert_eq!((long.path.as_str(), short.json()), (path, long.json()));
         let mut body = long.json();
         assert_eq!(body["tools"], json!([tool]));
-        // xAI has no search in the API that it is asked in otherwise.
-        if provider != "xai" {
-            let fields = body.as_object_mut().expect("an object");
-            let caching = fields.remove("cache_control");
-            assert_eq!(
-                caching,
-                (provider == "anthropic").then(|| json!({"type": "ephemeral"}))
-            );
-            fields.remove("tools");
-            assert_eq!(body, without.json());
-        }
+        let fields = body.as_object_mut().expect("an object");
+        let caching = fields.remove("cache_control");
+        assert_eq!(
+            caching,
+            (provider == "anthropic").then(|| json!({"type": "ephemeral"}))
+        );
+        fields.remove("tools");
+        assert_eq!(body, without.json());
         let printed = q(&sandbox, &server, provider, &["-j", "-w", "hi"])
             .run()
             .success()
@@ -175,12 +173,14 @@ fn beside_tools_a_search_is_offered_until_calls_are_forbidden() {
 #[test]
 fn a_provider_without_a_search_is_refused_before_anything_is_read() {
     for provider in [
-        "openai", "groq", "mistral", "deepseek", "cerebras", "zai", "moonshot", "ollama",
+        "openai", "groq", "mistral", "deepseek", "xai", "cerebras", "zai", "moonshot", "ollama",
         "llamacpp", "lmstudio", "vllm", "own",
     ] {
         let _case = case(provider);
         let outcome = refused(|sandbox| {
-            sandbox.config(&format!("{OWN}[roles.news]\nweb = true\n"));
+            // xAI's own address would have a search.
+            let xai = "[providers.xai]\napi = \"openai\"\n";
+            sandbox.config(&format!("{OWN}{xai}[roles.news]\nweb = true\n"));
             let name = provider.to_uppercase();
             let q = sandbox
                 .q(&["-p", provider, "-m", "m"])

@@ -1,7 +1,7 @@
 //! Judges what a server's error means for the next request: one table, in order.
 
 use super::reading::ServerError;
-use crate::provider::request::Asks;
+use crate::provider::request::Extra;
 
 /// The statuses of errors after which another try may succeed.
 pub(crate) const PASSING_STATUSES: &[u16] = &[429, 500, 502, 503, 504, 529];
@@ -17,22 +17,15 @@ const PASSING_CODES: &str = "\
 pub(crate) enum Meaning {
     /// A shorter prompt may be accepted: it is longer than the model's context, or than what may be sent in a minute.
     TooLong,
-    /// The server refuses the field that asks it not to store the request.
-    RefusesStore,
-    /// The server refuses the field that asks for a cache.
-    RefusesCaching,
+    /// The server refuses something that the request can do without.
+    Refuses(Extra),
     /// The server does not know the model.
     UnknownModel,
-    /// The server refuses the requested form of the answer: it has no such field, does not accept the schema, or demands
-    /// something else with it.
-    RefusesForm,
     WrongKey,
     /// The model cannot call tools.
     RefusesTools,
     /// The request has more bytes than the server accepts.
     TooLarge,
-    /// The model may not read the images or PDFs that went with the request.
-    RefusesAttachments,
     /// The same request may succeed later.
     Passing,
     Other,
@@ -45,15 +38,23 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::TooLong, |answer| {
         answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)
     }),
-    (Meaning::RefusesStore, |answer| {
-        answer.asks.no_storage && answer.is_refusal() && answer.names("store")
+    (Meaning::Refuses(Extra::Store), |answer| {
+        answer.can_refuse(Extra::Store) && answer.names(&["store"])
     }),
-    (Meaning::RefusesCaching, |answer| {
-        answer.asks.caching && answer.is_refusal() && answer.names_at_top("cache_control")
+    (Meaning::Refuses(Extra::Cache), |answer| {
+        answer.can_refuse(Extra::Cache) && answer.names_at_top("cache_control")
     }),
-    (Meaning::UnknownModel, Answer::is_unknown_model),
-    (Meaning::RefusesForm, |answer| {
-        answer.asks.form && answer.is_refusal() && answer.says_anywhere(FORM)
+    (Meaning::UnknownModel, |answer| answer.is_unknown_model()),
+    (Meaning::Refuses(Extra::Effort), |answer| {
+        answer.can_refuse(Extra::Effort)
+            && (answer.names(EFFORT) || answer.has_code(WRONG_PARAMETER))
+    }),
+    (Meaning::Refuses(Extra::Form), |answer| {
+        answer.can_refuse(Extra::Form) && answer.names(FORM)
+    }),
+    // Anthropic's object for both. Once there is no form in it, it is about the effort.
+    (Meaning::Refuses(Extra::Effort), |answer| {
+        answer.can_refuse(Extra::Effort) && answer.names(&[OUTPUT_CONFIG])
     }),
     (Meaning::WrongKey, |answer| {
         matches!(answer.status, Some(401 | 403)) || answer.says(KEY) || answer.has_code(KEY)
@@ -62,10 +63,10 @@ const RULES: &[(Meaning, Rule)] = &[
         answer.says(&["does not support tools"])
     }),
     (Meaning::TooLarge, |answer| answer.status == Some(413)),
-    (Meaning::RefusesAttachments, |answer| {
-        answer.asks.attachments && answer.may_be_about_attachments()
+    (Meaning::Refuses(Extra::Attachments), |answer| {
+        answer.asked.contains(&Extra::Attachments) && answer.may_be_about_attachments()
     }),
-    (Meaning::Passing, Answer::may_pass),
+    (Meaning::Passing, |answer| answer.may_pass()),
 ];
 
 /// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
@@ -128,17 +129,46 @@ const KEY: &[&str] = &[
     "authentication_error",
 ];
 
+const OUTPUT_CONFIG: &str = "output_config";
+
+/// The names of the effort in all dialects, and those that servers have for it in their errors.
+const EFFORT: &[&str] = &[
+    "reasoning_effort",
+    "reasoningeffort",
+    "reasoning",
+    "effort",
+    "thinkingconfig",
+    "thinking_config",
+    "thinkinglevel",
+    "thinking_level",
+    "thinking level",
+];
+
+/// Z.ai's code for a parameter that is wrong, and that it often does not name.
+const WRONG_PARAMETER: &[&str] = &["1210"];
+
+/// The levels of effort that servers name in their errors.
+const LEVELS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// The names of the form of an answer: the field, its parts, and what they are for.
 const FORM: &[&str] = &[
     "response_format",
     "response format",
     "json_object",
+    "json_schema",
+    "invalid_json_schema",
     "json mode",
     "text.format",
-    "output_config",
+    OUTPUT_CONFIG,
     "output_format",
     "structured output",
+    "structured outputs",
     "responsemimetype",
     "response_mime_type",
+    "responseschema",
+    "response_schema",
+    "responsejsonschema",
+    "response_json_schema",
     "schema",
     // What llama.cpp turns a schema into.
     "grammar",
@@ -148,14 +178,14 @@ const ATTACHMENTS: &str = "\
     image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
 
 /// What an error means. `status` is that of the response; it is `None` for an error inside a reply, whose own status then
-/// counts. `asks` is what the request asked for.
-pub(crate) fn judge(error: &ServerError, status: Option<u16>, asks: Asks) -> Meaning {
+/// counts. `asked` is what was in the request that it can do without.
+pub(crate) fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -> Meaning {
     let error = error.clone();
     let answer = Answer {
         message: error.message.to_lowercase(),
         status: status.or(error.status),
         error,
-        asks,
+        asked,
     };
     RULES
         .iter()
@@ -163,16 +193,26 @@ pub(crate) fn judge(error: &ServerError, status: Option<u16>, asks: Asks) -> Mea
         .map_or(Meaning::Other, |(meaning, _)| *meaning)
 }
 
+/// The levels of effort that an error names beside the one that it refuses.
+pub(crate) fn levels_in(message: &str, refused: &str) -> String {
+    let message = message.to_lowercase();
+    let named = LEVELS
+        .iter()
+        .copied()
+        .filter(|level| *level != refused && has_name(&message, level));
+    named.collect::<Vec<_>>().join(", ")
+}
+
 /// An error, and the request that it answers.
-struct Answer {
+struct Answer<'a> {
     error: ServerError,
     /// In lower case.
     message: String,
     status: Option<u16>,
-    asks: Asks,
+    asked: &'a [Extra],
 }
 
-impl Answer {
+impl Answer<'_> {
     fn says(&self, words: &[&str]) -> bool {
         words.iter().any(|words| self.message.contains(words))
     }
@@ -181,19 +221,19 @@ impl Answer {
         codes.iter().any(|code| self.error.code.contains(code))
     }
 
-    /// Whether the message, the code or the field has one of these words.
-    fn says_anywhere(&self, words: &[&str]) -> bool {
+    /// Whether the server refuses something about the request itself, and this was in it.
+    fn can_refuse(&self, extra: Extra) -> bool {
+        matches!(self.status, Some(400 | 422)) && self.asked.contains(&extra)
+    }
+
+    /// Whether the error has one of these names, in its message or separately.
+    fn names(&self, names: &[&str]) -> bool {
         let all =
             format!("{} {} {}", self.message, self.error.code, self.error.field).to_lowercase();
-        words.iter().any(|words| all.contains(words))
+        names.iter().any(|name| has_name(&all, name))
     }
 
-    /// Whether the error names this field of the request, in its message or separately.
-    fn names(&self, field: &str) -> bool {
-        has_name(&self.error.message, field) || has_name(&self.error.field, field)
-    }
-
-    /// The same for the field at the top of the body alone: one of a block may have its name.
+    /// Whether the error names the field at the top of the body: one of a block may have its name.
     fn names_at_top(&self, field: &str) -> bool {
         let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
         let words = [&self.error.message, &self.error.field]
@@ -202,11 +242,6 @@ impl Answer {
         words
             .into_iter()
             .any(|word| word.trim_start_matches("body.").trim_end_matches('.') == field)
-    }
-
-    /// Whether the server refuses something about the request itself.
-    fn is_refusal(&self) -> bool {
-        matches!(self.status, Some(400 | 422))
     }
 
     fn is_unknown_model(&self) -> bool {
@@ -264,10 +299,13 @@ fn is_one_of(word: &str, words: &str) -> bool {
     words.split(' ').any(|known| known == word)
 }
 
-/// Whether a text contains the name of a field, not as a part of a longer name.
-fn has_name(text: &str, field: &str) -> bool {
-    text.split(|char: char| !char.is_alphanumeric() && char != '_')
-        .any(|word| word == field)
+/// Whether a text contains a name, not as a part of a longer one, such as that of a model.
+fn has_name(text: &str, name: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    })
 }
 
 #[cfg(test)]
@@ -276,15 +314,15 @@ mod tests {
     use super::*;
 
     /// A request that asks for everything.
-    const ALL: Asks = Asks {
-        tools: true,
-        attachments: true,
-        form: true,
-        no_storage: true,
-        caching: true,
-    };
+    const ALL: &[Extra] = &[
+        Extra::Effort,
+        Extra::Store,
+        Extra::Cache,
+        Extra::Form,
+        Extra::Attachments,
+    ];
 
-    fn means(body: &str, status: Option<u16>, asks: Asks) -> Meaning {
+    fn means(body: &str, status: Option<u16>, asks: &[Extra]) -> Meaning {
         judge(&read(body).expect(body), status, asks)
     }
 
@@ -327,7 +365,7 @@ mod tests {
             (404, "", "nothing here", false),
         ] {
             let error = ServerError::new(message).with_code(code);
-            let meaning = judge(&error, Some(status), Asks::default());
+            let meaning = judge(&error, Some(status), &[]);
             assert_eq!(
                 meaning == Meaning::UnknownModel,
                 unknown,
@@ -346,7 +384,7 @@ mod tests {
             (400, "no", false),
             (500, "no", false),
         ] {
-            let meaning = judge(&ServerError::new(message), Some(status), Asks::default());
+            let meaning = judge(&ServerError::new(message), Some(status), &[]);
             assert_eq!(meaning == Meaning::WrongKey, wrong, "{status} {message}");
         }
     }
@@ -381,11 +419,11 @@ mod tests {
             ),
             (
                 r#"{"error":{"code":400,"message":"response_format is not supported"}}"#,
-                Meaning::RefusesForm,
+                Meaning::Refuses(Extra::Form),
             ),
             (
                 r#"{"error":{"code":422,"message":"Unknown parameter: 'store'."}}"#,
-                Meaning::RefusesStore,
+                Meaning::Refuses(Extra::Store),
             ),
             (
                 r#"{"error":{"code":500,"message":"response_format and store"}}"#,
@@ -414,12 +452,12 @@ mod tests {
                 400,
                 "store does not exist in the model's request",
                 ALL,
-                Meaning::RefusesStore,
+                Meaning::Refuses(Extra::Store),
             ),
             (
                 400,
                 "store does not exist in the model's request",
-                Asks::default(),
+                &[],
                 Meaning::UnknownModel,
             ),
             (
@@ -432,12 +470,12 @@ mod tests {
                 400,
                 "no schema with an invalid API key",
                 ALL,
-                Meaning::RefusesForm,
+                Meaning::Refuses(Extra::Form),
             ),
             (
                 400,
                 "no schema with an invalid API key",
-                Asks::default(),
+                &[],
                 Meaning::WrongKey,
             ),
             (400, "m does not support tools", ALL, Meaning::RefusesTools),
@@ -446,14 +484,9 @@ mod tests {
                 500,
                 "image input is not supported",
                 ALL,
-                Meaning::RefusesAttachments,
+                Meaning::Refuses(Extra::Attachments),
             ),
-            (
-                500,
-                "image input is not supported",
-                Asks::default(),
-                Meaning::Passing,
-            ),
+            (500, "image input is not supported", &[], Meaning::Passing),
         ] {
             let found = judge(&ServerError::new(message), Some(status), asks);
             assert_eq!(found, meaning, "{status} {message} {asks:?}");
@@ -592,7 +625,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                means(body, Some(status), ALL) == Meaning::RefusesForm,
+                means(body, Some(status), ALL) == Meaning::Refuses(Extra::Form),
                 refuses,
                 "{status} {body}"
             );
@@ -639,7 +672,7 @@ mod tests {
         ] {
             let meaning = judge(&ServerError::new(message), status, ALL);
             assert_eq!(
-                meaning == Meaning::RefusesAttachments,
+                meaning == Meaning::Refuses(Extra::Attachments),
                 refuses,
                 "{status:?} {message}"
             );
@@ -679,7 +712,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                means(body, None, ALL) == Meaning::RefusesAttachments,
+                means(body, None, ALL) == Meaning::Refuses(Extra::Attachments),
                 refuses,
                 "{body}"
             );
@@ -714,10 +747,140 @@ mod tests {
             (r#"{"detail":[{"loc":["body",0],"msg":"no"}]}"#, false),
         ] {
             assert_eq!(
-                means(body, Some(400), ALL) == Meaning::RefusesStore,
+                means(body, Some(400), ALL) == Meaning::Refuses(Extra::Store),
                 names,
                 "{body}"
             );
+        }
+    }
+
+    #[test]
+    fn an_effort_that_is_refused_is_known_by_any_of_its_names() {
+        const WRONG: &str = "Invalid API parameter, please check the documentation.";
+        for (status, code, message, refuses) in [
+            (
+                400,
+                "3051",
+                "reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')",
+                true,
+            ),
+            (
+                400,
+                "",
+                "This model does not support the effort parameter.",
+                true,
+            ),
+            (
+                400,
+                "",
+                "output_config.effort 'max' is not supported when thinking is disabled on this model.",
+                true,
+            ),
+            (
+                400,
+                "",
+                "Model grok-build does not support parameter reasoningEffort.",
+                true,
+            ),
+            (
+                400,
+                "",
+                "Thinking level MEDIUM is not supported for this model.",
+                true,
+            ),
+            (
+                400,
+                "",
+                "Unknown name \"thinkingLevel\" at 'generation_config.thinking_config': Cannot find field.",
+                true,
+            ),
+            (
+                422,
+                "",
+                "body.reasoning: property 'body.reasoning' is unsupported",
+                true,
+            ),
+            (400, "1210", WRONG, true),
+            (400, "1211", WRONG, false),
+            (400, "", "at most 1210 pixels", false),
+            (500, "", "reasoning_effort is not supported", false),
+            (
+                400,
+                "",
+                "temperature is not supported by grok-4-fast-reasoning",
+                false,
+            ),
+            (
+                400,
+                "",
+                "The model grok-4-fast-reasoning does not exist",
+                false,
+            ),
+            (400, "", "your efforts", false),
+        ] {
+            let error = ServerError::new(message).with_code(code);
+            let asked = &[Extra::Effort];
+            assert_eq!(
+                judge(&error, Some(status), asked) == Meaning::Refuses(Extra::Effort),
+                refuses,
+                "{message}"
+            );
+            assert_ne!(
+                judge(&error, Some(status), &[]),
+                Meaning::Refuses(Extra::Effort),
+                "{message}"
+            );
+        }
+        let body = r#"{"error":{"message":"no","param":"reasoning.effort"}}"#;
+        assert_eq!(means(body, Some(400), ALL), Meaning::Refuses(Extra::Effort));
+        // One object of Anthropic's has the form, too.
+        for (message, asked, refused) in [
+            (
+                "output_config: Extra inputs are not permitted",
+                ALL,
+                Extra::Form,
+            ),
+            (
+                "output_config: Extra inputs are not permitted",
+                &[Extra::Effort],
+                Extra::Effort,
+            ),
+            (
+                "output_config.effort: Input should be 'low'",
+                ALL,
+                Extra::Effort,
+            ),
+            ("output_config.format.schema: no", ALL, Extra::Form),
+        ] {
+            assert_eq!(
+                judge(&ServerError::new(message), Some(400), asked),
+                Meaning::Refuses(refused),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_levels_in_an_error_are_those_beside_the_refused_one() {
+        for (message, refused, levels) in [
+            (
+                "'medium' is not supported. Must be one of (<ReasoningEffort.none: 'none'>, 'high')",
+                "medium",
+                "none, high",
+            ),
+            (
+                "Unsupported value: 'minimal'. Supported values are: 'low', 'medium', and 'high'.",
+                "minimal",
+                "low, medium, high",
+            ),
+            (
+                "mistral-medium-latest takes LOW, with max_tokens",
+                "x",
+                "low",
+            ),
+            ("no", "low", ""),
+        ] {
+            assert_eq!(levels_in(message, refused), levels, "{message}");
         }
     }
 
@@ -751,20 +914,13 @@ mod tests {
             (r#"{"error":{"message":"no"}}"#, false),
         ] {
             assert_eq!(
-                means(body, Some(400), ALL) == Meaning::RefusesCaching,
+                means(body, Some(400), ALL) == Meaning::Refuses(Extra::Cache),
                 names,
                 "{body}"
             );
             assert_ne!(
-                means(
-                    body,
-                    Some(400),
-                    Asks {
-                        caching: false,
-                        ..ALL
-                    }
-                ),
-                Meaning::RefusesCaching,
+                means(body, Some(400), &[Extra::Effort, Extra::Form]),
+                Meaning::Refuses(Extra::Cache),
                 "{body}"
             );
         }
@@ -800,11 +956,7 @@ mod tests {
             ),
             (r#"{"error":"x"}"#, false),
         ] {
-            assert_eq!(
-                means(body, None, Asks::default()) == Meaning::Passing,
-                passes,
-                "{body}"
-            );
+            assert_eq!(means(body, None, &[]) == Meaning::Passing, passes, "{body}");
         }
     }
 }
