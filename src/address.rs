@@ -14,11 +14,21 @@ use crate::secret::{self, Secret};
 /// What is wrong with an address like `localhost:8080`.
 const NO_SCHEME: &str = "is not a URL: it must begin with http:// or https://";
 
-/// An `http` or `https` URL with a host and without a query, to which paths are added.
+/// The paths of questions, which q adds itself, and what stands before them in the addresses that vendors show.
+const PATHS_OF_QUESTIONS: [&str; 4] = [
+    "/chat/completions",
+    "/responses",
+    "/v1/messages",
+    "/messages",
+];
+
+/// An `http` or `https` URL with a host, to which paths are added. Its query ends every one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// Without user and password.
+    /// Without user, password and query.
     uri: Uri,
+    /// It may contain a key. Empty if there is none.
+    query: Secret,
     /// User and password, as written in the URL and decoded.
     login: Option<Login>,
 }
@@ -38,8 +48,11 @@ impl Address {
         if !text.contains("://") {
             return Err(NO_SCHEME.to_owned());
         }
-        let uri: Uri = text
-            .trim()
+        let (place, query) = text.trim().split_once('?').unwrap_or((text.trim(), ""));
+        PathAndQuery::try_from(format!("/?{query}"))
+            .map_err(|error| format!("is not a URL ({error})"))?;
+        let query = Secret::new(query);
+        let uri: Uri = place
             .trim_end_matches('/')
             .parse()
             .map_err(|error: http::uri::InvalidUri| format!("is not a URL ({error})"))?;
@@ -55,8 +68,8 @@ impl Address {
         if uri.host().is_none_or(str::is_empty) {
             return Err("is not a URL: it names no host".to_owned());
         }
-        if uri.query().is_some() || text.contains('#') {
-            return Err("has a query or a fragment, which a base URL cannot have".to_owned());
+        if text.contains('#') {
+            return Err("has a fragment, which a base URL cannot have".to_owned());
         }
         // The parser ignores a port that is empty or too long.
         let authority = uri.authority().map_or("", |authority| authority.as_str());
@@ -68,7 +81,12 @@ impl Address {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
         let Some((login, host)) = authority.rsplit_once('@') else {
-            return Ok(Address { uri, login: None });
+            return Address {
+                uri,
+                query,
+                login: None,
+            }
+            .without_path_of_question();
         };
         let login = Login {
             decoded: Secret::new(percent_decode_str(login).decode_utf8_lossy()),
@@ -80,15 +98,41 @@ impl Address {
         let mut parts = uri.into_parts();
         parts.authority = Some(host);
         let uri = Uri::from_parts(parts).map_err(|error| format!("is not a URL ({error})"))?;
-        Ok(Address {
+        Address {
             uri,
+            query,
             login: Some(login),
-        })
+        }
+        .without_path_of_question()
+    }
+
+    /// Refuses an address to which q would add the path of a question a second time, and shows the one that was meant.
+    fn without_path_of_question(self) -> Result<Address, String> {
+        let shown = self.to_string();
+        let Some((meant, path)) = PATHS_OF_QUESTIONS
+            .iter()
+            .find_map(|path| Some((shown.strip_suffix(path)?, path)))
+        else {
+            return Ok(self);
+        };
+        let query = if self.query.expose().is_empty() {
+            ""
+        } else {
+            "?…"
+        };
+        Err(format!(
+            "ends in {path}, which q adds itself: it must be {meant}{query}"
+        ))
     }
 
     /// The URL of a path below this address.
     pub(crate) fn join(&self, path: &str) -> String {
-        format!("{}{path}", self.uri.to_string().trim_end_matches('/'))
+        let separator = match self.query.expose() {
+            "" => "",
+            _ if path.contains('?') => "&",
+            _ => "?",
+        };
+        format!("{self}{path}{separator}{}", self.query.expose())
     }
 
     pub(crate) fn is_https(&self) -> bool {
@@ -153,11 +197,28 @@ impl Address {
 
     /// The parts of the URL that must not be shown, in every form in which a server may repeat them.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
-        self.login
-            .as_ref()
-            .map(|login| secret::of_login(login.written.expose()))
-            .unwrap_or_default()
+        let mut secrets = values_of(self.query.expose());
+        if let Some(login) = &self.login {
+            secrets.extend(secret::of_login(login.written.expose()));
+        }
+        secrets
     }
+}
+
+/// The values in a query, as they are written and decoded.
+fn values_of(query: &str) -> Vec<Secret> {
+    let values = query
+        .split('&')
+        .map(|field| field.split_once('=').map_or(field, |(_, value)| value));
+    let values = values.filter(|value| !value.is_empty());
+    values
+        .flat_map(|value| {
+            [
+                Secret::new(value),
+                Secret::new(percent_decode_str(value).decode_utf8_lossy()),
+            ]
+        })
+        .collect()
 }
 
 /// The address without user, password and query.
@@ -228,22 +289,7 @@ impl Endpoint {
             .path_and_query()
             .split_once('?')
             .map_or("", |(_, query)| query);
-        let values = query
-            .split('&')
-            .map(|field| field.split_once('=').map_or(field, |(_, value)| value));
-        let values = values.filter(|value| !value.is_empty());
-        let in_both_forms = values.flat_map(|value| {
-            [
-                Secret::new(value),
-                Secret::new(percent_decode_str(value).decode_utf8_lossy()),
-            ]
-        });
-        self.server
-            .secrets()
-            .into_iter()
-            .chain(in_both_forms)
-            .chain(self.hidden.iter().cloned())
-            .collect()
+        [self.server.secrets(), values_of(query), self.hidden.clone()].concat()
     }
 }
 
@@ -293,36 +339,54 @@ mod tests {
 
     #[test]
     fn addresses_are_joined_and_shown_without_secrets() {
-        for (text, joined, shown) in [
+        for (text, path, joined, shown) in [
             (
                 "http://127.0.0.1:8080/v1",
+                "/x",
                 "http://127.0.0.1:8080/v1/x",
                 "http://127.0.0.1:8080/v1",
             ),
             (
                 "https://h.example/v1//",
+                "/x",
                 "https://h.example/v1/x",
                 "https://h.example/v1",
             ),
             (
                 "https://h.example",
+                "/x",
                 "https://h.example/x",
                 "https://h.example",
             ),
             (
                 "http://u:secret@h:1/v1/",
+                "/x",
                 "http://h:1/v1/x",
                 "http://h:1/v1",
             ),
             (
                 " http://[::1]:11434/v1\n",
+                "/x",
                 "http://[::1]:11434/v1/x",
                 "http://[::1]:11434/v1",
+            ),
+            ("http://h/v1?", "/x", "http://h/v1/x", "http://h/v1"),
+            (
+                " http://h/v1/?a=b&key=secret/ ",
+                "/x",
+                "http://h/v1/x?a=b&key=secret/",
+                "http://h/v1",
+            ),
+            (
+                "http://u:p@h?key=secret",
+                "/x?alt=sse",
+                "http://h/x?alt=sse&key=secret",
+                "http://h",
             ),
         ] {
             let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
-                (address.join("/x").as_str(), address.to_string().as_str()),
+                (address.join(path).as_str(), address.to_string().as_str()),
                 (joined, shown)
             );
             assert!(!format!("{address:?}").contains("secret"));
@@ -341,14 +405,37 @@ mod tests {
             "http://h:99999",
             "http://h:/v1",
             "http://h:x",
-            "http://h/v1?a=b",
             "http://h/#f",
+            "http://h/v1?a=b#f",
+            "http://h/v1?a b",
             "http://a b/",
             "http://u:hunter22@h:x",
         ] {
             let error = Address::parse(text).expect_err(text);
             assert!(!error.contains("hunter22"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_address_that_ends_in_the_path_of_a_question_is_refused_with_the_one_that_was_meant() {
+        for (text, path, meant) in [
+            (
+                "https://h/v1/chat/completions",
+                "/chat/completions",
+                "https://h/v1",
+            ),
+            (
+                "https://u:secret@h/v1/responses/?key=secret",
+                "/responses",
+                "https://h/v1?…",
+            ),
+            ("https://h/v1/messages", "/v1/messages", "https://h"),
+            ("https://h/a/messages", "/messages", "https://h/a"),
+        ] {
+            let expected = format!("ends in {path}, which q adds itself: it must be {meant}");
+            assert_eq!(Address::parse(text), Err(expected), "{text}");
+        }
+        assert!(Address::parse("https://messages/v1").is_ok());
     }
 
     #[test]
@@ -368,6 +455,13 @@ mod tests {
             .map(|secret| secret.expose().to_owned())
             .collect();
         assert_eq!(secrets, ["p%40ss", "p@ss", "bWU6cEBzcw=="]);
+        let address = Address::parse("http://h?version=2&key=12%2F45").expect("an address");
+        let secrets: Vec<String> = address
+            .secrets()
+            .iter()
+            .map(|secret| secret.expose().to_owned())
+            .collect();
+        assert_eq!(secrets, ["2", "2", "12%2F45", "12/45"]);
         assert!(Address::parse("http://h").is_ok_and(|address| address.authorization().is_none()));
     }
 

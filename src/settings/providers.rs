@@ -156,6 +156,7 @@ fn moved(
 /// this machine's (Ollama, envconfig/config.go).
 fn ollama_host(text: &str) -> Result<Address, String> {
     let text = text.trim().trim_matches(['"', '\'']).trim();
+    let (text, query) = text.split_once('?').unwrap_or((text, ""));
     let (scheme, rest, port) = match text.split_once("://") {
         None => ("http", text, "11434"),
         Some(("http", rest)) => ("http", rest, "80"),
@@ -184,7 +185,7 @@ fn ollama_host(text: &str) -> Result<Address, String> {
     } else {
         format!("/{path}")
     };
-    Address::parse(&format!("{scheme}://{host}:{port}{path}/v1"))
+    Address::parse(&format!("{scheme}://{host}:{port}{path}/v1?{query}"))
 }
 
 impl Provider {
@@ -314,6 +315,7 @@ mod tests {
                 "http://box.example:80/ollama/v1",
             ),
             ("\"box\"", "http://box:11434/v1"),
+            ("box?a=b", "http://box:11434/v1"),
             (
                 "ftp://box",
                 "OLLAMA_HOST has the scheme ftp, but only http and https can be used",

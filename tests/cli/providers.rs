@@ -263,6 +263,51 @@ fn a_base_url_may_end_in_a_slash() {
 }
 
 #[test]
+fn the_query_of_a_base_url_ends_every_address_of_the_provider() {
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
+        let reply = dialect.reply;
+        let server = Server::start(move |request, _| match request.method.as_str() {
+            "GET" => Reply::json(
+                200,
+                json!({"data": [{"id": "a"}], "models": [{"name": "a"}]}),
+            ),
+            _ => reply(request, "ok"),
+        });
+        let sandbox = work(
+            &server,
+            &format!("api = \"{}\"\nmodel = \"m\"", dialect.provider),
+        );
+        // The variable wins over the file.
+        let sandbox = sandbox.env(
+            "WORK_BASE_URL",
+            format!("{}/b/?api-version=2024-10-21&a=b", server.url()),
+        );
+        sandbox.q(&["hi"]).run().success().stdout("ok\n");
+        sandbox.q(&["--models"]).run().success().stdout("a\n");
+        let [asked, listed] = [0, 1].map(|at| server.requests()[at].path.clone());
+        let (expected, models) = match dialect.provider {
+            "gemini" => ("?alt=sse&", "?pageSize=1000&"),
+            "anthropic" => ("?", "?limit=1000&"),
+            _ => ("?", "?"),
+        };
+        assert!(
+            asked.ends_with(&format!("{expected}api-version=2024-10-21&a=b")),
+            "{asked}"
+        );
+        assert!(
+            listed.ends_with(&format!("{models}api-version=2024-10-21&a=b")),
+            "{listed}"
+        );
+        assert!(
+            [asked, listed]
+                .iter()
+                .all(|path| path.starts_with("/b/") && !path.contains("//"))
+        );
+    }
+}
+
+#[test]
 fn a_named_local_server_is_asked_for_its_first_model_without_a_note() {
     for name in LOCAL {
         let _case = case(name);

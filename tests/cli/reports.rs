@@ -14,6 +14,7 @@ const HEADER: &str = "header-secret-1";
 const PASSWORD: &str = "p%40ss-secret-2";
 const DECODED_PASSWORD: &str = "p@ss-secret-2";
 const PROXY_PASSWORD: &str = "proxy-secret-3";
+const QUERY_KEY: &str = "query-secret-4";
 
 /// Variables and their values.
 type Environment = &'static [(&'static str, &'static str)];
@@ -180,7 +181,8 @@ fn the_status_shows_what_is_set_up_and_the_model_that_is_asked() {
 #[test]
 fn q_shows_no_secret_anywhere() {
     // A server that gives back all that it was sent, in every way that q may show.
-    let echo = |request: &Recorded| format!("you said {:?} {PASSWORD}", request.headers);
+    let echo =
+        |request: &Recorded| format!("you said {:?} {PASSWORD} {}", request.headers, request.path);
     let server = Server::start(move |request, _| {
         let message = echo(request);
         match (request.method.as_str(), request.text()) {
@@ -225,6 +227,11 @@ fn q_shows_no_secret_anywhere() {
     assert!(
         sent.iter()
             .any(|request| request.header("x-team") == Some(HEADER)),
+        "{sent:#?}"
+    );
+    assert!(
+        sent.iter()
+            .all(|request| request.path.ends_with(&format!("?key={QUERY_KEY}"))),
         "{sent:#?}"
     );
     // The same where the file is wrong after the secrets.
@@ -757,7 +764,7 @@ fn a_list_that_is_compressed_by_gzip_is_an_error_that_says_so() {
         .stderr_contains("compressed by gzip");
 }
 
-/// A provider with a password in its address, a header and a key, and a proxy with a password in the environment.
+/// A provider with a password and a key in its address, a header and a key, and a proxy with a password in the environment.
 fn secretive(server: &Server, more: &str) -> Sandbox {
     let sandbox = Sandbox::new()
         .env("WORK_KEY", API_KEY)
@@ -769,7 +776,7 @@ fn secretive(server: &Server, more: &str) -> Sandbox {
         .env("Q_MODEL", "m")
         .env("Q_RETRIES", "1");
     sandbox.config(&format!(
-        "[providers.work]\nbase_url = \"http://me:{PASSWORD}@{}/v1\"\nheaders = {{ x-team = \"{HEADER}\" }}\n{more}\n\
+        "[providers.work]\nbase_url = \"http://me:{PASSWORD}@{}/v1?key={QUERY_KEY}\"\nheaders = {{ x-team = \"{HEADER}\" }}\n{more}\n\
          [providers.other]\nbase_url = \"http://127.0.0.1:9\"\nmodel = \"m\"\n",
         server.address(),
     ));
@@ -778,7 +785,14 @@ fn secretive(server: &Server, more: &str) -> Sandbox {
 
 #[track_caller]
 fn assert_no_secret(outcome: &Outcome) {
-    for secret in [API_KEY, HEADER, PASSWORD, DECODED_PASSWORD, PROXY_PASSWORD] {
+    for secret in [
+        API_KEY,
+        HEADER,
+        PASSWORD,
+        DECODED_PASSWORD,
+        PROXY_PASSWORD,
+        QUERY_KEY,
+    ] {
         outcome.stdout_lacks(secret).stderr_lacks(secret);
     }
 }
