@@ -20,8 +20,7 @@ pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error
     let models = target.models(notes)?;
     notes.spinner().stop();
     if models.is_empty() {
-        let provider = &target.provider().name;
-        return Err(Error::nothing(format!("{provider} has no models")));
+        return Err(target.lists_no_models(notes));
     }
     let names: Vec<String> = models.into_iter().map(|model| model.id).collect();
     if arguments.json {

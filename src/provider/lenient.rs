@@ -151,15 +151,14 @@ pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, 
     }
 }
 
-/// The list in a field of a body.
+/// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list: Ollama without models.
 ///
 /// # Errors
 /// There is no such list.
 pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
-    let mut body: Value = serde_json::from_str(body)?;
-    Ok(serde_json::from_value(
-        body.get_mut(field).map(Value::take).unwrap_or_default(),
-    )?)
+    let body: Value = serde_json::from_str(body)?;
+    let list = body.get(field).cloned().unwrap_or(body);
+    Ok(serde_json::from_value::<Option<_>>(list)?.unwrap_or_default())
 }
 
 /// The JSON of a field as a value; null if there is none.

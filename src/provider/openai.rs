@@ -718,16 +718,29 @@ mod tests {
 
     #[test]
     fn models_are_listed_in_order() {
-        let listed = read_models(
-            r#"{"object":"list","data":[{"id":"b","created":7},{"id":"a","created":"odd"}]}"#,
-        );
         let model = |id: &str, created: Option<&str>| ListedModel {
             id: id.into(),
             created: created.map(str::to_owned),
         };
+        let listed = vec![model("b", Some("000000000007")), model("a", None)];
+        let list = r#"[{"id":"b","created":7},{"id":"a","created":"odd"}]"#;
         assert_eq!(
-            listed,
-            Ok(vec![model("b", Some("000000000007")), model("a", None)])
+            read_models(&format!(r#"{{"object":"list","data":{list}}}"#)),
+            Ok(listed.clone())
         );
+        assert_eq!(read_models(list), Ok(listed));
+        for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
+            assert_eq!(read_models(body), Ok(Vec::new()), "{body}");
+        }
+        for body in [
+            "{}",
+            r#"{"data":{}}"#,
+            r#"{"data":"a"}"#,
+            "\"a\"",
+            "7",
+            "<html>",
+        ] {
+            assert!(read_models(body).is_err(), "{body}");
+        }
     }
 }

@@ -6,16 +6,18 @@ use super::call::Call;
 use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
-use crate::provider::table;
+use crate::provider::{ReplyError, failure, table};
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
 
 /// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;
+
+const NO_MODELS: &str = "the provider lists no models";
 
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
@@ -127,16 +129,23 @@ impl Target {
             Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => {
                 Ok(model.clone())
             }
-            Model::First => self
-                .models(notes)?
-                .into_iter()
-                .next()
-                .map(|model| model.id)
-                .ok_or_else(|| {
-                    let message = format!("{} has no model loaded", self.provider().name);
-                    Error::new(ErrorKind::Provider { status: None }, message)
-                        .advise("load one\nor name one with -m")
-                }),
+            Model::First => {
+                let first = self.models(notes)?.into_iter().next();
+                first
+                    .map(|model| model.id)
+                    .ok_or_else(|| self.lists_no_models(notes))
+            }
+        }
+    }
+
+    /// The error for a server whose list of models is empty.
+    pub(crate) fn lists_no_models(&self, notes: &Notes) -> Error {
+        match self.call(notes) {
+            Ok(call) => call
+                .failed(NO_MODELS)
+                .error
+                .advise("load one\nor name one with -m"),
+            Err(error) => error,
         }
     }
 
@@ -173,7 +182,12 @@ impl Target {
             Model::Named(_) => None,
             Model::First => return Err(error),
         };
-        let models = self.models(notes).unwrap_or_default();
+        let Ok(models) = self.models(notes) else {
+            return Err(error);
+        };
+        if models.is_empty() {
+            return Err(error.advise(NO_MODELS));
+        }
         if let Model::Named(_) = self.choice.model {
             let others = models
                 .iter()
@@ -181,9 +195,6 @@ impl Target {
                 .filter(|listed| *listed != model);
             let advice = did_you_mean(model, others) + error.advice.as_deref().unwrap_or_default();
             return Err(error.advise(advice));
-        }
-        if models.is_empty() {
-            return Err(error);
         }
         let newest = family
             .and_then(|family| newest_of(&models, family))
@@ -210,7 +221,12 @@ impl Target {
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
-        (api.models)(&body).map_err(|error| {
+        let listed = (api.models)(&body);
+        let may_be_error = !listed.as_ref().is_ok_and(|models| !models.is_empty());
+        let listed = failure::check(&body, may_be_error)
+            .map_err(ReplyError::from)
+            .and(listed);
+        listed.map_err(|error| {
             call.explain_reply(error, &request)
                 .error
                 .advise("-m names a model")

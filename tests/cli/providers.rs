@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::fixtures::{
     ANTHROPIC_MODEL, CLOSED, DIALECTS, GROQ_MODEL, OPENAI_MODEL, XAI_MODEL, answering,
-    built_in_dialects, case, everybody,
+    built_in_dialects, case, everybody, openai_reply,
 };
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Reply, Server};
@@ -355,33 +355,59 @@ fn a_provider_of_the_file_without_a_model_is_asked_for_its_first_with_its_key() 
 
 #[test]
 fn a_local_server_that_has_no_model_or_no_list_is_a_failure() {
+    let none = "ollama: the provider lists no models (http://127.0.0.1:";
     for (what, reply, words) in [
+        ("an empty list", Reply::json(200, json!({"data": []})), none),
+        ("no list", Reply::json(200, json!({"data": null})), none),
+        ("an empty list alone", Reply::json(200, json!([])), none),
         (
-            "an empty list",
-            Reply::json(200, json!({"data": []})),
-            "model",
+            "a text",
+            Reply::json(200, json!("nonsense")),
+            "cannot be read",
         ),
-        ("no list", Reply::json(200, json!({"data": null})), "model"),
-        ("a text", Reply::json(200, json!("nonsense")), "model"),
         (
             "a failure",
             Reply::json(500, json!({"error": "broken inside"})),
             "broken inside",
         ),
+        (
+            "a failure with a list",
+            Reply::json(200, json!({"error": "broken inside", "data": null})),
+            "broken inside",
+        ),
     ] {
         let _case = case(what);
         let server = Server::always(reply);
-        let outcome = sandbox_of(&server)
-            .q(&["-p", "ollama", "hi"])
-            .env("Q_RETRIES", "0")
-            .run();
-        // A request was sent, so it is not the configuration that is wrong.
-        outcome
-            .exit(1)
-            .stdout_is_empty()
-            .stderr_contains("ollama")
-            .stderr_contains(words);
+        for args in [&["-p", "ollama", "hi"][..], &["-p", "ollama", "--models"]] {
+            let outcome = sandbox_of(&server).q(args).env("Q_RETRIES", "0").run();
+            // A request was sent, so it is not the configuration that is wrong.
+            outcome
+                .exit(1)
+                .stdout_is_empty()
+                .stderr_contains("ollama")
+                .stderr_contains(words);
+        }
     }
+}
+
+#[test]
+fn a_list_of_models_may_stand_alone() {
+    let server = Server::start(|request, _| match request.method.as_str() {
+        "GET" => Reply::json(200, json!([{"id": "a"}, {"id": "b"}])),
+        _ => openai_reply(request, "ok"),
+    });
+    let sandbox = sandbox_of(&server);
+    sandbox
+        .q(&["-p", "ollama", "--models"])
+        .run()
+        .success()
+        .stdout("a\nb\n");
+    sandbox
+        .q(&["-p", "ollama", "hi"])
+        .run()
+        .success()
+        .stdout("ok\n");
+    assert_eq!(server.last_request().json()["model"], "a");
 }
 
 /// Local servers have 300 ms for their answer. On a busy machine those of a test may miss them: then q is asked again.
