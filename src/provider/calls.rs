@@ -1,15 +1,8 @@
 //! The calls of a reply, assembled from their fragments.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use serde_json::{Map, Value};
 
 use crate::message::ToolCall;
-
-/// The characters of an id that q makes up. Mistral accepts only ids of nine of these.
-const ID_CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-const ID_LENGTH: usize = 9;
 
 /// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
@@ -20,9 +13,19 @@ pub(super) struct Calls {
     calls: Vec<ToolCall>,
     /// The provider's index of each call.
     indexes: Vec<u64>,
+    /// How many calls of the question came before these.
+    before: usize,
 }
 
 impl Calls {
+    /// No calls, after so many of the same question.
+    pub(super) fn after(before: usize) -> Calls {
+        Calls {
+            before,
+            ..Calls::default()
+        }
+    }
+
     /// The calls so far, in the order in which they began.
     pub(super) fn list(&self) -> &[ToolCall] {
         &self.calls
@@ -59,7 +62,7 @@ impl Calls {
             name: name.to_owned(),
             arguments: arguments.to_owned(),
         };
-        self.calls[place] = settled(call, place);
+        self.calls[place] = settled(call, self.before + place);
         &self.calls[place]
     }
 
@@ -68,9 +71,11 @@ impl Calls {
         let calls = std::mem::take(&mut self.calls)
             .into_iter()
             .zip(std::mem::take(&mut self.indexes));
-        let named = calls.filter(|(call, _)| !call.name.is_empty()).enumerate();
-        (self.calls, self.indexes) = named
-            .map(|(position, (call, index))| (settled(call, position), index))
+        let numbered = (self.before..)
+            .zip(calls)
+            .filter(|(_, (call, _))| !call.name.is_empty());
+        (self.calls, self.indexes) = numbered
+            .map(|(number, (call, index))| (settled(call, number), index))
             .unzip();
     }
 
@@ -104,7 +109,8 @@ fn fill(text: &mut String, value: &str) {
     }
 }
 
-fn settled(mut call: ToolCall, position: usize) -> ToolCall {
+/// The call as it is run. `number` counts the calls of a question.
+fn settled(mut call: ToolCall, number: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
@@ -123,23 +129,10 @@ fn settled(mut call: ToolCall, position: usize) -> ToolCall {
         call.arguments = arguments;
     }
     if call.id.is_empty() {
-        call.id = made_up_id(&call, position);
+        // Mistral accepts only ids of nine letters and digits.
+        call.id = format!("call{number:05}");
     }
     call
-}
-
-/// An id for a call without one: always the same for the same call at the same position.
-fn made_up_id(call: &ToolCall, position: usize) -> String {
-    let mut hasher = DefaultHasher::new();
-    (&call.name, &call.arguments, position).hash(&mut hasher);
-    let mut rest = hasher.finish();
-    let base = ID_CHARACTERS.len() as u64;
-    let mut digit = || {
-        let at = (rest % base) as usize;
-        rest /= base;
-        char::from(ID_CHARACTERS[at])
-    };
-    (0..ID_LENGTH).map(|_| digit()).collect()
 }
 
 /// The arguments of a call as an object. Anything else becomes an empty object, because APIs refuse it.
@@ -285,7 +278,7 @@ mod tests {
             calls.settle();
             // An id that q made up is empty in the table.
             let id = |call: &'_ ToolCall| {
-                if call.id.len() == ID_LENGTH {
+                if call.id.starts_with("call") {
                     String::new()
                 } else {
                     call.id.clone()
@@ -305,23 +298,17 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_qs_own_are_nine_letters_and_digits_and_differ() {
-        let mut calls = Calls::default();
-        for (name, arguments) in [("a", "{}"), ("b", "{}"), ("a", "{\"n\":1}")] {
-            calls.add_whole("", name, arguments);
+    fn ids_of_qs_own_count_the_calls_of_a_question() {
+        let mut calls = Calls::after(7);
+        calls.add(0, "", "a", "{}");
+        calls.add(1, "", "", "{}");
+        calls.add(2, "x", "a", "{}");
+        calls.add_whole("", "a", "{}");
+        for _ in 0..2 {
+            calls.settle();
+            let ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
+            assert_eq!(ids, ["call00007", "x", "call00010"]);
         }
-        for _ in 0..200 {
-            calls.add_whole("", "a", "{}");
-        }
-        let mut ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
-        assert!(
-            ids.iter()
-                .all(|id| id.len() == ID_LENGTH
-                    && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-        );
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), 203);
     }
 
     #[test]

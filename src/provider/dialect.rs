@@ -77,12 +77,14 @@ impl Dialect {
         }
         let body = Some(request::with_fields(body, fields));
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
+        let calls_before = prompt.steps.iter().map(|step| step.calls.len()).sum();
         Request {
             path,
             headers: self.headers(key),
             body,
             offers_tools,
             extras,
+            calls_before,
         }
     }
 
@@ -95,6 +97,7 @@ impl Dialect {
             body: None,
             offers_tools: false,
             extras: Vec::new(),
+            calls_before: 0,
         }
     }
 

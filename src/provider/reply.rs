@@ -155,6 +155,14 @@ impl Reply {
         }
     }
 
+    /// The same, after so many calls of the question.
+    pub(crate) fn after_calls(self, before: usize) -> Reply {
+        Reply {
+            calls: Calls::after(before),
+            ..self
+        }
+    }
+
     /// The calls that the model asks for, in order. Each has an id.
     pub(crate) fn calls(&self) -> &[ToolCall] {
         self.calls.list()

@@ -185,6 +185,8 @@ pub(crate) struct Request {
     pub(crate) offers_tools: bool,
     /// What q has put into it, and not the user, that it can do without.
     pub(crate) extras: Vec<Extra>,
+    /// How many calls of the question came before it.
+    pub(crate) calls_before: usize,
 }
 
 impl Request {

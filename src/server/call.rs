@@ -87,7 +87,9 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
-            *reply = Reply::new(request.offers_tools).continuing(tail);
+            *reply = Reply::new(request.offers_tools)
+                .after_calls(request.calls_before)
+                .continuing(tail);
             let mut text_has_come = false;
             // Those of a try that fails before its first word belong to no answer.
             let mut sources = Vec::new();
