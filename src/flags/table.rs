@@ -419,8 +419,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.dry_run),
         modes: ASK,
         help: "print the request, send nothing",
-        doc: "Print the body of the request that would be sent, as JSON, and do not ask the model. q still asks tool servers \
-              for their tools, and a local server for its models.",
+        doc: "Print the body of the request that would be sent, as JSON, and do not ask the model, so that no key is needed. \
+              q still asks tool servers for their tools, and a local server for its models.",
     },
     Flag {
         short: None,

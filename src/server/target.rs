@@ -46,7 +46,12 @@ impl Target {
     pub(crate) fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
         let values = &settings.values;
         let address = choice.provider.address()?;
-        let key = choice.provider.key()?;
+        // A dry run sends nothing.
+        let key = if settings.typed.dry_run {
+            None
+        } else {
+            choice.provider.key()?
+        };
         let client = Client::new(
             address,
             values.timeout,
