@@ -19,6 +19,9 @@ use crate::secret::{self, Secret};
 /// What to do where a model cannot call tools.
 const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 
+/// What to do where the quota or the money is used up.
+const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
+
 /// Which server to call, and what must not be shown.
 pub(crate) struct Call<'a> {
     pub(crate) client: &'a Client,
@@ -285,6 +288,11 @@ impl Call<'_> {
         match (meaning, status) {
             (Meaning::UnknownModel, _) => Some(format!("{list} lists its models")),
             (Meaning::WrongKey, _) => self.key_advice.clone(),
+            (Meaning::Spent, _) => {
+                let when =
+                    retry::advice(error.retry_after).map_or_else(String::new, |when| when + "; ");
+                Some(when + SPENT)
+            }
             (Meaning::RefusesTools, _) => Some(NO_TOOLS.to_owned()),
             _ if error.message.contains("must be verified to stream") => {
                 Some("--no-stream asks for the answer in one piece".to_owned())
@@ -301,7 +309,7 @@ impl Call<'_> {
                 "{}\ncheck the model: {list} lists the models",
                 self.check_base_url()
             )),
-            (_, Some(429 | 500..=599) | None) => retry::advice(error.retry_after),
+            (_, Some(408 | 429 | 500..=599) | None) => retry::advice(error.retry_after),
             _ => None,
         }
     }

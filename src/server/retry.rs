@@ -7,28 +7,29 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-/// The first wait before another try; each further wait is twice as long.
-const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
+use crate::provider::failure::MAX_WAIT;
 
-/// The longest wait that a server may ask for.
-const MAX_WAIT: Duration = Duration::from_secs(60);
+/// The shortest wait before another try.
+const MIN_WAIT: Duration = Duration::from_millis(500);
 
 /// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
 pub(crate) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     match asked {
-        Some(asked) => Some(asked).filter(|asked| *asked <= MAX_WAIT),
-        None => Some(back_off(tried)),
+        Some(asked) if asked > MAX_WAIT => None,
+        Some(asked) if !asked.is_zero() => Some(asked.max(MIN_WAIT)),
+        _ => Some(back_off(tried)),
     }
 }
 
-/// Half to all of the exponential wait, so that many clients do not come back at the same moment.
+/// A wait that doubles with each try, and up to half of it more, so that many clients do not come back at the same moment.
 fn back_off(tried: u32) -> Duration {
-    let longest = FIRST_BACK_OFF
-        .saturating_mul(2_u32.saturating_pow(tried))
-        .min(MAX_WAIT);
+    let shortest = MIN_WAIT.saturating_mul(2_u32.saturating_pow(tried));
     // A hasher's keys are random in each process and for each hasher.
     let random = RandomState::new().build_hasher().finish() % 1000;
-    longest.mul_f64(0.5 + random as f64 / 2000.0)
+    shortest
+        .min(MAX_WAIT)
+        .mul_f64(1.0 + random as f64 / 2000.0)
+        .min(MAX_WAIT)
 }
 
 /// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
@@ -100,20 +101,31 @@ mod tests {
     #[test]
     fn waits_grow_and_vary_within_bounds() {
         for tried in 0..4 {
-            let longest = FIRST_BACK_OFF * 2_u32.pow(tried);
-            for _ in 0..50 {
-                let wait = wait(tried, None).expect("a wait");
-                assert!(wait >= longest / 2 && wait <= longest, "{wait:?}");
+            let shortest = MIN_WAIT * 2_u32.pow(tried);
+            for asked in [None, Some(Duration::ZERO)] {
+                for _ in 0..50 {
+                    let wait = wait(tried, asked).expect("a wait");
+                    assert!(
+                        wait >= shortest && wait <= shortest.mul_f64(1.5),
+                        "{wait:?}"
+                    );
+                }
             }
         }
         assert!(wait(u32::MAX, None).is_some_and(|wait| wait <= MAX_WAIT));
     }
 
     #[test]
-    fn what_a_server_asks_for_is_waited_for_up_to_a_minute() {
-        for (seconds, waits) in [(0, true), (60, true), (61, false)] {
-            let asked = Duration::from_secs(seconds);
-            assert_eq!(wait(0, Some(asked)), waits.then_some(asked), "{seconds}");
+    fn what_a_server_asks_for_is_waited_for_up_to_a_minute_and_at_least_half_a_second() {
+        for (asked, waited) in [
+            (1, Some(500)),
+            (500, Some(500)),
+            (501, Some(501)),
+            (60_000, Some(60_000)),
+            (60_001, None),
+        ] {
+            let found = wait(0, Some(Duration::from_millis(asked)));
+            assert_eq!(found, waited.map(Duration::from_millis), "{asked}");
         }
     }
 }

@@ -22,7 +22,7 @@ type Environment = &'static [(&'static str, &'static str)];
 #[test]
 fn verbose_shows_what_is_sent_and_how_it_went() {
     let server = Server::start(|request, number| match number {
-        1 => Reply::new(503).header("retry-after", "0").piece("{}"),
+        1 => Reply::new(503).header("retry-after", "0.5").piece("{}"),
         _ => openai_reply(request, "answer"),
     });
     let sandbox = Sandbox::new().server_env(&server);
@@ -31,7 +31,7 @@ fn verbose_shows_what_is_sent_and_how_it_went() {
     for (history, retried) in [
         (
             "prompt",
-            &["503 Service Unavailable", "; retrying in 0.0 s\n"][..],
+            &["503 Service Unavailable", "; retrying in 0.5 s\n"][..],
         ),
         ("messages", &[]),
     ] {

@@ -161,7 +161,7 @@ const SETTINGS: &[Setting] = &[
         "busy",
         |seen| seen.requests.to_string(),
         "4",
-        [("retries = 1", "2"), ("2", "3"), ("", "")],
+        [("retries = 1", "2"), ("0", "1"), ("", "")],
     ),
     (
         "Q_MISMATCH",
@@ -193,7 +193,7 @@ fn check(setting: &Setting, file: &str, variable: Option<&str>, options: &str, e
     let (name, args, see, ..) = setting;
     let _case = case((name, file, variable, options));
     let server = Server::start(|request, _| match request.text().contains("busy") {
-        true => Reply::new(503).header("retry-after", "0"),
+        true => Reply::new(503).header("retry-after", "0.5"),
         false => openai_reply(request, "ok"),
     });
     let sandbox = talked("openai", 2).server_env(&server);
@@ -360,7 +360,7 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
             "modle",
         ),
         (
-            "[providers.work]\nbase_url = \"http://h/v1?a=b\"",
+            "[providers.work]\nbase_url = \"http://h/v1#a\"",
             2,
             "base_url",
         ),

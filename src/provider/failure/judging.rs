@@ -1,10 +1,16 @@
 //! Judges what a server's error means for the next request: one table, in order.
 
+use std::time::Duration;
+
 use super::reading::ServerError;
 use crate::provider::request::Extra;
 
 /// The statuses of errors after which another try may succeed.
-pub(crate) const PASSING_STATUSES: &[u16] = &[429, 500, 502, 503, 504, 529];
+pub(crate) const PASSING_STATUSES: &[u16] =
+    &[408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529];
+
+/// The longest wait that a server may ask for.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Types and codes of such errors, for errors reported without a status.
 const PASSING_CODES: &str = "\
@@ -22,6 +28,8 @@ pub(crate) enum Meaning {
     /// The server does not know the model.
     UnknownModel,
     WrongKey,
+    /// The quota or the money of the account is used up.
+    Spent,
     /// The model cannot call tools.
     RefusesTools,
     /// The request has more bytes than the server accepts.
@@ -56,6 +64,7 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::Refuses(Extra::Effort), |answer| {
         answer.can_refuse(Extra::Effort) && answer.names(&[OUTPUT_CONFIG])
     }),
+    (Meaning::Spent, |answer| answer.is_spent()),
     (Meaning::WrongKey, |answer| {
         matches!(answer.status, Some(401 | 403)) || answer.says(KEY) || answer.has_code(KEY)
     }),
@@ -127,6 +136,28 @@ const KEY: &[&str] = &[
     "invalid api key",
     "api_key_invalid",
     "authentication_error",
+];
+
+/// The words for an account that has used up its quota or its money, of OpenAI, Gemini, DeepSeek, Zhipu, OpenRouter,
+/// Anthropic and xAI.
+const SPENT: &[&str] = &[
+    "exceeded your current quota",
+    "insufficient balance",
+    "余额不足",
+    "insufficient credits",
+    "credit balance is too low",
+    "reached your specified api usage limits",
+    "used all available credits",
+    "monthly spending limit",
+];
+
+/// Codes of OpenAI and Moonshot, and a type of Anthropic's.
+const SPENT_CODES: &[&str] = &[
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "exceeded_current_quota_error",
+    "billing_error",
 ];
 
 const OUTPUT_CONFIG: &str = "output_config";
@@ -278,6 +309,14 @@ impl Answer<'_> {
         }
     }
 
+    /// Whether quota or money is used up. Google says so of a limit per minute, too, and then how long to wait.
+    fn is_spent(&self) -> bool {
+        let is_worth_waiting =
+            self.error.retry_after.is_some_and(|wait| wait <= MAX_WAIT) && self.may_pass();
+        let says_so = self.status == Some(402) || self.has_code(SPENT_CODES) || self.says(SPENT);
+        says_so && !is_worth_waiting
+    }
+
     fn may_pass(&self) -> bool {
         let code = self.error.code.to_lowercase();
         // Some servers write the status as text.
@@ -387,6 +426,66 @@ mod tests {
             let meaning = judge(&ServerError::new(message), Some(status), &[]);
             assert_eq!(meaning == Meaning::WrongKey, wrong, "{status} {message}");
         }
+    }
+
+    #[test]
+    fn what_is_used_up_does_not_come_back_unless_the_server_says_when() {
+        let spent = |status, wait: Option<u64>, code: &str, message: &str| {
+            let retry_after = wait.map(Duration::from_secs);
+            let error = ServerError {
+                retry_after,
+                ..ServerError::new(message).with_code(code)
+            };
+            judge(&error, status, ALL)
+        };
+        for (status, code, message) in [
+            (Some(429), "insufficient_quota", "no"),
+            (None, "insufficient_quota", "no"),
+            (
+                Some(429),
+                "",
+                "You exceeded your current quota, please check your plan and billing details.",
+            ),
+            (Some(402), "", "no"),
+            (
+                Some(400),
+                "",
+                "Your credit balance is too low to access the Anthropic API.",
+            ),
+            (
+                Some(403),
+                "",
+                "Your team has either used all available credits or reached its monthly spending limit.",
+            ),
+            (Some(429), "1113", "余额不足或无可用资源包,请充值。"),
+        ] {
+            assert_eq!(
+                spent(status, None, code, message),
+                Meaning::Spent,
+                "{status:?} {code} {message}"
+            );
+            assert_eq!(
+                spent(status, Some(61), code, message),
+                Meaning::Spent,
+                "{status:?} {code} {message}"
+            );
+            let waits = spent(status, Some(60), code, message);
+            let expected = if status == Some(429) {
+                Meaning::Passing
+            } else {
+                Meaning::Spent
+            };
+            assert_eq!(waits, expected, "{status:?} {code} {message}");
+        }
+        assert_eq!(
+            spent(
+                Some(429),
+                None,
+                "rate_limit_exceeded",
+                "Rate limit reached for m"
+            ),
+            Meaning::Passing
+        );
     }
 
     #[test]
