@@ -85,47 +85,43 @@ impl Settings {
         }
         let providers = providers::all(written.providers, environment, file);
         let providers: Vec<Arc<Provider>> = providers.into_iter().map(Arc::new).collect();
+        for role in &written.roles {
+            if let Some(name) = &role.options.provider {
+                let origin = role.origin("provider", file);
+                known(&providers, name, &origin, &role.key("provider"), file)?;
+            }
+        }
+
         let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
         let model = model_for(&levels["provider"], &levels["model"], unnamed);
-        let mut sourced: BTreeMap<_, _> = levels
-            .into_iter()
-            .filter_map(|(key, mut set)| Some((key, set.pop()?)))
-            .collect();
+        let mut sourced = BTreeMap::new();
+        for (key, mut set) in levels {
+            if let Some(highest) = set.pop() {
+                sourced.insert(key, highest);
+            }
+        }
         // A model that was set for another provider does not count.
         sourced.remove("model");
-        sourced.extend(model.clone().map(|model| ("model", model)));
-        let provider = sourced.get("provider").cloned();
-        for role in &written.roles {
-            let (origin, key) = (role.origin("provider", file), role.key("provider"));
-            role.options
-                .provider
-                .iter()
-                .try_for_each(|name| known(&providers, name, &origin, &key, file))?;
+        if let Some(model) = &model {
+            sourced.insert("model", model.clone());
         }
+        let provider = sourced.get("provider").cloned();
         if let Some(Sourced { text, origin }) = &provider {
             known(&providers, text, origin, "provider", file)?;
         }
-        let options = typed
-            .options
-            .iter()
-            .map(|option| Field::parse(option))
-            .collect::<Result<_, _>>();
-        let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
-        let file::File { tools, roles, .. } = written;
-        let effort_is_typed = arguments.effort.is_some();
-        let (environment, file) = (environment.clone(), file.to_owned());
+
         Ok(Settings {
+            options: typed_fields(&typed)?,
+            effort_is_typed: arguments.effort.is_some(),
             typed,
             values,
             providers,
-            tools,
+            tools: written.tools,
             provider,
             model,
-            environment,
-            effort_is_typed,
-            options,
-            file,
-            roles,
+            environment: environment.clone(),
+            file: file.to_owned(),
+            roles: written.roles,
             sourced,
         })
     }
@@ -161,51 +157,46 @@ impl Settings {
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
     /// of them matters only if it is used.
-    ///
-    /// # Errors
-    /// `Settings`: that file cannot be read.
     pub(crate) fn tool_servers(&self) -> Result<Vec<Configured>, Error> {
-        let own = self.tools.iter();
-        let mut servers: Vec<Configured> = own
-            .map(|server| Configured {
+        let mut servers = Vec::new();
+        for server in &self.tools {
+            servers.push(Configured {
                 name: server.name.clone(),
                 server: Ok(server.clone()),
-            })
-            .collect();
+            });
+        }
         let Some(path) = &self.values.mcp else {
             return Ok(servers);
         };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
         let text = read_text(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
-        let more = mcp::read(&text, &self.environment)
+        let shared = mcp::read(&text, &self.environment)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
-        servers.extend(
-            more.into_iter()
-                .filter(|one| !self.tools.iter().any(|server| server.name == one.name)),
-        );
+        for server in shared {
+            if !self.tools.iter().any(|own| own.name == server.name) {
+                servers.push(server);
+            }
+        }
         Ok(servers)
     }
 
     /// Where the role in use names this tool server, for errors.
     pub(crate) fn place_of_server(&self, name: &str) -> String {
-        let names = |role: &&file::RoleSection| {
-            role.options
-                .tools
-                .iter()
-                .any(|tool| tool.split("__").next() == Some(name))
+        let Some(role) = self.role_in_use() else {
+            return String::new();
         };
-        let used = self
-            .roles
-            .iter()
-            .find(|role| self.typed.role.as_ref() == Some(&role.name))
-            .filter(names);
-        used.map_or_else(String::new, |role| {
-            format!(
-                "{}: {}: ",
-                role.origin("tools", &self.file),
-                role.key("tools")
-            )
-        })
+        let mut names = role.options.tools.iter();
+        if !names.any(|tool| tool.split("__").next() == Some(name)) {
+            return String::new();
+        }
+        let origin = role.origin("tools", &self.file);
+        format!("{origin}: {}: ", role.key("tools"))
+    }
+
+    /// The section of the role in use, if it has one.
+    fn role_in_use(&self) -> Option<&file::RoleSection> {
+        let name = self.typed.role.as_ref()?;
+        self.roles.iter().find(|role| role.name == *name)
     }
 
     /// The names of all roles.
@@ -232,16 +223,28 @@ impl Settings {
     }
 }
 
+/// The fields of the request that `-o` sets.
+fn typed_fields(typed: &Arguments) -> Result<Vec<Field>, Error> {
+    let mut fields = Vec::new();
+    for option in &typed.options {
+        match Field::parse(option) {
+            Ok(field) => fields.push(field),
+            Err(reason) => return Err(Error::usage(format!("--option: {reason}"))),
+        }
+    }
+    Ok(fields)
+}
+
 fn first_with_key(providers: &[Arc<Provider>]) -> Option<&Arc<Provider>> {
     providers.iter().find(|provider| provider.has_key())
 }
 
 fn joined_names(providers: &[Arc<Provider>]) -> String {
-    providers
+    let names: Vec<&str> = providers
         .iter()
         .map(|provider| provider.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
+        .collect();
+    names.join(", ")
 }
 
 fn known(
@@ -254,14 +257,13 @@ fn known(
     if providers.iter().any(|provider| provider.name == name) {
         return Ok(());
     }
-    Err(origin
-        .wrong(key, &format!("there is no provider “{name}”"))
-        .advise(format!(
-            "{}-p chooses one of {}\na section [providers.NAME] in {} adds one",
-            did_you_mean(name, providers.iter().map(|provider| &provider.name)),
-            joined_names(providers),
-            file.display()
-        )))
+    let meant = did_you_mean(name, providers.iter().map(|provider| &provider.name));
+    let names = joined_names(providers);
+    let file = file.display();
+    let error = origin.wrong(key, &format!("there is no provider “{name}”"));
+    Err(error.advise(format!(
+        "{meant}-p chooses one of {names}\na section [providers.NAME] in {file} adds one"
+    )))
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
@@ -295,31 +297,25 @@ fn levels_of(
     file: &Path,
 ) -> Vec<Sourced> {
     let mut levels = Vec::new();
-    let mut set = |text: &str, origin: Origin| {
-        levels.push(Sourced {
-            text: text.to_owned(),
-            origin,
-        })
-    };
     if let Some(default) = row.default {
-        set(default, Origin::Default);
+        levels.push(Sourced::new(default, Origin::Default));
     }
-    if let Some((_, text, line)) = written.settings.iter().find(|(key, ..)| *key == row.key) {
-        set(
-            text,
-            Origin::File {
+    for (key, text, line) in &written.settings {
+        if *key == row.key {
+            let origin = Origin::File {
                 path: file.to_owned(),
                 line: *line,
-            },
-        );
+            };
+            levels.push(Sourced::new(text, origin));
+        }
     }
     if let Some(text) = environment.get(&row.variable()) {
-        set(text, Origin::Variable(row.variable()));
+        levels.push(Sourced::new(text, Origin::Variable(row.variable())));
     }
     if let Some((name, typed)) = row.option
         && let Some(text) = typed(arguments)
     {
-        set(&text, Origin::Option(name));
+        levels.push(Sourced::new(&text, Origin::Option(name)));
     }
     levels
 }
@@ -330,15 +326,18 @@ fn model_for(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -
     let model = models.last()?;
     let is_below = |provider: &Sourced| provider.origin.rank() <= model.origin.rank();
     let (below, above) = providers.split_at(providers.partition_point(is_below));
-    let its_own = below
-        .last()
-        .map(|provider| provider.text.as_str())
-        .or(unnamed);
-    let mut names = its_own
-        .into_iter()
-        .chain(above.iter().map(|provider| provider.text.as_str()));
-    let first = names.next();
-    names.all(|name| Some(name) == first).then(|| model.clone())
+    let its_own = match below.last() {
+        Some(provider) => Some(provider.text.as_str()),
+        None => unnamed,
+    };
+    // If nothing names a provider below, the first one above is its own.
+    let mut names = above.iter().map(|provider| provider.text.as_str());
+    let first = its_own.or_else(|| names.next());
+    if names.all(|name| Some(name) == first) {
+        Some(model.clone())
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

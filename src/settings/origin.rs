@@ -106,6 +106,13 @@ pub(crate) struct Sourced {
 }
 
 impl Sourced {
+    pub(super) fn new(text: &str, origin: Origin) -> Sourced {
+        Sourced {
+            text: text.to_owned(),
+            origin,
+        }
+    }
+
     /// Whether it is the default.
     pub(crate) fn is_default(&self) -> bool {
         self.origin == Origin::Default

@@ -46,9 +46,13 @@ pub(crate) enum Key {
 
 impl Key {
     fn in_variables(names: Vec<String>, environment: &Environment) -> Key {
-        let found = names
-            .iter()
-            .find_map(|name| Some((name.clone(), Secret::new(environment.get(name)?))));
+        let mut found = None;
+        for name in &names {
+            if let Some(value) = environment.get(name) {
+                found = Some((name.clone(), Secret::new(value)));
+                break;
+            }
+        }
         Key::Variables { names, found }
     }
 }
@@ -59,18 +63,16 @@ pub(super) fn all(
     environment: &Environment,
     file: &Path,
 ) -> Vec<Provider> {
-    let in_file: Vec<String> = sections
-        .iter()
-        .map(|section| section.name.clone())
-        .collect();
-    let of_file = sections
-        .into_iter()
-        .map(|section| configured(section, environment, file));
-    let of_table = table::PROVIDERS
-        .iter()
-        .filter(|row| !in_file.iter().any(|name| name == row.name))
-        .map(|row| built_in(row.name, row, environment).adapted());
-    of_file.chain(of_table).collect()
+    let mut providers = Vec::new();
+    for section in sections {
+        providers.push(configured(section, environment, file));
+    }
+    for row in table::PROVIDERS {
+        if !providers.iter().any(|provider| provider.name == row.name) {
+            providers.push(built_in(row.name, row, environment).adapted());
+        }
+    }
+    providers
 }
 
 /// A provider by its row of the table, without a section of the file; where it is, is still to be looked at.
@@ -78,21 +80,17 @@ fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) ->
     let address = moved(name, row, environment).unwrap_or_else(|| {
         Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))
     });
+    let mut key = Key::None;
+    if !row.key_variables.is_empty() {
+        let variables = row.key_variables.iter().map(|name| (*name).to_owned());
+        key = Key::in_variables(variables.collect(), environment);
+    }
     Provider {
         name: name.to_owned(),
         api: row.api,
         address,
-        key: match row.key_variables {
-            [] => Key::None,
-            names => Key::in_variables(
-                names.iter().map(|name| (*name).to_owned()).collect(),
-                environment,
-            ),
-        },
-        model: row.model.map(|model| Sourced {
-            text: model.to_owned(),
-            origin: Origin::Default,
-        }),
+        key,
+        model: row.model.map(|model| Sourced::new(model, Origin::Default)),
         headers: Vec::new(),
         options: Vec::new(),
         quirks: row.quirks,
@@ -108,11 +106,10 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
         if let Some(address) = section.base_url {
             provider.address = Ok(address);
         } else if row.base_url.is_empty() {
-            let place = format!("{}, line {}", file.display(), section.line);
-            provider.address = Err(format!(
-                "{place}: providers.{}: has no base_url",
-                section.name
-            ));
+            let file = file.display();
+            let ProviderSection { name, line, .. } = &section;
+            let reason = format!("{file}, line {line}: providers.{name}: has no base_url");
+            provider.address = Err(reason);
         }
     }
     let mut provider = provider.adapted();
@@ -129,10 +126,7 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
             path: file.to_owned(),
             line: section.line,
         };
-        provider.model = Some(Sourced {
-            text: model,
-            origin,
-        });
+        provider.model = Some(Sourced::new(&model, origin));
     }
     provider.headers = section.headers;
     provider
