@@ -1,7 +1,9 @@
 """Checks that src/ imports only downwards: a folder, or a file beside the folders, from floors below its own; a file of
-a folder never from its parent, nor from a file that imports it. What AGENTS.md calls pure opens nothing.
+a folder never from its parent, nor from a file that imports it. Each file begins with its duty, and one whose duty says
+“(pure)” opens nothing.
 """
 
+import itertools
 import pathlib
 import re
 import sys
@@ -26,11 +28,10 @@ FLOORS = [
 OUTSIDE = r"\b(?:fs_err|std::(?:fs|net|process|env)|SystemTime::now|Instant::now)\b"
 
 
-def described():
-    """The files that the table in AGENTS.md has, each with whether it is pure."""
-    section = (ROOT / "AGENTS.md").read_text(encoding="utf-8").split("## Where things are", 1)[1].split("\n## ", 1)[0]
-    rows = [line for line in section.splitlines() if line.startswith("| `")]
-    return [(name, "(pure)" in row) for row in rows for name in re.findall(r"`([^`]+\.rs)`", row.split("|")[1])]
+def duty_of(path):
+    """The lines at the beginning of a file that say what it is for."""
+    lines = itertools.takewhile(lambda line: line.startswith("//!"), path.read_text(encoding="utf-8").splitlines())
+    return " ".join(line.removeprefix("//!").strip() for line in lines)
 
 
 def code_of(path):
@@ -69,17 +70,15 @@ def imports(path, files):
 def main():
     floor_of = {name: number for number, floor in enumerate(FLOORS) for name in floor}
     files = {module_of(path): path for path in sorted(SRC.rglob("*.rs"))}
-    names = {str(path.relative_to(SRC)): module for module, path in files.items()}
-    table = described()
-    pure = {names.get(name) for name, is_pure in table if is_pure}
-    wrong = [f"AGENTS.md names {name}, which does not exist" for name, _ in table if name not in names]
-    wrong += [f"AGENTS.md does not name {name} once" for name in names if [row for row, _ in table].count(name) != 1]
+    wrong = []
     within = set()
     for module, path in files.items():
         name = path.relative_to(SRC)
         if everything := re.search(r"\buse [^;]*\*", code_of(path)):
             wrong.append(f"{name}: {everything[0]} imports everything")
-        if module in pure and (outside := re.search(OUTSIDE, code_of(path))):
+        if not duty_of(path):
+            wrong.append(f"{name} does not begin with its duty")
+        if "(pure)" in duty_of(path) and (outside := re.search(OUTSIDE, code_of(path))):
             wrong.append(f"{name} is pure, but names {outside[0]}")
         for other, written in imports(path, files):
             here, there = [(each or ("main",))[0] for each in (module, other)]
