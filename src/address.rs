@@ -80,30 +80,8 @@ impl Address {
         if port.contains(':') && uri.port_u16().is_none() {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
-        let Some((login, host)) = authority.rsplit_once('@') else {
-            return Address {
-                uri,
-                query,
-                login: None,
-            }
-            .without_path_of_question();
-        };
-        let login = Login {
-            decoded: Secret::new(percent_decode_str(login).decode_utf8_lossy()),
-            written: Secret::new(login),
-        };
-        let host = host
-            .parse()
-            .map_err(|error| format!("is not a URL ({error})"))?;
-        let mut parts = uri.into_parts();
-        parts.authority = Some(host);
-        let uri = Uri::from_parts(parts).map_err(|error| format!("is not a URL ({error})"))?;
-        Address {
-            uri,
-            query,
-            login: Some(login),
-        }
-        .without_path_of_question()
+        let (uri, login) = without_login(uri).map_err(|error| format!("is not a URL ({error})"))?;
+        Address { uri, query, login }.without_path_of_question()
     }
 
     /// Refuses an address to which q would add the path of a question a second time, and shows the one that was meant.
@@ -203,6 +181,22 @@ impl Address {
         }
         secrets
     }
+}
+
+/// Takes user and password out of a URL.
+fn without_login(uri: Uri) -> Result<(Uri, Option<Login>), http::Error> {
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let Some((login, host)) = authority.rsplit_once('@') else {
+        return Ok((uri, None));
+    };
+    let login = Login {
+        decoded: Secret::new(percent_decode_str(login).decode_utf8_lossy()),
+        written: Secret::new(login),
+    };
+    let host = host.parse()?;
+    let mut parts = uri.into_parts();
+    parts.authority = Some(host);
+    Ok((Uri::from_parts(parts)?, Some(login)))
 }
 
 /// The values in a query, as they are written and decoded.
