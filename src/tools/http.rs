@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::listener::Listener;
-use super::outcome::{Broken, Failure};
+use super::outcome::{Failure, FailureScope};
 use crate::address::Endpoint;
 use crate::one_line::on_one_line;
 use crate::provider;
@@ -96,7 +96,7 @@ impl Http {
             // A session that the server has forgotten need not be ended.
             if error
                 .as_ref()
-                .is_some_and(|error| error.broken == Broken::Session)
+                .is_some_and(|error| error.scope == FailureScope::Session)
             {
                 lock(&this.session).take();
             }
@@ -347,7 +347,7 @@ impl Http {
         let failure = self.failure(&client::with_status(status, &error.words()));
         if status == Some(404) && lock(&self.session).is_some() {
             return Failure {
-                broken: Broken::Session,
+                scope: FailureScope::Session,
                 ..failure
             };
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::outcome::Failure;
 use super::process::Report;
-use super::protocol::{Event, Protocol};
+use super::protocol::{Protocol, ServerEvent};
 use crate::threads::lock;
 
 /// Takes what a server sends while q waits for it, or does something else.
@@ -15,7 +15,7 @@ use crate::threads::lock;
 pub(super) struct Listener {
     pub(super) protocol: Arc<Mutex<Protocol>>,
     /// To the thread that waits for the server.
-    pub(super) events: Sender<Result<Event, Failure>>,
+    pub(super) events: Sender<Result<ServerEvent, Failure>>,
     pub(super) report: Report,
 }
 
@@ -25,13 +25,16 @@ impl Listener {
     }
 
     /// Hands on events; `reply` answers the server's own requests. Returns whether the answer to q's request was among them.
-    pub(super) fn hand_on(&self, received: Vec<Event>, reply: impl Fn(Value)) -> bool {
+    pub(super) fn hand_on(&self, received: Vec<ServerEvent>, reply: impl Fn(Value)) -> bool {
         let mut is_answered = false;
         for event in received {
-            is_answered |= !matches!(event, Event::Reply(_) | Event::Detail(_) | Event::Progress);
+            is_answered |= !matches!(
+                event,
+                ServerEvent::Reply(_) | ServerEvent::Detail(_) | ServerEvent::Progress
+            );
             match event {
-                Event::Reply(message) => reply(message),
-                Event::Detail(text) => (self.report)(&text),
+                ServerEvent::Reply(message) => reply(message),
+                ServerEvent::Detail(text) => (self.report)(&text),
                 event => _ = self.events.send(Ok(event)),
             }
         }

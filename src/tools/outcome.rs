@@ -79,12 +79,12 @@ pub(crate) struct Failure {
     /// The first and the last lines that it wrote to standard error.
     pub(crate) lines: Vec<String>,
     pub(crate) advice: Option<String>,
-    pub(crate) broken: Broken,
+    pub(crate) scope: FailureScope,
 }
 
-/// What is broken after a failure.
+/// How much a failure has broken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum FailureScope {
     /// Only this call or message; the server may answer the next one.
     #[default]
     Call,

@@ -11,7 +11,7 @@ use super::commands::Commands;
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
-use super::server::{Location, Spec};
+use super::server::{Spec, Target};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
@@ -49,11 +49,11 @@ pub(super) fn prepare(
     let environment = &settings.environment;
     let mut keys = Vec::new();
     let mut hidden = Vec::new();
-    let location = match &section.place {
+    let target = match &section.place {
         Place::Local(local) => {
             keys.extend(local.keys(environment));
             hidden.extend(hidden_values(local));
-            Location::Local(program(&section.name, local, environment)?)
+            Target::Local(program(&section.name, local, environment)?)
         }
         Place::Commands(commands) => {
             for command in commands {
@@ -61,7 +61,7 @@ pub(super) fn prepare(
                 hidden.extend(hidden_values(&command.program));
             }
             let ready = runnable(&section, commands, selection, environment, notes)?;
-            Location::Commands(Commands(ready))
+            Target::Commands(Commands(ready))
         }
         Place::Remote(remote) => {
             let site = site(&section, remote, settings, notes).map_err(|error| Error {
@@ -73,11 +73,11 @@ pub(super) fn prepare(
                 hidden.extend(value.with_last_word());
             }
             hidden.extend(remote.url.secrets());
-            Location::Remote(Arc::new(site))
+            Target::Remote(Arc::new(site))
         }
     };
     Ok(Prepared {
-        spec: Spec { section, location },
+        spec: Spec { section, target },
         keys,
         hidden,
     })

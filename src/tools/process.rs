@@ -182,7 +182,7 @@ impl Input {
 
 /// A line that a process wrote, without its line end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct OutputLine {
     pub(crate) bytes: Vec<u8>,
     /// Whether it was longer than the limit; then these are its first bytes.
     pub(crate) is_cut: bool,
@@ -230,7 +230,7 @@ impl Process {
     pub(crate) fn start(
         program: &Program,
         groups: &Groups,
-        mut read: impl FnMut(&Input, Line) + Send + 'static,
+        mut read: impl FnMut(&Input, OutputLine) + Send + 'static,
         report: Report,
     ) -> io::Result<Process> {
         // From here on, whatever fails ends the process.
@@ -386,7 +386,7 @@ impl Errors {
 }
 
 /// The next line, or `None` at the end. At most `limit` bytes of it are kept.
-fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<OutputLine>> {
     let mut bytes = Vec::new();
     if from
         .by_ref()
@@ -403,7 +403,7 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> 
     } else if bytes.ends_with(b"\n") {
         bytes.pop();
     }
-    Ok(Some(Line { bytes, is_cut }))
+    Ok(Some(OutputLine { bytes, is_cut }))
 }
 
 /// Waits until a condition holds, at most this long.
@@ -421,7 +421,7 @@ mod tests {
     use super::*;
 
     /// A process that runs a shell script, and the lines that it writes; they end with its standard output.
-    fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<Line>) {
+    fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<OutputLine>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let program = Program {
@@ -438,8 +438,8 @@ mod tests {
         )
     }
 
-    fn text(line: &str) -> Line {
-        Line {
+    fn text(line: &str) -> OutputLine {
+        OutputLine {
             bytes: line.into(),
             is_cut: false,
         }
@@ -477,7 +477,7 @@ mod tests {
             for capacity in [1, 3, 100] {
                 let mut from = BufReader::with_capacity(capacity, written.as_bytes());
                 for (line, is_cut) in &lines {
-                    let expected = Line {
+                    let expected = OutputLine {
                         bytes: line.as_bytes().into(),
                         is_cut: *is_cut,
                     };
@@ -568,7 +568,7 @@ mod tests {
             folder: "/".into(),
         };
         let (sender, lines) = mpsc::channel();
-        let read = move |input: &Input, line: Line| {
+        let read = move |input: &Input, line: OutputLine| {
             if line == text("ready") {
                 (0..1000).for_each(|_| input.send("x".repeat(1000)));
                 input.close();

@@ -64,7 +64,7 @@ pub(crate) type Id = u64;
 
 /// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Event {
+pub(crate) enum ServerEvent {
     /// This message continues the conversation.
     Send(Value),
     /// This message answers a request of the server.
@@ -84,8 +84,8 @@ pub(crate) enum Event {
 /// One conversation with a server, from the first message to the last call.
 #[derive(Debug, Default)]
 pub(crate) struct Protocol {
-    is_paired: bool,
-    state: State,
+    over_http: bool,
+    phase: Phase,
     last_id: Id,
     /// How the server refused the handshake.
     refusal: String,
@@ -95,7 +95,7 @@ pub(crate) struct Protocol {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum Phase {
     #[default]
     Initializing,
     Discovering,
@@ -108,11 +108,11 @@ enum State {
 }
 
 impl Protocol {
-    /// A new conversation, and its first message. `is_paired`: each answer comes on its request's connection, as over HTTP.
+    /// A new conversation, and its first message. `over_http`: each answer comes on its request's connection, as over HTTP.
     /// `refusal` is how another process of the same server refused the handshake.
-    pub(crate) fn open(is_paired: bool, refusal: Option<String>) -> (Protocol, Value) {
+    pub(crate) fn open(over_http: bool, refusal: Option<String>) -> (Protocol, Value) {
         let mut protocol = Protocol {
-            is_paired,
+            over_http,
             ..Protocol::default()
         };
         let first = match refusal {
@@ -132,12 +132,12 @@ impl Protocol {
 
     /// How the server refused the handshake, unless it has answered since.
     pub(crate) fn refusal(&self) -> Option<String> {
-        (self.state == State::Discovering).then(|| self.refusal.clone())
+        (self.phase == Phase::Discovering).then(|| self.refusal.clone())
     }
 
     /// Whether the answer to this request is still wanted.
     pub(crate) fn awaits(&self, id: &Value) -> bool {
-        is_number(id, self.last_id) && !matches!(self.state, State::Idle | State::Unusable)
+        is_number(id, self.last_id) && !matches!(self.phase, Phase::Idle | Phase::Unusable)
     }
 
     /// Begins a call: its number and the message to be sent. An earlier call without an answer is given up.
@@ -148,20 +148,20 @@ impl Protocol {
             "tools/call",
             json!({"name": tool, "arguments": arguments, "_meta": meta}),
         );
-        self.state = State::Calling(self.last_id);
+        self.phase = Phase::Calling(self.last_id);
         (self.last_id, message)
     }
 
     /// Gives up a call: the message to be sent, unless the end of the connection says so. A late answer is dropped.
     pub(crate) fn cancel(&mut self, id: Id) -> Option<Value> {
-        if self.state == State::Calling(id) {
-            self.state = State::Idle;
+        if self.phase == Phase::Calling(id) {
+            self.phase = Phase::Idle;
         }
         let message = notification(
             "notifications/cancelled",
             json!({"requestId": id, "reason": "timed out"}),
         );
-        (!self.is_paired || !self.is_stateless()).then_some(message)
+        (!self.over_http || !self.is_stateless()).then_some(message)
     }
 
     /// The headers that a message has over HTTP.
@@ -189,7 +189,7 @@ impl Protocol {
     }
 
     /// What a line from the server means, without its line end.
-    pub(crate) fn receive(&mut self, line: &[u8]) -> Vec<Event> {
+    pub(crate) fn receive(&mut self, line: &[u8]) -> Vec<ServerEvent> {
         let line = line.trim_ascii();
         if line.is_empty() {
             return Vec::new();
@@ -201,7 +201,7 @@ impl Protocol {
             {
                 self.receive_unreadable(format!("sent a message that cannot be parsed ({error})"))
             }
-            _ => vec![Event::Detail(format!(
+            _ => vec![ServerEvent::Detail(format!(
                 "wrote a line that is not a message: {}",
                 quote(line)
             ))],
@@ -209,7 +209,7 @@ impl Protocol {
     }
 
     /// Handles a message that was too long to read.
-    pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<Event> {
+    pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<ServerEvent> {
         self.receive_unreadable(format!(
             "sent a message of more than {} MB",
             limit / 1_000_000
@@ -217,29 +217,32 @@ impl Protocol {
     }
 
     /// Handles a message that cannot be read. It may have been the answer, so a request that waits for one fails.
-    fn receive_unreadable(&mut self, message: String) -> Vec<Event> {
-        match self.state {
-            State::Initializing | State::Discovering | State::Listing => self.refuse(message),
-            State::Calling(id) => {
-                self.state = State::Idle;
-                vec![Event::Answer(id, Err(format!("the tool server {message}")))]
+    fn receive_unreadable(&mut self, message: String) -> Vec<ServerEvent> {
+        match self.phase {
+            Phase::Initializing | Phase::Discovering | Phase::Listing => self.refuse(message),
+            Phase::Calling(id) => {
+                self.phase = Phase::Idle;
+                vec![ServerEvent::Answer(
+                    id,
+                    Err(format!("the tool server {message}")),
+                )]
             }
-            State::Idle | State::Unusable => vec![Event::Detail(message)],
+            Phase::Idle | Phase::Unusable => vec![ServerEvent::Detail(message)],
         }
     }
 
-    fn receive_message(&mut self, message: &Value) -> Vec<Event> {
+    fn receive_message(&mut self, message: &Value) -> Vec<ServerEvent> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
             // Without a handshake, a server sends no requests.
             (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
-            (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
+            (Some(method), Some(id)) => vec![ServerEvent::Reply(serve(method, id))],
             (Some("notifications/message"), None) => {
-                vec![Event::Detail(log_line(&message["params"]))]
+                vec![ServerEvent::Detail(log_line(&message["params"]))]
             }
-            (Some("notifications/progress"), None) => match self.state {
-                State::Calling(id) if is_number(&message["params"]["progressToken"], id) => {
-                    vec![Event::Progress]
+            (Some("notifications/progress"), None) => match self.phase {
+                Phase::Calling(id) if is_number(&message["params"]["progressToken"], id) => {
+                    vec![ServerEvent::Progress]
                 }
                 _ => Vec::new(),
             },
@@ -248,48 +251,48 @@ impl Protocol {
         }
     }
 
-    fn receive_answer(&mut self, message: &Value) -> Vec<Event> {
+    fn receive_answer(&mut self, message: &Value) -> Vec<ServerEvent> {
         let error = message.get("error").filter(|error| !error.is_null());
         let id = &message["id"];
         // A server that could not read a request does not know its number. A program's error may be about a notification,
         // unless only the first request has been sent.
         let is_nameless = id.is_null()
             && error.is_some()
-            && (self.is_paired || self.state == State::Initializing);
+            && (self.over_http || self.phase == Phase::Initializing);
         // Anything else is the late answer to a call that was given up.
         if !is_number(id, self.last_id) && !is_nameless {
             return Vec::new();
         }
         let result = &message["result"];
-        match (self.state, error) {
-            (State::Initializing, None) => self.initialized(result),
-            (State::Initializing, Some(error)) => {
-                vec![Event::Send(self.discover(format!(
+        match (self.phase, error) {
+            (Phase::Initializing, None) => self.initialized(result),
+            (Phase::Initializing, Some(error)) => {
+                vec![ServerEvent::Send(self.discover(format!(
                     "refused to start a conversation: {}",
                     words(error)
                 )))]
             }
-            (State::Discovering, None) => self.discovered(result),
-            (State::Discovering, Some(error)) if error["code"] == UNSUPPORTED_VERSION => {
+            (Phase::Discovering, None) => self.discovered(result),
+            (Phase::Discovering, Some(error)) if error["code"] == UNSUPPORTED_VERSION => {
                 self.speaks_others(&error["data"]["supported"])
             }
-            (State::Discovering, Some(_)) => self.refuse(self.refusal.clone()),
-            (State::Listing, None) => self.listed(result),
-            (State::Listing, Some(error)) => {
+            (Phase::Discovering, Some(_)) => self.refuse(self.refusal.clone()),
+            (Phase::Listing, None) => self.listed(result),
+            (Phase::Listing, Some(error)) => {
                 self.refuse(format!("refused to list its tools: {}", words(error)))
             }
-            (State::Calling(id), error) => {
-                self.state = State::Idle;
-                vec![Event::Answer(
+            (Phase::Calling(id), error) => {
+                self.phase = Phase::Idle;
+                vec![ServerEvent::Answer(
                     id,
                     error.map_or_else(|| Ok(result.clone()), |error| Err(words(error))),
                 )]
             }
-            (State::Idle | State::Unusable, _) => Vec::new(),
+            (Phase::Idle | Phase::Unusable, _) => Vec::new(),
         }
     }
 
-    fn initialized(&mut self, result: &Value) -> Vec<Event> {
+    fn initialized(&mut self, result: &Value) -> Vec<ServerEvent> {
         let version = quoted(&result["protocolVersion"]);
         if version.is_empty() {
             return self.refuse("did not say which version of the protocol it speaks".to_owned());
@@ -298,19 +301,19 @@ impl Protocol {
             return self.speaks_others(&json!([version]));
         }
         self.about.revision = version;
-        let initialized = Event::Send(notification("notifications/initialized", json!({})));
+        let initialized = ServerEvent::Send(notification("notifications/initialized", json!({})));
         vec![initialized, self.introduced(result, &result["serverInfo"])]
     }
 
     /// Asks a server that has refused the handshake whether it speaks the revision without one.
     fn discover(&mut self, refusal: String) -> Value {
         self.refusal = refusal;
-        self.state = State::Discovering;
+        self.phase = Phase::Discovering;
         self.about.revision = STATELESS.to_owned();
         self.request("server/discover", json!({}))
     }
 
-    fn discovered(&mut self, result: &Value) -> Vec<Event> {
+    fn discovered(&mut self, result: &Value) -> Vec<ServerEvent> {
         let versions = &result["supportedVersions"];
         match versions.as_array() {
             None => self.refuse(self.refusal.clone()),
@@ -325,7 +328,7 @@ impl Protocol {
     }
 
     /// Keeps what a server says about itself, and asks for its tools if it has any.
-    fn introduced(&mut self, result: &Value, server: &Value) -> Event {
+    fn introduced(&mut self, result: &Value, server: &Value) -> ServerEvent {
         self.about.name = quoted(&server["name"]);
         self.about.version = quoted(&server["version"]);
         self.about.instructions = result["instructions"]
@@ -335,11 +338,11 @@ impl Protocol {
         if !result["capabilities"]["tools"].is_object() {
             return self.ready();
         }
-        self.state = State::Listing;
-        Event::Send(self.request("tools/list", json!({})))
+        self.phase = Phase::Listing;
+        ServerEvent::Send(self.request("tools/list", json!({})))
     }
 
-    fn listed(&mut self, result: &Value) -> Vec<Event> {
+    fn listed(&mut self, result: &Value) -> Vec<ServerEvent> {
         let Some(tools) = result["tools"].as_array() else {
             return self.refuse("answered tools/list without a list of tools".to_owned());
         };
@@ -358,15 +361,15 @@ impl Protocol {
         }
         let message = self.request("tools/list", json!({"cursor": cursor}));
         self.cursors.push(cursor);
-        vec![Event::Send(message)]
+        vec![ServerEvent::Send(message)]
     }
 
-    fn ready(&mut self) -> Event {
-        self.state = State::Idle;
-        Event::Ready(self.about.clone())
+    fn ready(&mut self) -> ServerEvent {
+        self.phase = Phase::Idle;
+        ServerEvent::Ready(self.about.clone())
     }
 
-    fn speaks_others(&mut self, versions: &Value) -> Vec<Event> {
+    fn speaks_others(&mut self, versions: &Value) -> Vec<ServerEvent> {
         let others: Vec<&str> = versions
             .as_array()
             .into_iter()
@@ -379,9 +382,9 @@ impl Protocol {
         ))
     }
 
-    fn refuse(&mut self, reason: String) -> Vec<Event> {
-        self.state = State::Unusable;
-        vec![Event::Unusable(reason)]
+    fn refuse(&mut self, reason: String) -> Vec<ServerEvent> {
+        self.phase = Phase::Unusable;
+        vec![ServerEvent::Unusable(reason)]
     }
 
     fn is_stateless(&self) -> bool {
@@ -572,17 +575,19 @@ mod tests {
     }
 
     /// The messages to send.
-    fn sent(events: &[Event]) -> Vec<Value> {
+    fn sent(events: &[ServerEvent]) -> Vec<Value> {
         let messages = events.iter().filter_map(|event| match event {
-            Event::Send(message) | Event::Reply(message) => Some(message),
+            ServerEvent::Send(message) | ServerEvent::Reply(message) => Some(message),
             _ => None,
         });
         messages.cloned().collect()
     }
 
-    fn names(events: &[Event]) -> Vec<&str> {
+    fn names(events: &[ServerEvent]) -> Vec<&str> {
         match events {
-            [Event::Ready(about)] => about.tools.iter().map(|tool| tool.name.as_str()).collect(),
+            [ServerEvent::Ready(about)] => {
+                about.tools.iter().map(|tool| tool.name.as_str()).collect()
+            }
             other => panic!("not ready: {other:?}"),
         }
     }
@@ -616,23 +621,23 @@ mod tests {
     #[test]
     fn an_error_without_a_number_counts_if_only_one_request_waits() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
-        for is_paired in [false, true] {
-            let events = Protocol::open(is_paired, None).0.receive(nameless);
-            assert!(matches!(events[..], [Event::Send(_)]), "{events:?}");
+        for over_http in [false, true] {
+            let events = Protocol::open(over_http, None).0.receive(nameless);
+            assert!(matches!(events[..], [ServerEvent::Send(_)]), "{events:?}");
             let mut protocol = Protocol {
-                is_paired,
+                over_http,
                 ..listing()
             };
-            let is_refused = matches!(protocol.receive(nameless)[..], [Event::Unusable(_)]);
-            assert_eq!(is_refused, is_paired);
+            let is_refused = matches!(protocol.receive(nameless)[..], [ServerEvent::Unusable(_)]);
+            assert_eq!(is_refused, over_http);
             let mut protocol = Protocol {
-                is_paired,
+                over_http,
                 ..ready()
             };
             let (id, _) = protocol.call("a", &Map::new());
             let refusal = Err("what? (-32700)".to_owned());
-            let events: Vec<Event> = is_paired
-                .then(|| Event::Answer(id, refusal))
+            let events: Vec<ServerEvent> = over_http
+                .then(|| ServerEvent::Answer(id, refusal))
                 .into_iter()
                 .collect();
             assert_eq!(protocol.receive(nameless), events);
@@ -685,7 +690,7 @@ mod tests {
                 [stateless(id + 2, "tools/list", json!({"cursor": "n"}))]
             );
             let events = protocol.receive(answer(id + 2, &json!({"tools": []})).as_bytes());
-            let [Event::Ready(about)] = &events[..] else {
+            let [ServerEvent::Ready(about)] = &events[..] else {
                 panic!("{events:?}")
             };
             assert_eq!(
@@ -700,7 +705,7 @@ mod tests {
             assert_eq!(call, stateless(number, "tools/call", parameters));
             assert!(protocol.cancel(number).is_some());
             // Over HTTP the end of the connection says it.
-            protocol.is_paired = true;
+            protocol.over_http = true;
             assert_eq!(protocol.cancel(number), None);
         }
     }
@@ -724,7 +729,7 @@ mod tests {
             protocol.receive(&error(1, -1, &json!(null)));
             assert_eq!(
                 protocol.receive(&answer),
-                [Event::Unusable(expected.to_owned())]
+                [ServerEvent::Unusable(expected.to_owned())]
             );
         }
     }
@@ -816,7 +821,7 @@ mod tests {
                 has_more: false,
             };
             let events = protocol.receive(answer(2, &json!({"tools": [tool("a")]})).as_bytes());
-            assert_eq!(events, [Event::Ready(about)], "{version}");
+            assert_eq!(events, [ServerEvent::Ready(about)], "{version}");
         }
     }
 
@@ -843,7 +848,7 @@ mod tests {
             let (mut protocol, _) = Protocol::open(false, None);
             assert_eq!(
                 protocol.receive(line.as_bytes()),
-                [Event::Unusable(expected.to_owned())],
+                [ServerEvent::Unusable(expected.to_owned())],
                 "{name}"
             );
             assert_eq!(protocol.receive(line.as_bytes()), [], "{name}");
@@ -862,12 +867,12 @@ mod tests {
         ] {
             assert_eq!(
                 listing().receive(line.as_bytes()),
-                [Event::Unusable(expected.to_owned())]
+                [ServerEvent::Unusable(expected.to_owned())]
             );
         }
         assert_eq!(
             listing().receive_too_long(16 << 20),
-            [Event::Unusable(
+            [ServerEvent::Unusable(
                 "sent a message of more than 16 MB".to_owned()
             )]
         );
@@ -903,7 +908,7 @@ mod tests {
             let mut protocol = listing();
             let mut events = Vec::new();
             let mut read = 0;
-            while !matches!(events[..], [Event::Ready(_)]) {
+            while !matches!(events[..], [ServerEvent::Ready(_)]) {
                 let page: Vec<Value> = (0..tools_of_a_page)
                     .map(|at| tool(&format!("t{read}-{at}")))
                     .collect();
@@ -977,8 +982,8 @@ mod tests {
             format!(r#"{{"method":"notifications/progress","params":{parameters}}}"#)
         };
         for (token, events) in [
-            ("3", &[Event::Progress][..]),
-            ("\"3\"", &[Event::Progress]),
+            ("3", &[ServerEvent::Progress][..]),
+            ("\"3\"", &[ServerEvent::Progress]),
             ("2", &[]),
             ("null", &[]),
         ] {
@@ -992,7 +997,7 @@ mod tests {
         let result = answer(3, &json!({"content": []}));
         assert_eq!(
             protocol.receive(result.as_bytes()),
-            [Event::Answer(3, Ok(json!({"content": []})))]
+            [ServerEvent::Answer(3, Ok(json!({"content": []})))]
         );
         assert!(!protocol.awaits(&json!(3)), "its answer has come");
         assert_eq!(protocol.receive(result.as_bytes()), []);
@@ -1001,7 +1006,7 @@ mod tests {
         let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
         assert_eq!(
             protocol.receive(refused.as_bytes()),
-            [Event::Answer(4, Err("no (-32602)".to_owned()))]
+            [ServerEvent::Answer(4, Err("no (-32602)".to_owned()))]
         );
     }
 
@@ -1047,7 +1052,7 @@ mod tests {
         assert_eq!(protocol.receive(answer(first, &json!({})).as_bytes()), []);
         assert_eq!(
             protocol.receive(answer(second, &json!({})).as_bytes()),
-            [Event::Answer(second, Ok(json!({})))]
+            [ServerEvent::Answer(second, Ok(json!({})))]
         );
     }
 
@@ -1072,7 +1077,7 @@ mod tests {
     fn what_is_not_a_message_is_a_detail() {
         let mut protocol = listing();
         let noise = |text: &str| {
-            vec![Event::Detail(format!(
+            vec![ServerEvent::Detail(format!(
                 "wrote a line that is not a message: {text}"
             ))]
         };
@@ -1099,7 +1104,7 @@ mod tests {
         let log = br#"{"method":"notifications/message","params":{"level":"info","data":{"a":1}}}"#;
         assert_eq!(
             protocol.receive(log),
-            [Event::Detail("info: {\"a\":1}".to_owned())]
+            [ServerEvent::Detail("info: {\"a\":1}".to_owned())]
         );
     }
 
@@ -1109,13 +1114,13 @@ mod tests {
         let message = "sent a message of more than 16 MB".to_owned();
         assert_eq!(
             protocol.receive_too_long(16 << 20),
-            [Event::Detail(message.clone())]
+            [ServerEvent::Detail(message.clone())]
         );
         let (id, _) = protocol.call("a", &Map::new());
         let refusal = format!("the tool server {message}");
         assert_eq!(
             protocol.receive_too_long(16 << 20),
-            [Event::Answer(id, Err(refusal))]
+            [ServerEvent::Answer(id, Err(refusal))]
         );
     }
 
@@ -1129,7 +1134,7 @@ mod tests {
             let (id, _) = protocol.call("a", &Map::new());
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
             let events = protocol.receive(line.as_bytes());
-            let [Event::Answer(answered, Err(refusal))] = &events[..] else {
+            let [ServerEvent::Answer(answered, Err(refusal))] = &events[..] else {
                 panic!("{events:?}")
             };
             assert!(
@@ -1148,7 +1153,7 @@ mod tests {
             let line = format!("{{\"id\":{number},\"result\":{{}}}}");
             assert_eq!(
                 protocol.receive(line.as_bytes()),
-                [Event::Answer(id, Ok(json!({})))],
+                [ServerEvent::Answer(id, Ok(json!({})))],
                 "{number}"
             );
         }
@@ -1188,15 +1193,15 @@ mod tests {
             for line in lines {
                 for event in protocol.receive(line.as_bytes()) {
                     match event {
-                        Event::Ready(_) => {
+                        ServerEvent::Ready(_) => {
                             ready += 1;
                             numbers.push(number(&protocol.call("a", &Map::new()).1));
                         }
-                        Event::Unusable(_) => is_unusable = true,
-                        Event::Send(message) if message["id"].is_u64() => numbers.push(number(&message)),
-                        Event::Send(message) | Event::Reply(message) => prop_assert!(message.is_object()),
-                        Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
-                        Event::Detail(_) | Event::Progress => {}
+                        ServerEvent::Unusable(_) => is_unusable = true,
+                        ServerEvent::Send(message) if message["id"].is_u64() => numbers.push(number(&message)),
+                        ServerEvent::Send(message) | ServerEvent::Reply(message) => prop_assert!(message.is_object()),
+                        ServerEvent::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
+                        ServerEvent::Detail(_) | ServerEvent::Progress => {}
                     }
                 }
             }

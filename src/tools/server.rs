@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::commands::Commands;
 use super::http::{Http, Site};
 use super::listener::Listener;
-use super::outcome::{Broken, Failure, Outcome, seconds};
-use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report};
-use super::protocol::{self, About, Event, Protocol};
+use super::outcome::{Failure, FailureScope, Outcome, seconds};
+use super::process::{Groups, Input, MAX_LINE, OutputLine, Process, Program, Report};
+use super::protocol::{self, About, Protocol, ServerEvent};
 use crate::error::{Error, ErrorKind};
 use crate::settings::ToolServer;
 use crate::threads::{self, lock};
@@ -22,11 +22,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A server as it is configured.
 pub(crate) struct Spec {
     pub(crate) section: ToolServer,
-    pub(crate) location: Location,
+    pub(crate) target: Target,
 }
 
-/// Where a server is.
-pub(crate) enum Location {
+/// What a call goes to.
+pub(crate) enum Target {
     Local(Program),
     Remote(Arc<Site>),
     /// Each is a tool, and starts when it is called.
@@ -39,16 +39,16 @@ pub(crate) struct Server {
     groups: Groups,
     report: Report,
     /// None after the server has ended, and for commands.
-    session: Option<Session>,
+    connection: Option<Connection>,
     /// Whether the server has been started a second time.
     is_second: bool,
 }
 
 /// The conversation with a server. A thread reads what it sends, and hands it on as events.
-struct Session {
+struct Connection {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
-    events: Receiver<Result<Event, Failure>>,
+    events: Receiver<Result<ServerEvent, Failure>>,
 }
 
 enum Transport {
@@ -66,28 +66,29 @@ impl Server {
         groups: &Groups,
         report: Report,
     ) -> Result<(Server, About), Error> {
-        let (session, about) = if let Location::Commands(commands) = &spec.location {
+        let (connection, about) = if let Target::Commands(commands) = &spec.target {
             (None, commands.about())
         } else {
-            let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
-                groups.wait_if_closed();
-                let error = Error::new(
-                    ErrorKind::Tools,
-                    format!("{}: {failure}", spec.section.name),
-                );
-                Error {
-                    advice: failure.advice,
-                    ..error
-                }
-            })?;
-            (Some(session), about)
+            let (connection, about) =
+                Connection::open(&spec, groups, &report).map_err(|failure| {
+                    groups.wait_if_closed();
+                    let error = Error::new(
+                        ErrorKind::Tools,
+                        format!("{}: {failure}", spec.section.name),
+                    );
+                    Error {
+                        advice: failure.advice,
+                        ..error
+                    }
+                })?;
+            (Some(connection), about)
         };
         Ok((
             Server {
                 spec,
                 groups: groups.clone(),
                 report,
-                session,
+                connection,
                 is_second: false,
             },
             about,
@@ -99,9 +100,9 @@ impl Server {
     /// # Errors
     /// Why the call cannot run, in words for the model.
     pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
-        match &self.spec.location {
-            Location::Commands(commands) => commands.fill(tool, arguments).map(drop),
-            Location::Local(_) | Location::Remote(_) => Ok(()),
+        match &self.spec.target {
+            Target::Commands(commands) => commands.fill(tool, arguments).map(drop),
+            Target::Local(_) | Target::Remote(_) => Ok(()),
         }
     }
 
@@ -111,17 +112,17 @@ impl Server {
     /// at once, because it has not run the call.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
         self.groups.be_patient();
-        if let Location::Commands(commands) = &self.spec.location {
+        if let Target::Commands(commands) = &self.spec.target {
             return commands.call(tool, arguments, &self.groups);
         }
         let mut called = self.try_call(tool, arguments);
         if let Err(failure) = &called
-            && failure.broken == Broken::Session
+            && failure.scope == FailureScope::Session
         {
             (self.report)(&format!(
                 "{failure}; sending the call again in a new session"
             ));
-            self.session = None;
+            self.connection = None;
             called = self.try_call(tool, arguments);
         }
         let failure = match called {
@@ -129,8 +130,8 @@ impl Server {
             Err(failure) => failure,
         };
         self.groups.wait_if_closed();
-        if failure.broken != Broken::Call {
-            self.session = None;
+        if failure.scope != FailureScope::Call {
+            self.connection = None;
         }
         let name = &self.spec.section.name;
         // The model does not get the program's own lines, which may contain anything.
@@ -147,54 +148,54 @@ impl Server {
     }
 
     fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
-        self.session.take_if(Session::has_ended);
-        let session = match self.session.take() {
-            Some(session) => session,
+        self.connection.take_if(Connection::has_ended);
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
             None if self.is_second => {
                 return Err(Failure::new(
-                    "its second session has ended, and q does not begin a third",
+                    "it ended twice; q restarts a server only once",
                 ));
             }
             None => {
                 self.is_second = true;
-                let opened = Session::open(&self.spec, &self.groups, &self.report);
+                let opened = Connection::open(&self.spec, &self.groups, &self.report);
                 opened
                     .map_err(|failure| Failure {
-                        broken: Broken::Server,
+                        scope: FailureScope::Server,
                         ..failure
                     })?
                     .0
             }
         };
-        self.session
-            .insert(session)
+        self.connection
+            .insert(connection)
             .call(tool, arguments, self.spec.section.timeout)
     }
 }
 
-impl Session {
+impl Connection {
     /// Starts or reaches the server, and lists its tools. A program that refuses the handshake and ends is started again
     /// without it.
-    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<(Session, About), Failure> {
+    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<(Connection, About), Failure> {
         let deadline = after(spec.section.start);
-        let mut session = Session::begin(spec, None, groups, report)?;
-        let mut listed = session.list_tools(spec, deadline);
-        let refusal = session.protocol().refusal();
+        let mut connection = Connection::begin(spec, None, groups, report)?;
+        let mut listed = connection.list_tools(spec, deadline);
+        let refusal = connection.protocol().refusal();
         if refusal.is_some()
             && matches!(
                 listed,
                 Err(Failure {
-                    broken: Broken::Server,
+                    scope: FailureScope::Server,
                     ..
                 })
             )
         {
-            session = Session::begin(spec, refusal, groups, report)?;
-            listed = session.list_tools(spec, deadline);
+            connection = Connection::begin(spec, refusal, groups, report)?;
+            listed = connection.list_tools(spec, deadline);
         }
-        let refusal = session.protocol().refusal();
+        let refusal = connection.protocol().refusal();
         match (listed, refusal) {
-            (Ok(about), _) => Ok((session, about)),
+            (Ok(about), _) => Ok((connection, about)),
             (Err(failure), None) => Err(failure),
             // The refusal says more than how the server failed after it.
             (Err(failure), Some(what)) => Err(Failure {
@@ -211,19 +212,18 @@ impl Session {
         refusal: Option<String>,
         groups: &Groups,
         report: &Report,
-    ) -> Result<Session, Failure> {
+    ) -> Result<Connection, Failure> {
         let (events, receiver) = mpsc::channel();
-        let (protocol, first) =
-            Protocol::open(matches!(spec.location, Location::Remote(_)), refusal);
+        let (protocol, first) = Protocol::open(matches!(spec.target, Target::Remote(_)), refusal);
         let protocol = Arc::new(Mutex::new(protocol));
         let listener = Listener {
             protocol: Arc::clone(&protocol),
             events,
             report: Arc::clone(report),
         };
-        let transport = match &spec.location {
-            Location::Local(program) => {
-                let read = move |input: &Input, line: Line| on_line(&line, &listener, input);
+        let transport = match &spec.target {
+            Target::Local(program) => {
+                let read = move |input: &Input, line: OutputLine| on_line(&line, &listener, input);
                 let cannot = |error| {
                     Failure::new(format!("cannot run {}: {error}", program.command.join(" ")))
                 };
@@ -231,27 +231,27 @@ impl Session {
                     Process::start(program, groups, read, Arc::clone(report)).map_err(cannot)?,
                 )
             }
-            Location::Commands(_) => return Err(Failure::new("has commands, and no server")),
-            Location::Remote(site) => {
+            Target::Commands(_) => return Err(Failure::new("has commands, and no server")),
+            Target::Remote(site) => {
                 let limits = [spec.section.start, spec.section.timeout];
                 Transport::Remote(Http::new(Arc::clone(site), listener, limits))
             }
         };
-        let session = Session {
+        let connection = Connection {
             protocol,
             transport,
             events: receiver,
         };
-        session.send(first);
-        Ok(session)
+        connection.send(first);
+        Ok(connection)
     }
 
     fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
         loop {
             match self.next(deadline, "before its tools were listed")? {
-                Some(Event::Send(message)) => self.send(message),
-                Some(Event::Ready(about)) => return Ok(about),
-                Some(Event::Unusable(reason)) => return Err(self.failure(&reason)),
+                Some(ServerEvent::Send(message)) => self.send(message),
+                Some(ServerEvent::Ready(about)) => return Ok(about),
+                Some(ServerEvent::Unusable(reason)) => return Err(self.failure(&reason)),
                 Some(_) => (),
                 None => {
                     let (name, limit) = (&spec.section.name, seconds(spec.section.start));
@@ -283,8 +283,8 @@ impl Session {
         let mut deadline = after(patience);
         loop {
             match self.next(deadline, "during the call")? {
-                Some(Event::Progress) => deadline = after(patience),
-                Some(Event::Answer(answered, answer)) if answered == id => {
+                Some(ServerEvent::Progress) => deadline = after(patience),
+                Some(ServerEvent::Answer(answered, answer)) if answered == id => {
                     return Ok(Outcome::read(answer));
                 }
                 Some(_) => (),
@@ -309,7 +309,11 @@ impl Session {
 
     /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
     /// that has ended is gone, even if something that it started holds its output open.
-    fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, Failure> {
+    fn next(
+        &mut self,
+        deadline: Option<Instant>,
+        when: &str,
+    ) -> Result<Option<ServerEvent>, Failure> {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match self
@@ -362,7 +366,7 @@ impl Session {
             None => format!("closed its output {when}"),
         };
         Failure {
-            broken: Broken::Server,
+            scope: FailureScope::Server,
             ..self.failure(&what)
         }
     }
@@ -383,7 +387,7 @@ impl Session {
 }
 
 /// Ends a session over HTTP; a program ends when its process is dropped.
-impl Drop for Session {
+impl Drop for Connection {
     fn drop(&mut self) {
         if let Transport::Remote(http) = &self.transport {
             http.end();
@@ -393,7 +397,7 @@ impl Drop for Session {
 
 /// Handles a line that a program wrote. A thread does this, so that the server's own requests are answered while q does
 /// something else.
-fn on_line(line: &Line, listener: &Listener, input: &Input) {
+fn on_line(line: &OutputLine, listener: &Listener, input: &Input) {
     let received = match line.is_cut && protocol::is_message(&line.bytes) {
         true => listener.protocol().receive_too_long(MAX_LINE),
         false => listener.protocol().receive(&line.bytes),
@@ -412,7 +416,11 @@ pub(crate) struct Servers(pub(crate) Vec<Server>);
 impl Drop for Servers {
     fn drop(&mut self) {
         let (is_open, ends) = mpsc::channel::<()>();
-        for server in self.0.drain(..).filter(|server| server.session.is_some()) {
+        for server in self
+            .0
+            .drain(..)
+            .filter(|server| server.connection.is_some())
+        {
             let is_open = is_open.clone();
             // Without a thread it ends here.
             let _ = threads::start(move || drop((server, is_open)));
@@ -458,7 +466,7 @@ mod tests {
         let section = ToolServer::parse("db", "command = [\"x\"]\nstart = \"60s\"");
         Spec {
             section,
-            location: Location::Local(program),
+            target: Target::Local(program),
         }
     }
 
@@ -478,7 +486,7 @@ mod tests {
     }
 
     fn process(server: &mut Server) -> &mut Process {
-        match &mut server.session.as_mut().expect("a session").transport {
+        match &mut server.connection.as_mut().expect("a connection").transport {
             Transport::Local(process) => process,
             Transport::Remote(_) => panic!("no process"),
         }
@@ -621,10 +629,7 @@ mod tests {
         assert_eq!(call(&mut server, "{}"), broken);
         assert_eq!(call(&mut server, r#"{"again":1}"#), outcome("ok", false));
         assert_eq!(call(&mut server, "{}"), broken);
-        let out = failed(
-            "its second session has ended, and q does not begin a third",
-            "",
-        );
+        let out = failed("it ended twice; q restarts a server only once", "");
         assert_eq!(call(&mut server, "{}"), out);
         assert_eq!(call(&mut server, "{}"), out);
     }
@@ -642,7 +647,12 @@ mod tests {
     fn a_server_that_ends_between_calls_is_started_once_more() {
         let mut server = started("read -r call; text 3 $$; exit 0");
         let first = call(&mut server, "{}");
-        while !server.session.as_mut().expect("a session").has_ended() {
+        while !server
+            .connection
+            .as_mut()
+            .expect("a connection")
+            .has_ended()
+        {
             std::thread::yield_now();
         }
         let second = call(&mut server, "{}");

@@ -10,7 +10,7 @@ use super::offers::{self, Offer};
 use super::prepare::{self, Prepared};
 use super::process::{Groups, Report};
 use super::protocol::About;
-use super::server::{Location, Server, Servers, Spec};
+use super::server::{Server, Servers, Spec, Target};
 use super::toolbox::Toolbox;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, When};
@@ -87,7 +87,7 @@ impl Starting {
         for server in prepared {
             let spec = server.spec;
             let name = spec.section.name.clone();
-            let is_command = matches!(spec.location, Location::Commands(_));
+            let is_command = matches!(spec.target, Target::Commands(_));
             let report = reporter(&name, &secrets, notes);
             let sender = sender.clone();
             let groups = groups.clone();
@@ -203,8 +203,8 @@ impl Starting {
             about,
             took,
         } = opened;
-        let Spec { section, location } = &server.spec;
-        if !matches!(location, Location::Commands(_)) {
+        let Spec { section, target } = &server.spec;
+        if !matches!(target, Target::Commands(_)) {
             notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
         }
         let index = collection.servers.0.len();
