@@ -84,6 +84,7 @@ pub(crate) enum ServerEvent {
 /// One conversation with a server, from the first message to the last call.
 #[derive(Debug, Default)]
 pub(crate) struct Protocol {
+    /// Each answer comes on the connection of its request.
     over_http: bool,
     phase: Phase,
     last_id: Id,
@@ -108,8 +109,7 @@ enum Phase {
 }
 
 impl Protocol {
-    /// A new conversation, and its first message. `over_http`: each answer comes on its request's connection, as over HTTP.
-    /// `refusal` is how another process of the same server refused the handshake.
+    /// A new conversation, and its first message. `refusal` is how another process of the same server refused the handshake.
     pub(crate) fn open(over_http: bool, refusal: Option<String>) -> (Protocol, Value) {
         let mut protocol = Protocol {
             over_http,
@@ -117,10 +117,7 @@ impl Protocol {
         };
         let first = match refusal {
             Some(refusal) => protocol.discover(refusal),
-            None => {
-                let parameters = json!({"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": client()});
-                protocol.request("initialize", parameters)
-            }
+            None => protocol.initialize(),
         };
         (protocol, first)
     }
@@ -132,57 +129,61 @@ impl Protocol {
 
     /// How the server refused the handshake, unless it has answered since.
     pub(crate) fn refusal(&self) -> Option<String> {
-        (self.phase == Phase::Discovering).then(|| self.refusal.clone())
+        if self.phase != Phase::Discovering {
+            return None;
+        }
+        Some(self.refusal.clone())
     }
 
     /// Whether the answer to this request is still wanted.
     pub(crate) fn awaits(&self, id: &Value) -> bool {
-        is_number(id, self.last_id) && !matches!(self.phase, Phase::Idle | Phase::Unusable)
+        let is_waiting = !matches!(self.phase, Phase::Idle | Phase::Unusable);
+        is_waiting && is_number(id, self.last_id)
     }
 
     /// Begins a call: its number and the message to be sent. An earlier call without an answer is given up.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, Value) {
         // Progress shows that the server still works on this call.
-        let meta = json!({"progressToken": self.last_id + 1});
-        let message = self.request(
-            "tools/call",
-            json!({"name": tool, "arguments": arguments, "_meta": meta}),
-        );
+        let token = self.last_id + 1;
+        let parameters =
+            json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": token}});
+        let message = self.request("tools/call", parameters);
         self.phase = Phase::Calling(self.last_id);
         (self.last_id, message)
     }
 
-    /// Gives up a call: the message to be sent, unless the end of the connection says so. A late answer is dropped.
+    /// Gives up a call, whose late answer will be dropped. Returns the message that says so, unless the end of the
+    /// connection says it.
     pub(crate) fn cancel(&mut self, id: Id) -> Option<Value> {
         if self.phase == Phase::Calling(id) {
             self.phase = Phase::Idle;
         }
-        let message = notification(
-            "notifications/cancelled",
-            json!({"requestId": id, "reason": "timed out"}),
-        );
-        (!self.over_http || !self.is_stateless()).then_some(message)
+        if self.over_http && self.is_stateless() {
+            return None;
+        }
+        let parameters = json!({"requestId": id, "reason": "timed out"});
+        Some(notification("notifications/cancelled", parameters))
     }
 
     /// The headers that a message has over HTTP.
     pub(crate) fn headers(&self, message: &Value) -> Vec<(String, String)> {
         let mut headers = Vec::new();
-        if !self.revision().is_empty() {
-            headers.push((
-                "mcp-protocol-version".to_owned(),
-                self.revision().to_owned(),
-            ));
+        let revision = self.revision();
+        if !revision.is_empty() {
+            headers.push(("mcp-protocol-version".to_owned(), revision.to_owned()));
         }
-        if let Some(method) = message["method"].as_str().filter(|_| self.is_stateless()) {
-            headers.push(("mcp-method".to_owned(), method.to_owned()));
-            let parameters = &message["params"];
-            if let Some(name) = parameters["name"].as_str() {
-                headers.push(("mcp-name".to_owned(), header_value(name)));
-                let tool = self.about.tools.iter().find(|tool| tool.name == name);
-                headers.extend(
-                    tool.into_iter()
-                        .flat_map(|tool| mirrored(&tool.schema, &parameters["arguments"])),
-                );
+        let Some(method) = message["method"].as_str() else {
+            return headers;
+        };
+        if !self.is_stateless() {
+            return headers;
+        }
+        headers.push(("mcp-method".to_owned(), method.to_owned()));
+        let parameters = &message["params"];
+        if let Some(name) = parameters["name"].as_str() {
+            headers.push(("mcp-name".to_owned(), header_value(name)));
+            if let Some(tool) = self.about.tools.iter().find(|tool| tool.name == name) {
+                headers.extend(mirrored(&tool.schema, &parameters["arguments"]));
             }
         }
         headers
@@ -194,26 +195,26 @@ impl Protocol {
         if line.is_empty() {
             return Vec::new();
         }
-        match parse(line) {
-            Ok(message @ Value::Object(_)) => self.receive_message(&message),
-            Err(error)
-                if is_message(line) && String::from_utf8_lossy(line).contains("\"jsonrpc\"") =>
-            {
-                self.receive_unreadable(format!("sent a message that cannot be parsed ({error})"))
-            }
-            _ => vec![ServerEvent::Detail(format!(
-                "wrote a line that is not a message: {}",
-                quote(line)
-            ))],
+        let parsed = parse(line);
+        if let Ok(message @ Value::Object(_)) = &parsed {
+            return self.receive_message(message);
         }
+        let names_protocol = String::from_utf8_lossy(line).contains("\"jsonrpc\"");
+        if let Err(error) = parsed
+            && is_message(line)
+            && names_protocol
+        {
+            let message = format!("sent a message that cannot be parsed ({error})");
+            return self.receive_unreadable(message);
+        }
+        let detail = format!("wrote a line that is not a message: {}", quote(line));
+        vec![ServerEvent::Detail(detail)]
     }
 
     /// Handles a message that was too long to read.
     pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<ServerEvent> {
-        self.receive_unreadable(format!(
-            "sent a message of more than {} MB",
-            limit / 1_000_000
-        ))
+        let megabytes = limit / 1_000_000;
+        self.receive_unreadable(format!("sent a message of more than {megabytes} MB"))
     }
 
     /// Handles a message that cannot be read. It may have been the answer, so a request that waits for one fails.
@@ -232,67 +233,75 @@ impl Protocol {
     }
 
     fn receive_message(&mut self, message: &Value) -> Vec<ServerEvent> {
-        let id = Some(&message["id"]).filter(|id| !id.is_null());
-        match (message["method"].as_str(), id) {
-            // Without a handshake, a server sends no requests.
-            (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
-            (Some(method), Some(id)) => vec![ServerEvent::Reply(serve(method, id))],
-            (Some("notifications/message"), None) => {
-                vec![ServerEvent::Detail(log_line(&message["params"]))]
-            }
-            (Some("notifications/progress"), None) => match self.phase {
-                Phase::Calling(id) if is_number(&message["params"]["progressToken"], id) => {
-                    vec![ServerEvent::Progress]
-                }
-                _ => Vec::new(),
-            },
-            (Some(_), None) => Vec::new(),
-            (None, _) => self.receive_answer(message),
+        let Some(method) = message["method"].as_str() else {
+            return self.receive_answer(message);
+        };
+        let id = &message["id"];
+        if id.is_null() {
+            return self.receive_notification(method, &message["params"]);
         }
+        // Without a handshake, a server sends no requests.
+        if self.is_stateless() {
+            return Vec::new();
+        }
+        vec![ServerEvent::Reply(serve(method, id))]
+    }
+
+    fn receive_notification(&self, method: &str, parameters: &Value) -> Vec<ServerEvent> {
+        if method == "notifications/message" {
+            return vec![ServerEvent::Detail(log_line(parameters))];
+        }
+        if method == "notifications/progress"
+            && let Phase::Calling(id) = self.phase
+            && is_number(&parameters["progressToken"], id)
+        {
+            return vec![ServerEvent::Progress];
+        }
+        Vec::new()
     }
 
     fn receive_answer(&mut self, message: &Value) -> Vec<ServerEvent> {
-        let error = message.get("error").filter(|error| !error.is_null());
-        let id = &message["id"];
+        let number = &message["id"];
+        let answer = match message.get("error") {
+            None | Some(Value::Null) => Ok(&message["result"]),
+            Some(error) => Err(error),
+        };
         // A server that could not read a request does not know its number. A program's error may be about a notification,
         // unless only the first request has been sent.
-        let is_nameless = id.is_null()
-            && error.is_some()
-            && (self.over_http || self.phase == Phase::Initializing);
+        let has_one_cause = self.over_http || self.phase == Phase::Initializing;
+        let is_nameless = number.is_null() && answer.is_err() && has_one_cause;
         // Anything else is the late answer to a call that was given up.
-        if !is_number(id, self.last_id) && !is_nameless {
+        if !is_number(number, self.last_id) && !is_nameless {
             return Vec::new();
         }
-        let result = &message["result"];
-        match (self.phase, error) {
-            (Phase::Initializing, None) => self.initialized(result),
-            (Phase::Initializing, Some(error)) => {
-                vec![ServerEvent::Send(self.discover(format!(
-                    "refused to start a conversation: {}",
-                    words(error)
-                )))]
-            }
-            (Phase::Discovering, None) => self.discovered(result),
-            (Phase::Discovering, Some(error)) if error["code"] == UNSUPPORTED_VERSION => {
-                self.speaks_others(&error["data"]["supported"])
-            }
-            (Phase::Discovering, Some(_)) => self.refuse(self.refusal.clone()),
-            (Phase::Listing, None) => self.listed(result),
-            (Phase::Listing, Some(error)) => {
-                self.refuse(format!("refused to list its tools: {}", words(error)))
-            }
-            (Phase::Calling(id), error) => {
+        match self.phase {
+            Phase::Initializing => self.initialized(answer),
+            Phase::Discovering => self.discovered(answer),
+            Phase::Listing => self.listed(answer),
+            Phase::Calling(id) => {
                 self.phase = Phase::Idle;
-                vec![ServerEvent::Answer(
-                    id,
-                    error.map_or_else(|| Ok(result.clone()), |error| Err(words(error))),
-                )]
+                let answer = answer.cloned().map_err(words);
+                vec![ServerEvent::Answer(id, answer)]
             }
-            (Phase::Idle | Phase::Unusable, _) => Vec::new(),
+            Phase::Idle | Phase::Unusable => Vec::new(),
         }
     }
 
-    fn initialized(&mut self, result: &Value) -> Vec<ServerEvent> {
+    /// Begins the handshake.
+    fn initialize(&mut self) -> Value {
+        let parameters =
+            json!({"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": client()});
+        self.request("initialize", parameters)
+    }
+
+    fn initialized(&mut self, answer: Result<&Value, &Value>) -> Vec<ServerEvent> {
+        let result = match answer {
+            Ok(result) => result,
+            Err(error) => {
+                let refusal = format!("refused to start a conversation: {}", words(error));
+                return vec![ServerEvent::Send(self.discover(refusal))];
+            }
+        };
         let version = quoted(&result["protocolVersion"]);
         if version.is_empty() {
             return self.refuse("did not say which version of the protocol it speaks".to_owned());
@@ -301,8 +310,9 @@ impl Protocol {
             return self.speaks_others(&json!([version]));
         }
         self.about.revision = version;
-        let initialized = ServerEvent::Send(notification("notifications/initialized", json!({})));
-        vec![initialized, self.introduced(result, &result["serverInfo"])]
+        let initialized = notification("notifications/initialized", json!({}));
+        let next = self.introduced(result, &result["serverInfo"]);
+        vec![ServerEvent::Send(initialized), next]
     }
 
     /// Asks a server that has refused the handshake whether it speaks the revision without one.
@@ -313,28 +323,31 @@ impl Protocol {
         self.request("server/discover", json!({}))
     }
 
-    fn discovered(&mut self, result: &Value) -> Vec<ServerEvent> {
-        let versions = &result["supportedVersions"];
-        match versions.as_array() {
-            None => self.refuse(self.refusal.clone()),
-            Some(supported) if supported.iter().any(|version| version == STATELESS) => {
-                vec![self.introduced(
-                    result,
-                    &result["_meta"]["io.modelcontextprotocol/serverInfo"],
-                )]
+    fn discovered(&mut self, answer: Result<&Value, &Value>) -> Vec<ServerEvent> {
+        let result = match answer {
+            Ok(result) => result,
+            Err(error) if error["code"] == UNSUPPORTED_VERSION => {
+                return self.speaks_others(&error["data"]["supported"]);
             }
-            Some(_) => self.speaks_others(versions),
+            Err(_) => return self.refuse(self.refusal.clone()),
+        };
+        let versions = &result["supportedVersions"];
+        let Some(supported) = versions.as_array() else {
+            return self.refuse(self.refusal.clone());
+        };
+        if !supported.iter().any(|version| version == STATELESS) {
+            return self.speaks_others(versions);
         }
+        let server = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
+        vec![self.introduced(result, server)]
     }
 
     /// Keeps what a server says about itself, and asks for its tools if it has any.
     fn introduced(&mut self, result: &Value, server: &Value) -> ServerEvent {
         self.about.name = quoted(&server["name"]);
         self.about.version = quoted(&server["version"]);
-        self.about.instructions = result["instructions"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let instructions = result["instructions"].as_str().unwrap_or_default();
+        self.about.instructions = instructions.to_owned();
         if !result["capabilities"]["tools"].is_object() {
             return self.ready();
         }
@@ -342,20 +355,23 @@ impl Protocol {
         ServerEvent::Send(self.request("tools/list", json!({})))
     }
 
-    fn listed(&mut self, result: &Value) -> Vec<ServerEvent> {
+    fn listed(&mut self, answer: Result<&Value, &Value>) -> Vec<ServerEvent> {
+        let result = match answer {
+            Ok(result) => result,
+            Err(error) => {
+                return self.refuse(format!("refused to list its tools: {}", words(error)));
+            }
+        };
         let Some(tools) = result["tools"].as_array() else {
             return self.refuse("answered tools/list without a list of tools".to_owned());
         };
-        for tool in tools.iter().filter_map(listed_tool) {
-            let is_known = self.about.tools.iter().any(|other| other.name == tool.name);
-            self.about.has_more |= !is_known && self.about.tools.len() == MAX_TOOLS;
-            if !is_known && !self.about.has_more {
-                self.about.tools.push(tool);
-            }
-        }
+        self.add_tools(tools);
         let cursor = result["nextCursor"].as_str().unwrap_or_default().to_owned();
+        // Some servers repeat a cursor for ever.
         let is_last = cursor.is_empty() || self.cursors.contains(&cursor);
-        self.about.has_more |= !is_last && self.cursors.len() + 1 == MAX_PAGES;
+        if !is_last && self.cursors.len() + 1 == MAX_PAGES {
+            self.about.has_more = true;
+        }
         if is_last || self.about.has_more {
             return vec![self.ready()];
         }
@@ -364,19 +380,32 @@ impl Protocol {
         vec![ServerEvent::Send(message)]
     }
 
+    fn add_tools(&mut self, tools: &[Value]) {
+        let listed = &mut self.about.tools;
+        for tool in tools.iter().filter_map(listed_tool) {
+            if listed.iter().any(|other| other.name == tool.name) {
+                continue;
+            }
+            if listed.len() == MAX_TOOLS {
+                self.about.has_more = true;
+                return;
+            }
+            listed.push(tool);
+        }
+    }
+
     fn ready(&mut self) -> ServerEvent {
         self.phase = Phase::Idle;
         ServerEvent::Ready(self.about.clone())
     }
 
     fn speaks_others(&mut self, versions: &Value) -> Vec<ServerEvent> {
-        let others: Vec<&str> = versions
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let (others, oldest) = (quote(others.join(", ").as_bytes()), KNOWN_VERSIONS[0]);
+        let mut others = Vec::new();
+        for version in versions.as_array().into_iter().flatten() {
+            others.extend(version.as_str());
+        }
+        let others = quote(others.join(", ").as_bytes());
+        let oldest = KNOWN_VERSIONS[0];
         self.refuse(format!(
             "speaks version {others} of the protocol, and q speaks {oldest} to {STATELESS}"
         ))
@@ -414,7 +443,11 @@ pub(crate) fn is_message(line: &[u8]) -> bool {
 
 /// Whether a value is this number. Some servers write each number as a float, or as text.
 fn is_number(value: &Value, number: Id) -> bool {
-    value.as_f64().or_else(|| value.as_str()?.parse().ok()) == Some(number as f64)
+    let found = match value {
+        Value::String(text) => text.parse().ok(),
+        _ => value.as_f64(),
+    };
+    found == Some(number as f64)
 }
 
 /// The answer to a request of the server.
@@ -432,17 +465,26 @@ fn notification(method: &str, parameters: Value) -> Value {
 
 /// What a JSON-RPC error says: its message, code and data. Without a message the whole error stands for it.
 fn words(error: &Value) -> String {
-    let message = error["message"]
-        .as_str()
-        .filter(|message| !message.is_empty());
-    let mut words = message.map_or_else(|| error.to_string(), str::to_owned);
+    let message = error["message"].as_str().unwrap_or_default();
+    let mut words = message.to_owned();
+    if message.is_empty() {
+        words = error.to_string();
+    }
     if let Some(code) = error["code"].as_i64() {
         words += &format!(" ({code})");
     }
-    match error.get("data").filter(|_| message.is_some()) {
-        None | Some(Value::Null) => words,
-        Some(Value::String(data)) => format!("{words}: {data}"),
-        Some(data) => format!("{words}: {data}"),
+    let data = &error["data"];
+    if !message.is_empty() && !data.is_null() {
+        words += &format!(": {}", text_or_json(data));
+    }
+    words
+}
+
+/// A string as it is, and any other value as JSON.
+fn text_or_json(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        _ => value.to_string(),
     }
 }
 
@@ -451,26 +493,24 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
     if tool["execution"]["taskSupport"] == "required" {
         return None;
     }
-    let name = tool["name"]
-        .as_str()
-        .filter(|name| !name.is_empty())?
-        .to_owned();
-    let description = tool["description"]
-        .as_str()
-        .or_else(|| tool["title"].as_str())
-        .unwrap_or_default()
-        .to_owned();
-    let schema = Some(&tool["inputSchema"])
-        .filter(|schema| schema.is_object())
-        .cloned();
-    let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
+    let name = tool["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        return None;
+    }
+    let description = tool["description"].as_str().or(tool["title"].as_str());
+    let mut schema = tool["inputSchema"].clone();
+    if !schema.is_object() {
+        schema = json!({"type": "object"});
+    }
     // By default, a tool may change, overwrite and reach anything.
-    let says = |hint: &str, said: bool| tool["annotations"][hint] == said;
-    let reads = says("readOnlyHint", true);
-    let is_harmless = reads && says("openWorldHint", false) && !says("destructiveHint", true);
+    let hints = &tool["annotations"];
+    let reads = hints["readOnlyHint"] == true;
+    let stays_inside = hints["openWorldHint"] == false;
+    let destroys = hints["destructiveHint"] == true;
+    let is_harmless = reads && stays_inside && !destroys;
     Some(ListedTool {
-        name,
-        description,
+        name: name.to_owned(),
+        description: description.unwrap_or_default().to_owned(),
         schema,
         reads,
         is_harmless,
@@ -481,15 +521,18 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
 fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let header = property["x-mcp-header"]
-            .as_str()
-            .map(|header| format!("mcp-param-{header}"));
-        match (header, &arguments[name]) {
-            (Some(header), Value::String(text)) => headers.push((header, header_value(text))),
-            (Some(header), value @ (Value::Number(_) | Value::Bool(_))) => {
-                headers.push((header, value.to_string()))
-            }
-            (_, value) => headers.extend(mirrored(property, value)),
+        let argument = &arguments[name];
+        let value = match argument {
+            Value::String(text) => Some(header_value(text)),
+            Value::Number(_) | Value::Bool(_) => Some(argument.to_string()),
+            _ => None,
+        };
+        if let Some(header) = property["x-mcp-header"].as_str()
+            && let Some(value) = value
+        {
+            headers.push((format!("mcp-param-{header}"), value));
+        } else {
+            headers.extend(mirrored(property, argument));
         }
     }
     headers
@@ -497,20 +540,19 @@ fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
 
 /// A text as the value of a header, encoded if it cannot stand there as it is.
 fn header_value(text: &str) -> String {
-    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
-    match is_plain && !text.starts_with(ENCODED) {
-        true => text.to_owned(),
-        false => format!("{ENCODED}{}?=", BASE64_STANDARD.encode(text)),
+    let is_printable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_trimmed = text.trim() == text;
+    if is_printable && is_trimmed && !text.starts_with(ENCODED) {
+        return text.to_owned();
     }
+    let encoded = BASE64_STANDARD.encode(text);
+    format!("{ENCODED}{encoded}?=")
 }
 
 /// A log message of a server.
 fn log_line(parameters: &Value) -> String {
     let level = parameters["level"].as_str().unwrap_or("log");
-    let data = &parameters["data"];
-    let data = data
-        .as_str()
-        .map_or_else(|| data.to_string(), str::to_owned);
+    let data = text_or_json(&parameters["data"]);
     format!("{}: {}", quote(level.as_bytes()), quote(data.as_bytes()))
 }
 
