@@ -42,7 +42,7 @@ impl From<Offer> for ListedTool {
 /// `groups`.
 pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
-    let selection = Selection::typed(&arguments.tools)?;
+    let selection = Selection::from_option(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     let interrupts = Interrupts::new(notes.spinner());
     let starting = Starting::new(selection.as_ref(), &settings, &interrupts, groups, notes)?;

@@ -51,7 +51,7 @@ impl Typed {
         if !reads && says_nothing && !arguments.again && arguments.attach.is_empty() {
             return Err(no_question());
         }
-        let selection = Selection::typed(&arguments.tools)?;
+        let selection = Selection::from_option(&arguments.tools)?;
         let shape = arguments.schema.as_deref().map(shape).transpose()?;
         if arguments
             .system

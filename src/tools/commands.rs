@@ -12,7 +12,7 @@ use fs_err as fs;
 use serde_json::{Map, Value};
 
 use super::outcome::Outcome;
-use super::process::{Groups, POLL, Process, Program};
+use super::process::{Groups, LONGEST_PAUSE, Process, Program, SHORTEST_PAUSE};
 use super::protocol::{About, ListedTool};
 use crate::argv::Invocation;
 use crate::settings::Command;
@@ -21,6 +21,9 @@ use crate::unix;
 /// The most bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1_000_000;
 
+/// How much of it is read at once.
+const READ_SIZE: usize = 1 << 16;
+
 /// The commands of a section, and the programs that they run.
 #[derive(Clone)]
 pub(crate) struct Commands(pub(super) Vec<(Command, Program)>);
@@ -28,34 +31,27 @@ pub(crate) struct Commands(pub(super) Vec<(Command, Program)>);
 impl Commands {
     /// The commands as tools.
     pub(super) fn about(&self) -> About {
-        let tool = |(command, _): &(Command, Program)| ListedTool {
-            name: command.name.clone(),
-            description: command.about.clone(),
-            schema: command.argv.schema(),
-            reads: command.reads,
-            is_harmless: command.reads,
-        };
+        let mut tools = Vec::new();
+        for (command, _) in &self.0 {
+            tools.push(ListedTool {
+                name: command.name.clone(),
+                description: command.about.clone(),
+                schema: command.argv.schema(),
+                reads: command.reads,
+                is_harmless: command.reads,
+            });
+        }
         About {
-            tools: self.0.iter().map(tool).collect(),
+            tools,
             ..About::default()
         }
     }
 
-    /// What a call would run.
-    ///
-    /// # Errors
-    /// Why it cannot run, in words for the model.
-    pub(super) fn fill(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<(&Command, &Program, Invocation), String> {
-        let found = self.0.iter().find(|(command, _)| command.name == tool);
-        let (command, program) = found.ok_or_else(|| format!("There is no command {tool}."))?;
-        let filled = command
-            .argv
-            .fill(arguments, |path| resolve(path, &program.folder))?;
-        Ok((command, program, filled))
+    /// Checks that a call can run. The error is for the model.
+    pub(super) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
+        let (command, program) = self.find(tool)?;
+        fill(command, program, arguments)?;
+        Ok(())
     }
 
     /// Runs a call, and returns what the model gets.
@@ -65,76 +61,113 @@ impl Commands {
         arguments: &Map<String, Value>,
         groups: &Groups,
     ) -> Outcome {
-        match self.fill(tool, arguments) {
-            Ok((command, program, filled)) => run(program, &filled, command.timeout, groups),
-            Err(reason) => Outcome::failed(reason),
+        self.try_call(tool, arguments, groups)
+            .unwrap_or_else(Outcome::failed)
+    }
+
+    fn try_call(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        groups: &Groups,
+    ) -> Result<Outcome, String> {
+        let (command, program) = self.find(tool)?;
+        let filled = fill(command, program, arguments)?;
+        Ok(run(program, &filled, command.timeout, groups))
+    }
+
+    fn find(&self, tool: &str) -> Result<&(Command, Program), String> {
+        for entry in &self.0 {
+            if entry.0.name == tool {
+                return Ok(entry);
+            }
         }
+        Err(format!("There is no command {tool}."))
     }
 }
 
+/// A command with the arguments of a call.
+fn fill(
+    command: &Command,
+    program: &Program,
+    arguments: &Map<String, Value>,
+) -> Result<Invocation, String> {
+    let resolve = |path: &str| {
+        // The words do not say whether there is such a file elsewhere.
+        resolve(path, &program.folder)
+            .ok_or_else(|| format!("names nothing below {}", program.folder.display()))
+    };
+    command.argv.fill(arguments, resolve)
+}
+
 /// The full path of a file in a folder or below it, where every link has been followed.
-///
-/// # Errors
-/// There is no such file. The words are for the model, and do not say whether there is one elsewhere.
-fn resolve(path: &str, folder: &Path) -> Result<String, String> {
+fn resolve(path: &str, folder: &Path) -> Option<String> {
     // An empty path would be the folder itself.
-    let found = fs::canonicalize(folder.join(path))
-        .ok()
-        .filter(|_| !path.is_empty());
-    let found = found
-        .zip(fs::canonicalize(folder).ok())
-        .filter(|(file, folder)| file.starts_with(folder));
-    let found = found.and_then(|(file, _)| file.into_os_string().into_string().ok());
-    found.ok_or_else(|| format!("names nothing below {}", folder.display()))
+    if path.is_empty() {
+        return None;
+    }
+    let file = fs::canonicalize(folder.join(path)).ok()?;
+    let folder = fs::canonicalize(folder).ok()?;
+    if !file.starts_with(folder) {
+        return None;
+    }
+    file.into_os_string().into_string().ok()
 }
 
 /// Runs a command until it ends or its time is up, and then ends what it has left running.
 fn run(
     program: &Program,
     filled: &Invocation,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     groups: &Groups,
 ) -> Outcome {
-    let input = if filled.stdin.is_some() {
+    let stdin = if filled.stdin.is_some() {
         Stdio::piped()
     } else {
         Stdio::null()
     };
-    let mut process = match Process::spawn(program, &filled.argv, input, groups) {
+    let mut process = match Process::spawn(program, &filled.argv, stdin, groups) {
         Ok(process) => process,
         Err(error) => {
             groups.wait_if_closed();
-            let too_long = error.kind() == io::ErrorKind::ArgumentListTooLong;
-            let why = if too_long {
-                "its arguments are too long".to_owned()
-            } else {
-                error.to_string()
-            };
-            return Outcome::failed(format!("The command cannot be run: {why}."));
+            let mut reason = error.to_string();
+            if error.kind() == io::ErrorKind::ArgumentListTooLong {
+                reason = "its arguments are too long".to_owned();
+            }
+            return Outcome::failed(format!("The command cannot be run: {reason}."));
         }
     };
-    let began = Instant::now();
     let mut pipes = Pipes::new(&mut process, filled.stdin.as_deref().unwrap_or_default());
-    let [mut pause, longest] = POLL;
-    let too_late = loop {
-        let left = patience.map(|patience| patience.saturating_sub(began.elapsed()));
-        if pipes.is_cut || process.has_ended() {
-            break None;
-        } else if left.is_some_and(|left| left.is_zero()) {
-            break patience;
-        }
-        let has_moved = pipes.step(left.map_or(pause, |left| left.min(pause)));
-        pause = if has_moved {
-            POLL[0]
-        } else {
-            (pause * 2).min(longest)
-        };
-    };
+    let is_too_late = pump(&mut pipes, &mut process, timeout);
     let status = process.end(Duration::ZERO);
     // What it wrote before it ended is still in the pipes.
     while pipes.step(Duration::ZERO) {}
     groups.wait_if_closed();
-    outcome(too_late, status, &pipes)
+    let overrun = if is_too_late { timeout } else { None };
+    outcome(overrun, status, &pipes)
+}
+
+/// Reads and writes until the command ends or writes too much. Returns whether its time was up before that.
+fn pump(pipes: &mut Pipes, process: &mut Process, timeout: Option<Duration>) -> bool {
+    let began = Instant::now();
+    let mut pause = SHORTEST_PAUSE;
+    while !pipes.is_cut && !process.has_ended() {
+        let mut patience = pause;
+        if let Some(timeout) = timeout {
+            let left = timeout.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return true;
+            }
+            patience = pause.min(left);
+        }
+        let has_moved = pipes.step(patience);
+        pause = if has_moved {
+            SHORTEST_PAUSE
+        } else {
+            LONGEST_PAUSE.min(pause * 2)
+        };
+    }
+    false
 }
 
 /// The pipes to and from a command.
@@ -142,121 +175,163 @@ struct Pipes {
     /// `None` once everything has been written, or the command no longer reads it.
     input: Option<ChildStdin>,
     unwritten: Vec<u8>,
-    /// Standard output and standard error; `None` once they have ended.
-    outputs: [Option<File>; 2],
-    read: [Vec<u8>; 2],
+    output: Output,
+    error: Output,
     /// The command wrote more than q reads.
     is_cut: bool,
+}
+
+/// What a command writes to standard output or standard error.
+struct Output {
+    /// `None` once it has ended.
+    pipe: Option<File>,
+    bytes: Vec<u8>,
 }
 
 impl Pipes {
     fn new(process: &mut Process, input: &str) -> Pipes {
         let leader = &mut process.leader;
-        let outputs = [
-            leader.stdout.take().map(OwnedFd::from),
-            leader.stderr.take().map(OwnedFd::from),
-        ];
+        let mut stdin = leader.stdin.take();
+        if input.is_empty() {
+            stdin = None;
+        }
         Pipes {
-            input: leader.stdin.take().filter(|_| !input.is_empty()),
+            input: stdin,
             unwritten: input.into(),
-            outputs: outputs.map(|output| output.map(File::from)),
-            read: [Vec::new(), Vec::new()],
+            output: Output::new(leader.stdout.take().map(OwnedFd::from)),
+            error: Output::new(leader.stderr.take().map(OwnedFd::from)),
             is_cut: false,
         }
     }
 
     /// Reads and writes what can be read and written within this time. Returns whether that was anything.
     fn step(&mut self, patience: Duration) -> bool {
-        let [output, error] = self
-            .outputs
-            .each_ref()
-            .map(|pipe| pipe.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLIN)));
-        let input = self
-            .input
-            .as_ref()
-            .map(|pipe| (pipe.as_fd(), libc::POLLOUT));
-        let [output, error, input] = unix::ready([output, error, input], patience);
-        for (at, _) in [output, error]
-            .into_iter()
-            .enumerate()
-            .filter(|(_, is_ready)| *is_ready)
-        {
-            let mut buffer = [0; 1 << 16];
-            let room = (MAX_OUTPUT - self.read[0].len() - self.read[1].len()).min(buffer.len());
-            // One byte above the limit shows that there is more.
-            let read = self.outputs[at]
-                .as_mut()
-                .map_or(Ok(0), |pipe| pipe.read(&mut buffer[..room.max(1)]));
-            let count = read.unwrap_or_default();
-            self.is_cut |= count > room;
-            match count {
-                1.. if count <= room => self.read[at].extend(&buffer[..count]),
-                _ => self.outputs[at] = None,
-            }
+        let output = self.output.pipe.as_ref();
+        let error = self.error.pipe.as_ref();
+        let input = self.input.as_ref();
+        let pipes = [
+            output.map(|pipe| (pipe.as_fd(), libc::POLLIN)),
+            error.map(|pipe| (pipe.as_fd(), libc::POLLIN)),
+            input.map(|pipe| (pipe.as_fd(), libc::POLLOUT)),
+        ];
+        let [output, error, input] = unix::ready(pipes, patience);
+        if output {
+            let room = self.room();
+            self.is_cut |= self.output.read(room);
         }
-        if let Some(pipe) = self.input.as_mut().filter(|_| input) {
-            // A pipe that is ready takes at least this much without blocking.
-            let piece = &self.unwritten[..self.unwritten.len().min(libc::PIPE_BUF)];
-            let written = pipe.write(piece).unwrap_or(self.unwritten.len());
-            self.unwritten.drain(..written);
-            self.input = self.input.take().filter(|_| !self.unwritten.is_empty());
+        if error {
+            let room = self.room();
+            self.is_cut |= self.error.read(room);
+        }
+        if input {
+            self.write();
         }
         output || error || input
+    }
+
+    /// How many more bytes are read.
+    fn room(&self) -> usize {
+        MAX_OUTPUT - self.output.bytes.len() - self.error.bytes.len()
+    }
+
+    fn write(&mut self) {
+        let Some(pipe) = &mut self.input else {
+            return;
+        };
+        // A pipe that is ready takes at least this much without blocking.
+        let length = self.unwritten.len().min(libc::PIPE_BUF);
+        match pipe.write(&self.unwritten[..length]) {
+            Ok(written) => _ = self.unwritten.drain(..written),
+            Err(_) => self.unwritten.clear(),
+        }
+        if self.unwritten.is_empty() {
+            self.input = None;
+        }
+    }
+}
+
+impl Output {
+    fn new(pipe: Option<OwnedFd>) -> Output {
+        Output {
+            pipe: pipe.map(File::from),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Reads once, at most `room` bytes. Returns whether there were more.
+    fn read(&mut self, room: usize) -> bool {
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
+        let mut buffer = [0; READ_SIZE];
+        // Without room, one byte shows that there is more.
+        let length = room.clamp(1, READ_SIZE);
+        let count = pipe.read(&mut buffer[..length]).unwrap_or_default();
+        let is_cut = count > room;
+        if count == 0 || is_cut {
+            self.pipe = None;
+        } else {
+            self.bytes.extend(&buffer[..count]);
+        }
+        is_cut
+    }
+
+    /// What was written, where bytes that are not UTF-8 become U+FFFD. The last character of a command that q has ended
+    /// may be incomplete, and is left out.
+    fn text(&self, was_ended: bool) -> Cow<'_, str> {
+        let mut bytes = &self.bytes[..];
+        if let Err(odd) = std::str::from_utf8(bytes)
+            && was_ended
+            && odd.error_len().is_none()
+        {
+            bytes = &bytes[..odd.valid_up_to()];
+        }
+        String::from_utf8_lossy(bytes)
     }
 }
 
 /// What the model gets: standard output; if that is not everything, why; and if the command failed, standard error.
-/// `too_late` is the limit that it did not keep, `status` how it ended by itself.
-fn outcome(too_late: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
-    // The end of its pipe ends a command that writes too much.
-    let status = status.filter(|_| !pipes.is_cut);
-    // If q has ended it, its last character may be incomplete.
-    let is_whole = too_late.is_none() && !pipes.is_cut;
-    let [output, error] = pipes
-        .read
-        .each_ref()
-        .map(|bytes| match std::str::from_utf8(bytes) {
-            Err(odd) if !is_whole && odd.error_len().is_none() => &bytes[..odd.valid_up_to()],
-            _ => bytes,
-        });
-    let [mut text, error] = [output, error].map(String::from_utf8_lossy);
-    let is_error = too_late.is_some() || status.is_some_and(|status| !status.success());
+/// `overrun` is the limit that it did not keep, `status` how it ended by itself.
+fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
+    // The end of its pipe ends a command that writes too much, whatever its status says.
+    let status = if pipes.is_cut { None } else { status };
+    let was_ended = overrun.is_some() || pipes.is_cut;
+    let output = pipes.output.text(was_ended);
+    let error = pipes.error.text(was_ended);
+    let is_error = overrun.is_some() || status.is_some_and(|status| !status.success());
     let needs_reason = is_error || output.is_empty();
+
     let mut marks = Vec::new();
-    if [&text, &error]
-        .iter()
-        .any(|text| matches!(text, Cow::Owned(_)))
-    {
+    if matches!(output, Cow::Owned(_)) || matches!(error, Cow::Owned(_)) {
         marks.push("what is not UTF-8 is shown as \u{fffd}".to_owned());
     }
     if pipes.is_cut {
         marks.push(format!("cut after {MAX_OUTPUT} bytes"));
     }
-    match (too_late, status) {
-        (Some(limit), _) => marks.push(format!(
-            "ended after {} s, its timeout",
-            limit.as_secs_f64()
-        )),
-        (None, Some(status)) if needs_reason => marks.push(status.to_string().replace(": ", " ")),
-        _ => (),
+    if let Some(limit) = overrun {
+        let seconds = limit.as_secs_f64();
+        marks.push(format!("ended after {seconds} s, its timeout"));
+    } else if let Some(status) = status
+        && needs_reason
+    {
+        marks.push(status.to_string().replace(": ", " "));
     }
     if needs_reason && !error.is_empty() {
         marks.push("standard error".to_owned());
     }
+
+    let mut text = output.into_owned();
     for mark in marks {
-        let text = text.to_mut();
-        let line_end = if text.is_empty() || text.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
-        text.push_str(&format!("{line_end}[{mark}]\n"));
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{mark}]\n"));
     }
     if needs_reason {
-        text.to_mut().push_str(&error);
+        text.push_str(&error);
     }
     Outcome {
-        text: text.into_owned(),
+        text,
         is_error,
         ..Outcome::default()
     }

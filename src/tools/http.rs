@@ -157,7 +157,7 @@ impl Http {
             Ok(bytes) => self.listener.protocol().receive(bytes),
             Err(TooLong) => self.listener.protocol().receive_too_long(stream::MAX_EVENT),
         };
-        self.listener.hand_on(events, |message| {
+        self.listener.dispatch(events, |message| {
             let this = self.clone();
             // Without a thread, the server gets no answer.
             let _ = threads::start(move || this.notify(&message));

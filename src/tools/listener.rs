@@ -1,4 +1,4 @@
-//! What comes of a server's messages, on the threads that read them.
+//! Takes what a server sends, on the thread that reads it, and passes on what another thread waits for.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,18 +24,17 @@ impl Listener {
         lock(&self.protocol)
     }
 
-    /// Hands on events; `reply` answers the server's own requests. Returns whether the answer to q's request was among them.
-    pub(super) fn hand_on(&self, received: Vec<ServerEvent>, reply: impl Fn(Value)) -> bool {
+    /// Handles events as they come: `reply` answers the server's own requests. Returns whether one of them answers q's.
+    pub(super) fn dispatch(&self, events: Vec<ServerEvent>, reply: impl Fn(Value)) -> bool {
         let mut is_answered = false;
-        for event in received {
-            is_answered |= !matches!(
-                event,
-                ServerEvent::Reply(_) | ServerEvent::Detail(_) | ServerEvent::Progress
-            );
+        for event in events {
             match event {
                 ServerEvent::Reply(message) => reply(message),
                 ServerEvent::Detail(text) => (self.report)(&text),
-                event => _ = self.events.send(Ok(event)),
+                event => {
+                    is_answered |= event != ServerEvent::Progress;
+                    let _ = self.events.send(Ok(event));
+                }
             }
         }
         is_answered

@@ -15,31 +15,28 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// The tools that `-t` names; `None` if it was not given.
-    ///
-    /// # Errors
-    /// `Usage`: what is wrong with a name.
-    pub(crate) fn typed(names: &[String]) -> Result<Option<Selection>, Error> {
+    pub(crate) fn from_option(names: &[String]) -> Result<Option<Selection>, Error> {
         if names.is_empty() {
             return Ok(None);
         }
-        Selection::parse(names)
-            .map(Some)
-            .map_err(|reason| Error::usage(format!("--tools: {reason}")))
+        match Selection::parse(names) {
+            Ok(selection) => Ok(Some(selection)),
+            Err(reason) => Err(Error::usage(format!("--tools: {reason}"))),
+        }
     }
 
     /// Reads names such as `db`, `db__query` and `db__list_*`; `none` alone selects nothing.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub(crate) fn parse<S: AsRef<str>>(names: &[S]) -> Result<Selection, String> {
-        let mut names: Vec<String> = names
-            .iter()
-            .map(|name| name.as_ref().trim().to_owned())
-            .collect();
+    pub(crate) fn parse<S: AsRef<str>>(given: &[S]) -> Result<Selection, String> {
+        let mut names = Vec::new();
+        for name in given {
+            names.push(name.as_ref().trim().to_owned());
+        }
         if names == [NO_TOOLS] {
             names.clear();
         }
-        names.iter().try_for_each(|name| check(name))?;
+        for name in &names {
+            check(name)?;
+        }
         Ok(Selection { names })
     }
 
@@ -52,21 +49,20 @@ impl Selection {
         self.names.is_empty()
     }
 
-    /// The named servers, each once, in the order of the configuration.
-    ///
-    /// # Errors
-    /// The first name whose server is not configured.
+    /// The named servers, each once, in the order of the configuration; or the first name whose server is not configured.
     pub(crate) fn servers(
         &self,
         mut configured: Vec<Configured>,
     ) -> Result<Vec<Configured>, String> {
-        let mut servers = self.names.iter().map(|name| split(name).0);
-        if let Some(unknown) =
-            servers.find(|server| !configured.iter().any(|one| one.name == *server))
-        {
-            return Err(unknown.to_owned());
+        let mut named = Vec::new();
+        for name in &self.names {
+            let server = split(name).0;
+            if !configured.iter().any(|other| other.name == server) {
+                return Err(server.to_owned());
+            }
+            named.push(server);
         }
-        configured.retain(|one| self.names.iter().any(|name| split(name).0 == one.name));
+        configured.retain(|server| named.contains(&server.name.as_str()));
         Ok(configured)
     }
 
@@ -77,12 +73,14 @@ impl Selection {
 
     /// The names that select none of these tools, each given by its name for models and by its server's own.
     pub(crate) fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
-        let selects_one = |name: &str| tools.iter().any(|(full, own)| selects(name, full, own));
-        self.names
-            .iter()
-            .map(String::as_str)
-            .filter(|name| !selects_one(name))
-            .collect()
+        let mut idle = Vec::new();
+        for name in &self.names {
+            let selects_one = |(full, own): &(&str, &str)| selects(name, full, own);
+            if !tools.iter().any(selects_one) {
+                idle.push(name.as_str());
+            }
+        }
+        idle
     }
 }
 
@@ -101,12 +99,12 @@ fn check(name: &str) -> Result<(), String> {
 
 /// Whether a name selects a tool. A server's name selects all of its tools.
 fn selects(name: &str, full: &str, own: &str) -> bool {
-    let ((server, pattern), (of, shown)) = (split(name), split(full));
-    server == of
-        && (pattern.is_empty()
-            || [own, shown]
-                .iter()
-                .any(|tool| pattern::matches(pattern, tool)))
+    let (server, pattern) = split(name);
+    let (tool_server, shown) = split(full);
+    if server != tool_server {
+        return false;
+    }
+    pattern.is_empty() || pattern::matches(pattern, own) || pattern::matches(pattern, shown)
 }
 
 /// The most characters that OpenAI allows.
@@ -118,20 +116,16 @@ const DIGITS: usize = 6;
 /// The full name: characters that an API may refuse become `_`, and a name that is too long is cut, with a hash of all of it.
 pub(crate) fn full_name(server: &str, tool: &str) -> String {
     let full = format!("{server}{SEPARATOR}{tool}");
-    let allowed =
-        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-    let plain: String = full
-        .chars()
-        .map(|character| if allowed(character) { character } else { '_' })
-        .collect();
+    let mut plain = String::new();
+    for character in full.chars() {
+        let is_allowed = character.is_ascii_alphanumeric() || character == '-';
+        plain.push(if is_allowed { character } else { '_' });
+    }
     if plain.len() <= MAX_LENGTH {
         return plain;
     }
-    format!(
-        "{}{:06x}",
-        &plain[..MAX_LENGTH - DIGITS],
-        hash(&full) & 0xff_ffff
-    )
+    let hash = hash(&full) & 0xff_ffff;
+    format!("{}{hash:06x}", &plain[..MAX_LENGTH - DIGITS])
 }
 
 /// The server and the tool of a full name; the tool is empty if the name is only a server's.
@@ -141,9 +135,11 @@ pub(crate) fn split(full: &str) -> (&str, &str) {
 
 /// FNV-1a, 32 bits: the same in every run and every version.
 fn hash(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
+    let mut hash: u32 = 0x811c_9dc5;
+    for byte in text.bytes() {
+        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    }
+    hash
 }
 
 #[cfg(test)]

@@ -42,11 +42,12 @@ impl Outcome {
             Ok(result) => result,
             Err(refusal) => return Outcome::failed(refusal),
         };
-        let kind = &result["resultType"];
-        if !kind.is_null() && kind != "complete" {
-            let kind = kind
-                .as_str()
-                .map_or_else(|| kind.to_string(), str::to_owned);
+        let kind = match &result["resultType"] {
+            Value::Null => "complete".to_owned(),
+            Value::String(kind) => kind.clone(),
+            other => other.to_string(),
+        };
+        if kind != "complete" {
             return Outcome::failed(format!(
                 "the tool did not finish: its result is of the type {kind}"
             ));
@@ -54,15 +55,9 @@ impl Outcome {
         if !result.is_object() {
             return Outcome::failed("the tool answered something that is not a result");
         }
-        let images = result["content"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(image)
-            .collect();
         Outcome {
             text: text_of(&result),
-            images,
+            images: content(&result).iter().filter_map(image).collect(),
             is_error: result["isError"] == true,
             server_failed: None,
         }
@@ -82,7 +77,7 @@ pub(crate) struct Failure {
     pub(crate) scope: FailureScope,
 }
 
-/// How much a failure has broken.
+/// What a failure has broken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum FailureScope {
     /// Only this call or message; the server may answer the next one.
@@ -122,14 +117,21 @@ pub(crate) fn seconds(time: Option<Duration>) -> String {
     format!("{} s", time.unwrap_or_default().as_secs_f64())
 }
 
+fn content(result: &Value) -> &[Value] {
+    match &result["content"] {
+        Value::Array(content) => content,
+        _ => &[],
+    }
+}
+
 /// The text of a result. Structured content usually repeats the text, so it counts only where there is no text.
 fn text_of(result: &Value) -> String {
-    let content = result["content"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut pieces: Vec<String> = content.iter().map(describe).collect();
-    let has_text = content
-        .iter()
-        .filter_map(plain)
-        .any(|text| !text.is_empty());
+    let mut pieces = Vec::new();
+    let mut has_text = false;
+    for piece in content(result) {
+        has_text |= plain(piece).is_some_and(|text| !text.is_empty());
+        pieces.push(describe(piece));
+    }
     let structured = &result["structuredContent"];
     if !has_text && !structured.is_null() {
         pieces.retain(|piece| !piece.is_empty());
@@ -147,30 +149,39 @@ fn plain(content: &Value) -> Option<&str> {
     }
 }
 
-/// The media type of a piece of content, and its data in base64.
-fn binary(content: &Value) -> [Option<&str>; 2] {
+/// The media type that a piece of content states, and its data in base64.
+fn binary(content: &Value) -> (Option<&str>, Option<&str>) {
     let resource = &content["resource"];
-    let (holder, data) = if resource.is_object() {
-        (resource, "blob")
-    } else {
-        (content, "data")
-    };
-    [holder["mimeType"].as_str(), holder[data].as_str()]
+    if resource.is_object() {
+        return (resource["mimeType"].as_str(), resource["blob"].as_str());
+    }
+    (content["mimeType"].as_str(), content["data"].as_str())
 }
 
-/// An image that models can see. Some servers state a wrong type, which no API accepts.
+/// An image that models can see.
 fn image(content: &Value) -> Option<Attachment> {
-    let [media, data] = binary(content);
+    let (stated, data) = binary(content);
     let data: String = data?.split_ascii_whitespace().collect();
-    let begun = IMAGES
-        .iter()
-        .find(|(beginning, _)| data.starts_with(beginning));
-    let (_, media) = begun.or_else(|| IMAGES.iter().find(|(_, known)| Some(*known) == media))?;
     Some(Attachment {
-        media: (*media).to_owned(),
+        media: image_type(&data, stated)?.to_owned(),
         data: data.into(),
         ..Attachment::default()
     })
+}
+
+/// The media type of an image. Some servers state a wrong one, which no API accepts, so the data count first.
+fn image_type(data: &str, stated: Option<&str>) -> Option<&'static str> {
+    for (beginning, media) in IMAGES {
+        if data.starts_with(beginning) {
+            return Some(media);
+        }
+    }
+    for (_, media) in IMAGES {
+        if stated == Some(media) {
+            return Some(media);
+        }
+    }
+    None
 }
 
 /// A piece of content as text: its own, or a note that says what it is.
@@ -179,21 +190,20 @@ fn describe(content: &Value) -> String {
         return text.to_owned();
     }
     let kind = content["type"].as_str().unwrap_or("content");
-    let mut note = format!("[{kind}");
+    let (media, data) = binary(content);
+    let mut words = vec![kind];
     if kind == "resource_link" {
-        let words = [content["uri"].as_str(), content["name"].as_str()];
-        note.extend(words.into_iter().flatten().flat_map(|word| [" ", word]));
+        words.extend(content["uri"].as_str());
+        words.extend(content["name"].as_str());
     }
-    let [media, data] = binary(content);
-    note.extend(media.into_iter().flat_map(|media| [" ", media]));
-    if let Some(data) = data {
-        let digits = data
-            .bytes()
-            .filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=')
-            .count();
-        note += &format!(", {} bytes", digits * 3 / 4);
-    }
-    note + "]"
+    words.extend(media);
+    let words = words.join(" ");
+    let Some(data) = data else {
+        return format!("[{words}]");
+    };
+    let is_digit = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'=';
+    let digits = data.bytes().filter(is_digit).count();
+    format!("[{words}, {} bytes]", digits * 3 / 4)
 }
 
 /// The text if it has at most `limit` bytes. Otherwise that many bytes of it, three quarters from its beginning and one
@@ -202,19 +212,18 @@ pub(crate) fn cut(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
-    let head = limit - limit / 4;
-    let head = (0..=head)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or_default();
-    let tail = text.len() - limit / 4;
-    let tail = (tail..=text.len())
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(text.len());
+    let mut head = limit - limit / 4;
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    let mut tail = text.len() - limit / 4;
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    let missing = tail - head;
     format!(
-        "{}\n[{} bytes left out]\n{}",
+        "{}\n[{missing} bytes left out]\n{}",
         &text[..head],
-        tail - head,
         &text[tail..]
     )
 }

@@ -32,8 +32,9 @@ const PATIENCE: [Duration; 3] = [
     Duration::from_millis(500),
 ];
 
-/// The shortest and the longest pause while q waits for a process.
-pub(super) const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+/// The pauses while q waits for a process: each is twice as long as the one before it.
+pub(super) const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
 /// How long to wait for the last lines of a process that has ended.
 const LINES_WAIT: Duration = Duration::from_millis(500);
@@ -409,10 +410,10 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<OutputL
 /// Waits until a condition holds, at most this long.
 fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
-    let [mut pause, longest] = POLL;
+    let mut pause = SHORTEST_PAUSE;
     while !holds() && began.elapsed() < patience {
         thread::sleep(pause);
-        pause = (pause * 2).min(longest);
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 

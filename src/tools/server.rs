@@ -101,7 +101,7 @@ impl Server {
     /// Why the call cannot run, in words for the model.
     pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
         match &self.spec.target {
-            Target::Commands(commands) => commands.fill(tool, arguments).map(drop),
+            Target::Commands(commands) => commands.check(tool, arguments),
             Target::Local(_) | Target::Remote(_) => Ok(()),
         }
     }
@@ -402,7 +402,7 @@ fn on_line(line: &OutputLine, listener: &Listener, input: &Input) {
         true => listener.protocol().receive_too_long(MAX_LINE),
         false => listener.protocol().receive(&line.bytes),
     };
-    listener.hand_on(received, |message| input.send(message.to_string()));
+    listener.dispatch(received, |message| input.send(message.to_string()));
 }
 
 fn after(patience: Option<Duration>) -> Option<Instant> {
