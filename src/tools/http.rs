@@ -1,7 +1,7 @@
 //! A tool server over HTTP: each message is a request, and its answer is JSON or a stream of events (Model Context
 //! Protocol, streamable HTTP).
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ const MAX_QUOTE: usize = 200;
 /// The header that names the session.
 const SESSION: &str = "mcp-session-id";
 
-/// The method that is not tried again, because the server may have run it.
+/// The method that is not tries again, because the server may have run it.
 const CALL: &str = "tools/call";
 
 /// How long the server may take for a message that it does not answer.
@@ -72,7 +72,8 @@ impl Http {
     pub(super) fn new(
         site: Arc<Site>,
         listener: Listener,
-        [start, timeout]: [Option<Duration>; 2],
+        start: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Http {
         let deadline = start.and_then(|start| Instant::now().checked_add(start));
         Http {
@@ -91,36 +92,27 @@ impl Http {
             return self.notify(&message);
         }
         let this = self.clone();
-        let asked = threads::start(move || {
-            let error = this.exchange(&message).err();
+        let started = threads::start(move || {
+            let Err(failure) = this.exchange(&message) else {
+                return;
+            };
             // A session that the server has forgotten need not be ended.
-            if error
-                .as_ref()
-                .is_some_and(|error| error.scope == FailureScope::Session)
-            {
+            if failure.scope == FailureScope::Session {
                 lock(&this.session).take();
             }
-            if let Some(error) = error.filter(|_| this.listener.protocol().awaits(&message["id"])) {
-                let _ = this.listener.events.send(Err(error));
+            if this.listener.protocol().awaits(&message["id"]) {
+                let _ = this.listener.events.send(Err(failure));
             }
         });
-        if let Err(error) = asked {
-            let _ = self
-                .listener
-                .events
-                .send(Err(Failure::new(error.to_string())));
+        if let Err(error) = started {
+            let failure = Failure::new(error.to_string());
+            let _ = self.listener.events.send(Err(failure));
         }
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
-        if let Err(error) = self.post(
-            message,
-            Limits {
-                silence: None,
-                total: Some(NOTICE_TIMEOUT),
-            },
-        ) {
+        if let Err(error) = self.post(message, within(NOTICE_TIMEOUT)) {
             (self.listener.report)(&self.explain(error).to_string());
         }
     }
@@ -128,17 +120,15 @@ impl Http {
     /// Ends the session; a server may refuse that, or have ended it before.
     pub(super) fn end(&self) {
         let headers = self.headers(&Value::Null);
-        if lock(&self.session).take().is_some() {
-            let limits = Limits {
-                silence: None,
-                total: Some(SESSION_END_TIMEOUT),
-            };
-            let path = self.site.url.path_and_query();
-            let _ =
-                self.site
-                    .client
-                    .exchange(Method::Delete, path, &headers, limits, &self.site.keys);
+        if lock(&self.session).take().is_none() {
+            return;
         }
+        let site = &self.site;
+        let path = site.url.path_and_query();
+        let limits = within(SESSION_END_TIMEOUT);
+        let _ = site
+            .client
+            .exchange(Method::Delete, path, &headers, limits, &site.keys);
     }
 
     /// What went wrong, and where.
@@ -164,37 +154,41 @@ impl Http {
         })
     }
 
-    /// Sends a request, and hands on what the server answers.
+    /// Sends a request, and passes on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
-        // A server that does not know a request may refuse it so; if there is a session, it may have forgotten the session,
-        // unless it names the request.
-        let refuses = |status: u16, body: &str| match error_for(body) {
-            Some(id) => lock(&self.session).is_none() || (status == 400 && id == message["id"]),
-            None => false,
+        let error = match self.post_patiently(message) {
+            Ok(response) => return self.read(response, &message["id"]),
+            Err(error) => error,
         };
-        let response = match self.post_patiently(message) {
-            Err(TransportError {
-                status: Some(status @ (400 | 404)),
-                body,
-                ..
-            }) if refuses(status, &body) => {
-                self.receive(Ok(body.as_bytes()));
-                return Ok(());
-            }
-            posted => posted.map_err(|error| self.explain(error))?,
-        };
-        let id = response.header(SESSION);
-        if !id.is_empty() {
-            lock(&self.session).get_or_insert_with(|| Secret::new(id));
+        if self.is_answer(&error, message) {
+            self.receive(Ok(error.body.as_bytes()));
+            return Ok(());
         }
-        match response
-            .content_type()
-            .trim_start()
-            .to_ascii_lowercase()
-            .starts_with("text/event-stream")
-        {
-            true => self.read_stream(response, &message["id"]),
-            false => self.read_json(response),
+        Err(self.explain(error))
+    }
+
+    /// Whether an error answers a request that the server does not know. In a session, the server may have forgotten the
+    /// session instead, unless the error names the request.
+    fn is_answer(&self, error: &TransportError, message: &Value) -> bool {
+        let Some(status @ (400 | 404)) = error.status else {
+            return false;
+        };
+        let Some(id) = request_refused(&error.body) else {
+            return false;
+        };
+        lock(&self.session).is_none() || (status == 400 && id == message["id"])
+    }
+
+    fn read(&self, response: Response, id: &Value) -> Result<(), Failure> {
+        let session = response.header(SESSION);
+        if !session.is_empty() {
+            lock(&self.session).get_or_insert_with(|| Secret::new(session));
+        }
+        let content_type = response.content_type().trim_start().to_ascii_lowercase();
+        if content_type.starts_with("text/event-stream") {
+            self.read_stream(response, id)
+        } else {
+            self.read_json(response)
         }
     }
 
@@ -206,69 +200,61 @@ impl Http {
             silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
             total: None,
         };
-        let mut tried = 0;
+        let mut tries = 0;
         loop {
             let began = Instant::now();
             let error = match self.post(message, limits) {
-                Err(error) if !is_call && error.may_pass && tried < self.site.client.retries() => {
-                    error
-                }
-                posted => return posted,
+                Ok(response) => return Ok(response),
+                Err(error) => error,
             };
-            // This failure says more than a time-out would.
+            if is_call || !error.may_pass || tries >= self.site.client.retries() {
+                return Err(error);
+            }
             let took = began.elapsed();
-            let is_in_time = |wait: &Duration| {
-                self.deadline
-                    .is_none_or(|end| Instant::now() + *wait + took < end)
-            };
-            let Some(wait) = retry::wait(tried, error.error.retry_after).filter(is_in_time) else {
+            let Some(wait) = retry::wait(tries, error.error.retry_after) else {
                 return Err(error);
             };
+            // Without time for another try, this failure says more than a time-out would.
+            if let Some(deadline) = self.deadline
+                && Instant::now() + wait + took >= deadline
+            {
+                return Err(error);
+            }
             let failure = self.failure(&client::with_status(error.status, &error.error.words()));
-            (self.listener.report)(&format!(
-                "{failure}; retrying in {:.1} s",
-                wait.as_secs_f64()
-            ));
+            let seconds = wait.as_secs_f64();
+            (self.listener.report)(&format!("{failure}; retrying in {seconds:.1} s"));
             std::thread::sleep(wait);
-            tried += 1;
+            tries += 1;
         }
     }
 
     fn post(&self, message: &Value, limits: Limits) -> Result<Response, TransportError> {
-        let (body, path) = (message.to_string(), self.site.url.path_and_query());
-        self.site.client.exchange(
-            Method::Post(body.as_bytes()),
-            path,
-            &self.headers(message),
-            limits,
-            &self.site.keys,
-        )
+        let site = &self.site;
+        let body = message.to_string();
+        let method = Method::Post(body.as_bytes());
+        let path = site.url.path_and_query();
+        let headers = self.headers(message);
+        site.client
+            .exchange(method, path, &headers, limits, &site.keys)
     }
 
     /// The headers of a request; configured ones replace q's own. The end of a session has no message, which is null.
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
-        let accept = (
-            "accept".to_owned(),
-            Secret::new("application/json, text/event-stream"),
-        );
-        let session = lock(&self.session)
-            .clone()
-            .map(|id| (SESSION.to_owned(), id));
-        let of_protocol = self.listener.protocol().headers(message).into_iter();
-        let own = (!message.is_null())
-            .then_some(accept)
-            .into_iter()
-            .chain(session);
-        let own = own.chain(of_protocol.map(|(name, value)| (name, Secret::new(value))));
+        let mut headers = Vec::new();
+        if !message.is_null() {
+            let accepted = Secret::new("application/json, text/event-stream");
+            headers.push(("accept".to_owned(), accepted));
+        }
+        if let Some(id) = lock(&self.session).clone() {
+            headers.push((SESSION.to_owned(), id));
+        }
+        for (name, value) in self.listener.protocol().headers(message) {
+            headers.push((name, Secret::new(value)));
+        }
         let configured = &self.site.headers;
-        let is_replaced = |name: &str| {
-            configured
-                .iter()
-                .any(|(other, _)| other.eq_ignore_ascii_case(name))
-        };
-        own.filter(|(name, _)| !is_replaced(name))
-            .chain(configured.iter().cloned())
-            .collect()
+        headers.retain(|(name, _)| !has_header(configured, name));
+        headers.extend(configured.iter().cloned());
+        headers
     }
 
     fn read_json(&self, response: Response) -> Result<(), Failure> {
@@ -277,17 +263,16 @@ impl Http {
         let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
         limited
             .read_to_end(&mut body)
-            .map_err(|error| self.explain(self.site.client.read_failure(error)))?;
-        let is_too_long = body.len() > stream::MAX_EVENT;
-        let message = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
-        match self.receive(if is_too_long {
+            .map_err(|error| self.read_failure(error))?;
+        let message = if body.len() > stream::MAX_EVENT {
             Err(TooLong)
         } else {
-            Ok(message)
-        }) {
-            true => Ok(()),
-            false => Err(self.unexpected(&content_type, &body)),
+            Ok(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body))
+        };
+        if self.receive(message) {
+            return Ok(());
         }
+        Err(self.unexpected(&content_type, &body))
     }
 
     /// Reads a stream up to the answer, or until that is no longer wanted.
@@ -295,19 +280,24 @@ impl Http {
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
         while self.listener.protocol().awaits(id) {
-            let count = response.body.read(&mut buffer);
-            let count =
-                count.map_err(|error| self.explain(self.site.client.read_failure(error)))?;
+            let read = response.body.read(&mut buffer);
+            let count = read.map_err(|error| self.read_failure(error))?;
             let mut is_answered = false;
             let mut message = |data: &str| {
                 is_answered |= self.receive(Ok(data.as_bytes()));
                 Ok(())
             };
-            let read = match count {
-                0 => parser.finish(&mut message),
-                _ => parser.feed(&buffer[..count], &mut message),
+            let fed = if count == 0 {
+                parser.finish(&mut message)
+            } else {
+                parser.feed(&buffer[..count], &mut message)
             };
-            if is_answered || read.is_err_and(|too_long| self.receive(Err(too_long))) {
+            if let Err(too_long) = fed
+                && !is_answered
+            {
+                is_answered = self.receive(Err(too_long));
+            }
+            if is_answered {
                 break;
             }
             if count == 0 {
@@ -317,6 +307,10 @@ impl Http {
         Ok(())
     }
 
+    fn read_failure(&self, error: io::Error) -> Failure {
+        self.explain(self.site.client.read_failure(error))
+    }
+
     /// What is wrong with a body that contains no answer.
     fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
         if body.starts_with(GZIP) {
@@ -324,49 +318,47 @@ impl Http {
         }
         // A key that was cut would not be recognized.
         let text = secret::redact(&String::from_utf8_lossy(body), &self.site.keys);
-        let beginning: String = text.trim().chars().take(MAX_QUOTE).collect();
-        self.failure(&match (body.trim_ascii().first(), provider::failure::title(&text)) {
-            (None, _) => "the server sent no answer".to_owned(),
-            (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
-            (_, Some(title)) => format!("the server sent an HTML page: “{title}”"),
-            (_, None) => {
-                format!("the response is neither JSON nor an event stream (content type “{content_type}”)")
+        match body.trim_ascii().first() {
+            None => return self.failure("the server sent no answer"),
+            Some(b'{' | b'[') => {
+                let beginning: String = text.trim().chars().take(MAX_QUOTE).collect();
+                let beginning = on_one_line(&beginning);
+                return self.failure(&format!("the server sent no answer, but {beginning}"));
             }
-        })
+            Some(_) => (),
+        }
+        if let Some(title) = provider::failure::title(&text) {
+            return self.failure(&format!("the server sent an HTML page: “{title}”"));
+        }
+        self.failure(&format!(
+            "the response is neither JSON nor an event stream (content type “{content_type}”)"
+        ))
     }
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, error: TransportError) -> Failure {
-        let TransportError {
-            status,
-            error,
-            location,
-            advice,
-            ..
-        } = error;
-        let failure = self.failure(&client::with_status(status, &error.words()));
-        if status == Some(404) && lock(&self.session).is_some() {
+        let what = client::with_status(error.status, &error.error.words());
+        let failure = self.failure(&what);
+        if error.status == Some(404) && lock(&self.session).is_some() {
             return Failure {
                 scope: FailureScope::Session,
                 ..failure
             };
         }
-        let advice = advice.or_else(|| self.advice(status?, location, error.retry_after));
-        Failure { advice, ..failure }
+        let advice = self.advice(&error);
+        Failure {
+            advice: error.advice.or(advice),
+            ..failure
+        }
     }
 
     /// What to do about a status.
-    fn advice(
-        &self,
-        status: u16,
-        location: Option<String>,
-        retry_after: Option<Duration>,
-    ) -> Option<String> {
+    fn advice(&self, error: &TransportError) -> Option<String> {
         let bridge = format!(
             "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]",
             self.site.url
         );
-        Some(match status {
+        Some(match error.status? {
             401 | 403 => format!(
                 "{}\nq cannot sign in by OAuth; for that, {bridge}",
                 self.site.key_advice
@@ -375,19 +367,34 @@ impl Http {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
-                let to = location.unwrap_or_else(|| "the new address".to_owned());
+                let to = error.location.as_deref().unwrap_or("the new address");
                 format!("q does not follow redirects; set url to {to}")
             }
-            429 | 500..=599 => retry::advice(retry_after)?,
+            429 | 500..=599 => retry::advice(error.error.retry_after)?,
             _ => return None,
         })
     }
 }
 
-/// Which request a body answers, if it is a JSON-RPC error, as servers of this protocol send it with a status.
-fn error_for(body: &str) -> Option<Value> {
+fn has_header(headers: &[(String, Secret)], name: &str) -> bool {
+    headers
+        .iter()
+        .any(|(other, _)| other.eq_ignore_ascii_case(name))
+}
+
+/// A time for everything that a request does.
+fn within(time: Duration) -> Limits {
+    Limits {
+        silence: None,
+        total: Some(time),
+    }
+}
+
+/// The id in a JSON-RPC error, as servers of this protocol send it with a status.
+fn request_refused(body: &str) -> Option<Value> {
     let mut message: Value = serde_json::from_str(body).ok()?;
-    message["error"]["code"]
-        .is_i64()
-        .then(|| message["id"].take())
+    if !message["error"]["code"].is_i64() {
+        return None;
+    }
+    Some(message["id"].take())
 }

@@ -31,126 +31,117 @@ pub(crate) struct Offer {
 }
 
 /// What a server offers, and notes for the user. `file` is the configuration file.
-///
-/// # Errors
-/// `Tools`: nothing.
 pub(super) fn of_server(
     server: usize,
     section: &ToolServer,
     about: &About,
     file: &Path,
 ) -> Result<(Vec<Offer>, Vec<String>), Error> {
-    let (name, tools) = (&section.name, &about.tools);
-    let kind = if matches!(section.place, Place::Commands(_)) {
-        ErrorKind::Settings
-    } else {
-        ErrorKind::Tools
-    };
-    let failed = |what: &str, advice: &str| {
-        Error::new(kind, format!("{name}: {what}")).advise(advice.to_owned())
-    };
+    let name = &section.name;
+    let tools = &about.tools;
     if tools.is_empty() {
-        return Err(failed("the server offers no tools", "leave it out of -t"));
+        let error = nothing_offered(section, "the server offers no tools");
+        return Err(error.advise("leave it out of -t"));
     }
-    let offered = tools.iter().filter(|tool| section.offers(&tool.name));
-    let offers: Vec<Offer> = offered
-        .map(|tool| offer(server, section, tool, file))
-        .collect();
+    let mut offers = Vec::new();
+    for tool in tools {
+        if section.offers(&tool.name) {
+            offers.push(offer(server, section, tool, file));
+        }
+    }
     if offers.is_empty() {
         let what = format!("only = [...] in [tools.{name}] matches none of its tools");
-        return Err(failed(&what, "correct its patterns"));
+        return Err(nothing_offered(section, &what).advise("correct its patterns"));
     }
-    let more = format!(
-        "{name}: only the first {} tools are listed; the server has more",
-        tools.len()
-    );
+    let mut notes = Vec::new();
+    if about.has_more {
+        let count = tools.len();
+        notes.push(format!(
+            "{name}: only the first {count} tools are listed; the server has more"
+        ));
+    }
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let idle = section.idle_patterns(&names).into_iter();
-    let idle =
-        idle.map(|pattern| format!("{name}: “{pattern}” in allow matches none of its tools"));
-    Ok((
-        offers,
-        about
-            .has_more
-            .then_some(more)
-            .into_iter()
-            .chain(idle)
-            .collect(),
-    ))
+    for pattern in section.idle_patterns(&names) {
+        notes.push(format!(
+            "{name}: “{pattern}” in allow matches none of its tools"
+        ));
+    }
+    Ok((offers, notes))
+}
+
+fn nothing_offered(section: &ToolServer, what: &str) -> Error {
+    let kind = match section.place {
+        Place::Commands(_) => ErrorKind::Settings,
+        Place::Local(_) | Place::Remote(_) => ErrorKind::Tools,
+    };
+    Error::new(kind, format!("{}: {what}", section.name))
 }
 
 /// A tool of a server.
 fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
-    let ListedTool {
-        name,
-        description,
-        schema,
-        reads,
-        is_harmless,
-    } = tool.clone();
+    let name = &tool.name;
     // An address may belong to anyone, so what it says about itself allows nothing.
     let is_trusted = !matches!(section.place, Place::Remote(_));
     Offer {
         server,
-        allowed: section.allows(&name) || (is_trusted && is_harmless),
-        reads,
-        setting: setting_that_allows(section, &name, file),
+        tool: name.clone(),
         shown: Tool {
-            name: names::full_name(&section.name, &name),
-            description,
-            schema,
+            name: names::full_name(&section.name, name),
+            description: tool.description.clone(),
+            schema: tool.schema.clone(),
         },
-        tool: name,
+        reads: tool.reads,
+        allowed: section.allows(name) || (is_trusted && tool.is_harmless),
+        setting: setting_that_allows(section, name, file),
     }
 }
 
 /// The setting that would let a tool run without asking.
 fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
-    let (name, file) = (&section.name, file.display());
-    let (article, place) = match (section.is_shared, &section.place) {
-        (false, _) => ("the", ""),
-        (true, Place::Remote(_)) => ("a", ", together with its url,"),
-        (true, _) => ("a", ", together with its command,"),
-    };
+    let name = &section.name;
+    let file = file.display();
     // TOML has the same text in quotes as JSON.
-    format!(
-        "allow = [{}] in {article} section [tools.{name}] of {file}{place}",
-        serde_json::Value::from(tool)
-    )
+    let tool = serde_json::Value::from(tool);
+    if !section.is_shared {
+        return format!("allow = [{tool}] in the section [tools.{name}] of {file}");
+    }
+    let key = match section.place {
+        Place::Remote(_) => "url",
+        Place::Local(_) | Place::Commands(_) => "command",
+    };
+    format!("allow = [{tool}] in a section [tools.{name}] of {file}, together with its {key},")
 }
 
-/// The selected tools.
-///
-/// # Errors
-/// `Settings`: a name selects no tool.
+/// The selected tools, or an error that says which name selects none.
 pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
-    let all: Vec<(&str, &str)> = offers
-        .iter()
-        .map(|offer| (&*offer.shown.name, &*offer.tool))
-        .collect();
-    let without = selection.without_tools(&all);
-    if !without.is_empty() {
-        let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        let meant = did_you_mean(without[0], &known);
-        return Err(
-            Error::settings(format!("no tool has the name {}", without.join(", ")))
-                .advise(format!("{meant}the tools are {}", known.join(", "))),
-        );
+    let mut tools = Vec::new();
+    let mut names = Vec::new();
+    for offer in &offers {
+        tools.push((&*offer.shown.name, &*offer.tool));
+        names.push(&*offer.shown.name);
+    }
+    let without = selection.without_tools(&tools);
+    if let Some(first) = without.first() {
+        let meant = did_you_mean(first, &names);
+        let without = without.join(", ");
+        let names = names.join(", ");
+        return Err(Error::settings(format!("no tool has the name {without}"))
+            .advise(format!("{meant}the tools are {names}")));
     }
     offers.retain(|offer| selection.has(&offer.shown.name, &offer.tool));
     Ok(offers)
 }
 
 /// Checks that every API accepts so many tools.
-///
-/// # Errors
-/// `Settings`: there are too many.
 pub(super) fn check_count(offers: &[Offer]) -> Result<(), Error> {
-    match offers.len() {
-        0..=MAX_TOOLS => Ok(()),
-        count => Err(Error::settings(format!("there are {count} tools, more than {MAX_TOOLS}"))
-            .advise("choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section")),
+    let count = offers.len();
+    if count <= MAX_TOOLS {
+        return Ok(());
     }
+    let error = Error::settings(format!("there are {count} tools, more than {MAX_TOOLS}"));
+    Err(error.advise(
+        "choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section",
+    ))
 }
 
 /// Sorts the tools by name, so that a provider's prompt cache finds them again.
@@ -164,13 +155,11 @@ pub(super) fn drop_duplicate_names(offers: &mut Vec<Offer>) -> Vec<String> {
     offers.dedup_by(|second, first| {
         let is_taken = second.shown.name == first.shown.name;
         if is_taken {
-            let (name, tool, first) = (
-                &first.shown.name,
-                on_one_line(&second.tool),
-                on_one_line(&first.tool),
-            );
+            let name = &first.shown.name;
+            let tool = on_one_line(&second.tool);
+            let other = on_one_line(&first.tool);
             notes.push(format!(
-                "the tool {tool} is left out: models know it by the same name as {first}, {name}"
+                "the tool {tool} is left out: models know it by the same name as {other}, {name}"
             ));
         }
         is_taken

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -169,10 +169,25 @@ impl Groups {
 pub(crate) struct Input(Arc<Mutex<Option<mpsc::Sender<String>>>>);
 
 impl Input {
+    fn start(mut stdin: ChildStdin) -> io::Result<Input> {
+        let (queue, lines) = mpsc::channel::<String>();
+        threads::start(move || {
+            for line in lines {
+                let line = format!("{line}\n");
+                if stdin.write_all(line.as_bytes()).is_err() {
+                    // Nobody reads any more.
+                    return;
+                }
+            }
+        })?;
+        Ok(Input(Arc::new(Mutex::new(Some(queue)))))
+    }
+
     /// Sends a line, unless the process has closed its input.
     pub(crate) fn send(&self, line: String) {
-        let queue = lock(&self.0);
-        let _ = queue.as_ref().map(|queue| queue.send(line));
+        if let Some(queue) = lock(&self.0).as_ref() {
+            let _ = queue.send(line);
+        }
     }
 
     /// Closes the input after what has been sent.
@@ -225,9 +240,6 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a program. `read` gets each line of its standard output, on a thread, and is dropped at the end of it.
     /// `report` gets each line of its standard error.
-    ///
-    /// # Errors
-    /// The program cannot be run, or the system has no more threads.
     pub(crate) fn start(
         program: &Program,
         groups: &Groups,
@@ -236,18 +248,13 @@ impl Process {
     ) -> io::Result<Process> {
         // From here on, whatever fails ends the process.
         let mut process = Process::spawn(program, &program.command, Stdio::piped(), groups)?;
-        let leader = &mut process.leader;
-        let (stdin, stdout, stderr) = (
-            leader.stdin.take(),
-            leader.stdout.take(),
-            leader.stderr.take(),
-        );
-        let (queue, lines) = mpsc::channel();
-        process.input = Input(Arc::new(Mutex::new(Some(queue))));
-        if let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
-            // Until there are no more lines, or nobody reads them.
-            let mut write = move |line: String| stdin.write_all(format!("{line}\n").as_bytes());
-            threads::start(move || _ = lines.into_iter().try_for_each(&mut write))?;
+        let stdin = process.leader.stdin.take();
+        let stdout = process.leader.stdout.take();
+        let stderr = process.leader.stderr.take();
+        if let Some(stdin) = stdin {
+            process.input = Input::start(stdin)?;
+        }
+        if let Some(stderr) = stderr {
             let errors = process.errors.clone();
             let (is_open, end) = mpsc::channel();
             threads::start(move || {
@@ -255,6 +262,8 @@ impl Process {
                 drop(is_open);
             })?;
             process.errors_end = Some(end);
+        }
+        if let Some(stdout) = stdout {
             let input = process.input.clone();
             threads::start(move || {
                 let mut stdout = BufReader::new(stdout);
@@ -267,9 +276,6 @@ impl Process {
     }
 
     /// Starts a program with this argv. The caller takes its pipes from `leader`.
-    ///
-    /// # Errors
-    /// The program cannot be run.
     pub(super) fn spawn(
         program: &Program,
         argv: &[String],
@@ -278,17 +284,14 @@ impl Process {
     ) -> io::Result<Process> {
         let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(&program.file);
-        command
-            .arg0(name)
-            .args(arguments)
-            .current_dir(&program.folder);
-        command
-            .env_clear()
-            .envs(program.environment.iter().cloned());
-        command
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.arg0(name);
+        command.args(arguments);
+        command.current_dir(&program.folder);
+        command.env_clear();
+        command.envs(program.environment.iter().cloned());
+        command.stdin(stdin);
+        command.stdout(Stdio::piped());
+        command.stderr(Stdio::piped());
         let leader = groups.spawn(&mut command)?;
         Ok(Process {
             id: i32::try_from(leader.id()).unwrap_or_default(),
@@ -322,7 +325,9 @@ impl Process {
 
     /// The first and last lines of standard error; of a process that still runs, those written so far.
     pub(crate) fn lines(&self) -> Vec<String> {
-        if let (true, Some(end)) = (self.is_gone, &self.errors_end) {
+        if self.is_gone
+            && let Some(end) = &self.errors_end
+        {
             let _ = end.recv_timeout(LINES_WAIT);
         }
         lock(&self.errors.kept).clone()
@@ -330,7 +335,9 @@ impl Process {
 
     /// Whether nothing of the group is left.
     fn is_gone(&mut self) -> bool {
-        self.is_gone = self.is_gone || self.groups.is_gone(self.id, &mut self.leader);
+        if !self.is_gone {
+            self.is_gone = self.groups.is_gone(self.id, &mut self.leader);
+        }
         self.is_gone
     }
 
@@ -377,10 +384,11 @@ impl Errors {
             let mut kept = lock(&self.kept);
             kept.push(line);
             // A mark stands for the lines between them.
-            match kept.len().saturating_sub(FIRST_LINES + LAST_LINES) {
-                0 => (),
-                1 => kept[FIRST_LINES] = "…".to_owned(),
-                _ => _ = kept.remove(FIRST_LINES + 1),
+            let left_out = kept.len().saturating_sub(FIRST_LINES + LAST_LINES);
+            if left_out == 1 {
+                kept[FIRST_LINES] = "…".to_owned();
+            } else if left_out > 1 {
+                kept.remove(FIRST_LINES + 1);
             }
         }
     }
@@ -389,12 +397,8 @@ impl Errors {
 /// The next line, or `None` at the end. At most `limit` bytes of it are kept.
 fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<OutputLine>> {
     let mut bytes = Vec::new();
-    if from
-        .by_ref()
-        .take(limit as u64 + 1)
-        .read_until(b'\n', &mut bytes)?
-        == 0
-    {
+    let mut limited = from.by_ref().take(limit as u64 + 1);
+    if limited.read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
     }
     let is_cut = bytes.len() > limit && !bytes.ends_with(b"\n");

@@ -38,13 +38,12 @@ pub(crate) struct Server {
     pub(super) spec: Spec,
     groups: Groups,
     report: Report,
-    /// None after the server has ended, and for commands.
+    /// `None` after the server has ended, and for commands.
     connection: Option<Connection>,
-    /// Whether the server has been started a second time.
-    is_second: bool,
+    was_restarted: bool,
 }
 
-/// The conversation with a server. A thread reads what it sends, and hands it on as events.
+/// The conversation with a server. A thread reads what it sends, and passes it on as events.
 struct Connection {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
@@ -58,47 +57,44 @@ enum Transport {
 
 impl Server {
     /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
-    ///
-    /// # Errors
-    /// `Tools`: the server cannot be started, has ended, is too slow, refuses, or does not speak the protocol.
     pub(crate) fn open(
         spec: Spec,
         groups: &Groups,
         report: Report,
     ) -> Result<(Server, About), Error> {
-        let (connection, about) = if let Target::Commands(commands) = &spec.target {
-            (None, commands.about())
-        } else {
-            let (connection, about) =
-                Connection::open(&spec, groups, &report).map_err(|failure| {
-                    groups.wait_if_closed();
-                    let error = Error::new(
-                        ErrorKind::Tools,
-                        format!("{}: {failure}", spec.section.name),
-                    );
-                    Error {
-                        advice: failure.advice,
-                        ..error
-                    }
-                })?;
-            (Some(connection), about)
+        let mut server = Server {
+            spec,
+            groups: groups.clone(),
+            report,
+            connection: None,
+            was_restarted: false,
         };
-        Ok((
-            Server {
-                spec,
-                groups: groups.clone(),
-                report,
-                connection,
-                is_second: false,
-            },
-            about,
-        ))
+        if let Target::Commands(commands) = &server.spec.target {
+            let about = commands.about();
+            return Ok((server, about));
+        }
+        match server.connect() {
+            Ok((connection, about)) => {
+                server.connection = Some(connection);
+                Ok((server, about))
+            }
+            Err(failure) => {
+                groups.wait_if_closed();
+                let message = format!("{}: {failure}", server.spec.section.name);
+                let error = Error::new(ErrorKind::Tools, message);
+                Err(Error {
+                    advice: failure.advice,
+                    ..error
+                })
+            }
+        }
     }
 
-    /// Checks what can be checked before a person is asked.
-    ///
-    /// # Errors
-    /// Why the call cannot run, in words for the model.
+    fn connect(&self) -> Result<(Connection, About), Failure> {
+        Connection::open(&self.spec, &self.groups, &self.report)
+    }
+
+    /// Checks what can be checked before a person is asked. The error is for the model.
     pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
         match &self.spec.target {
             Target::Commands(commands) => commands.check(tool, arguments),
@@ -115,34 +111,36 @@ impl Server {
         if let Target::Commands(commands) = &self.spec.target {
             return commands.call(tool, arguments, &self.groups);
         }
-        let mut called = self.try_call(tool, arguments);
-        if let Err(failure) = &called
+        let mut result = self.try_call(tool, arguments);
+        if let Err(failure) = &result
             && failure.scope == FailureScope::Session
         {
             (self.report)(&format!(
                 "{failure}; sending the call again in a new session"
             ));
             self.connection = None;
-            called = self.try_call(tool, arguments);
+            result = self.try_call(tool, arguments);
         }
-        let failure = match called {
-            Ok(outcome) => return outcome,
-            Err(failure) => failure,
-        };
+        match result {
+            Ok(outcome) => outcome,
+            Err(failure) => self.failed_call(failure),
+        }
+    }
+
+    fn failed_call(&mut self, failure: Failure) -> Outcome {
         self.groups.wait_if_closed();
         if failure.scope != FailureScope::Call {
             self.connection = None;
         }
         let name = &self.spec.section.name;
+        let mut for_user = format!("{name}: {failure}");
+        if let Some(advice) = &failure.advice {
+            for_user += &format!("\n{advice}");
+        }
         // The model does not get the program's own lines, which may contain anything.
         let for_model = format!("the tool server {name} failed: {}", failure.what);
-        let advice: String = failure
-            .advice
-            .iter()
-            .map(|advice| format!("\n{advice}"))
-            .collect();
         Outcome {
-            server_failed: Some(format!("{name}: {failure}{advice}")),
+            server_failed: Some(for_user),
             ..Outcome::failed(for_model)
         }
     }
@@ -151,25 +149,27 @@ impl Server {
         self.connection.take_if(Connection::has_ended);
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None if self.is_second => {
-                return Err(Failure::new(
-                    "it ended twice; q restarts a server only once",
-                ));
-            }
-            None => {
-                self.is_second = true;
-                let opened = Connection::open(&self.spec, &self.groups, &self.report);
-                opened
-                    .map_err(|failure| Failure {
-                        scope: FailureScope::Server,
-                        ..failure
-                    })?
-                    .0
-            }
+            None => self.reconnect()?,
         };
+        let timeout = self.spec.section.timeout;
         self.connection
             .insert(connection)
-            .call(tool, arguments, self.spec.section.timeout)
+            .call(tool, arguments, timeout)
+    }
+
+    fn reconnect(&mut self) -> Result<Connection, Failure> {
+        if self.was_restarted {
+            let what = "it ended twice; q restarts a server only once";
+            return Err(Failure::new(what));
+        }
+        self.was_restarted = true;
+        match self.connect() {
+            Ok((connection, _)) => Ok(connection),
+            Err(failure) => Err(Failure {
+                scope: FailureScope::Server,
+                ..failure
+            }),
+        }
     }
 }
 
@@ -181,29 +181,27 @@ impl Connection {
         let mut connection = Connection::begin(spec, None, groups, report)?;
         let mut listed = connection.list_tools(spec, deadline);
         let refusal = connection.protocol().refusal();
-        if refusal.is_some()
-            && matches!(
-                listed,
-                Err(Failure {
-                    scope: FailureScope::Server,
-                    ..
-                })
-            )
+        if let Err(failure) = &listed
+            && failure.scope == FailureScope::Server
+            && refusal.is_some()
         {
             connection = Connection::begin(spec, refusal, groups, report)?;
             listed = connection.list_tools(spec, deadline);
         }
+        let failure = match listed {
+            Ok(about) => return Ok((connection, about)),
+            Err(failure) => failure,
+        };
         let refusal = connection.protocol().refusal();
-        match (listed, refusal) {
-            (Ok(about), _) => Ok((connection, about)),
-            (Err(failure), None) => Err(failure),
-            // The refusal says more than how the server failed after it.
-            (Err(failure), Some(what)) => Err(Failure {
-                what,
-                advice: None,
-                ..failure
-            }),
-        }
+        let Some(what) = refusal else {
+            return Err(failure);
+        };
+        // The refusal says more than how the server failed after it.
+        Err(Failure {
+            what,
+            advice: None,
+            ..failure
+        })
     }
 
     /// Begins the conversation and does not wait for the server.
@@ -213,59 +211,49 @@ impl Connection {
         groups: &Groups,
         report: &Report,
     ) -> Result<Connection, Failure> {
-        let (events, receiver) = mpsc::channel();
-        let (protocol, first) = Protocol::open(matches!(spec.target, Target::Remote(_)), refusal);
+        let (sender, events) = mpsc::channel();
+        let over_http = matches!(spec.target, Target::Remote(_));
+        let (protocol, first) = Protocol::open(over_http, refusal);
         let protocol = Arc::new(Mutex::new(protocol));
         let listener = Listener {
             protocol: Arc::clone(&protocol),
-            events,
+            events: sender,
             report: Arc::clone(report),
         };
         let transport = match &spec.target {
-            Target::Local(program) => {
-                let read = move |input: &Input, line: OutputLine| on_line(&line, &listener, input);
-                let cannot = |error| {
-                    Failure::new(format!("cannot run {}: {error}", program.command.join(" ")))
-                };
-                Transport::Local(
-                    Process::start(program, groups, read, Arc::clone(report)).map_err(cannot)?,
-                )
-            }
+            Target::Local(program) => Transport::Local(start(program, groups, listener)?),
             Target::Commands(_) => return Err(Failure::new("has commands, and no server")),
             Target::Remote(site) => {
-                let limits = [spec.section.start, spec.section.timeout];
-                Transport::Remote(Http::new(Arc::clone(site), listener, limits))
+                let section = &spec.section;
+                let site = Arc::clone(site);
+                Transport::Remote(Http::new(site, listener, section.start, section.timeout))
             }
         };
         let connection = Connection {
             protocol,
             transport,
-            events: receiver,
+            events,
         };
         connection.send(first);
         Ok(connection)
     }
 
     fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
-        loop {
-            match self.next(deadline, "before its tools were listed")? {
-                Some(ServerEvent::Send(message)) => self.send(message),
-                Some(ServerEvent::Ready(about)) => return Ok(about),
-                Some(ServerEvent::Unusable(reason)) => return Err(self.failure(&reason)),
-                Some(_) => (),
-                None => {
-                    let (name, limit) = (&spec.section.name, seconds(spec.section.start));
-                    let advice = format!(
-                        "a longer start may help, such as start = \"2m\" in [tools.{name}]"
-                    );
-                    let failure = self.failure(&format!("did not list its tools within {limit}"));
-                    return Err(Failure {
-                        advice: Some(advice),
-                        ..failure
-                    });
-                }
+        while let Some(event) = self.next(deadline, "before its tools were listed")? {
+            match event {
+                ServerEvent::Send(message) => self.send(message),
+                ServerEvent::Ready(about) => return Ok(about),
+                ServerEvent::Unusable(reason) => return Err(self.failure(&reason)),
+                _ => (),
             }
         }
+        let name = &spec.section.name;
+        let limit = seconds(spec.section.start);
+        let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
+        Err(Failure {
+            advice: Some(advice),
+            ..self.failure(&format!("did not list its tools within {limit}"))
+        })
     }
 
     /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
@@ -281,23 +269,21 @@ impl Connection {
         }
         self.send(message);
         let mut deadline = after(patience);
-        loop {
-            match self.next(deadline, "during the call")? {
-                Some(ServerEvent::Progress) => deadline = after(patience),
-                Some(ServerEvent::Answer(answered, answer)) if answered == id => {
+        while let Some(event) = self.next(deadline, "during the call")? {
+            match event {
+                ServerEvent::Progress => deadline = after(patience),
+                ServerEvent::Answer(answered, answer) if answered == id => {
                     return Ok(Outcome::read(answer));
                 }
-                Some(_) => (),
-                None => {
-                    let message = self.protocol().cancel(id);
-                    message.into_iter().for_each(|message| self.send(message));
-                    return Ok(Outcome::failed(format!(
-                        "no answer within {}",
-                        seconds(patience)
-                    )));
-                }
+                _ => (),
             }
         }
+        let cancellation = self.protocol().cancel(id);
+        if let Some(message) = cancellation {
+            self.send(message);
+        }
+        let limit = seconds(patience);
+        Ok(Outcome::failed(format!("no answer within {limit}")))
     }
 
     fn send(&self, message: Value) {
@@ -315,35 +301,36 @@ impl Connection {
         when: &str,
     ) -> Result<Option<ServerEvent>, Failure> {
         loop {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            match self
-                .events
-                .recv_timeout(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL)))
-            {
+            let mut wait = POLL_INTERVAL;
+            let mut is_last = false;
+            if let Some(deadline) = deadline {
+                let left = deadline.saturating_duration_since(Instant::now());
+                is_last = left <= POLL_INTERVAL;
+                wait = wait.min(left);
+            }
+            match self.events.recv_timeout(wait) {
                 Ok(received) => return received.map(Some),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.output_closed(when)),
-                Err(RecvTimeoutError::Timeout) if self.process_has_ended() => {
-                    // Its last lines may still be on their way.
-                    let last = self.events.recv_timeout(POLL_INTERVAL);
-                    return last.map_or_else(
-                        |_| Err(self.output_closed(when)),
-                        |received| received.map(Some),
-                    );
-                }
-                Err(RecvTimeoutError::Timeout)
-                    if left.is_some_and(|left| left <= POLL_INTERVAL) =>
-                {
-                    return Ok(None);
-                }
                 Err(RecvTimeoutError::Timeout) => (),
+            }
+            if self.process_has_ended() {
+                // Its last lines may still be on their way.
+                return match self.events.recv_timeout(POLL_INTERVAL) {
+                    Ok(received) => received.map(Some),
+                    Err(_) => Err(self.output_closed(when)),
+                };
+            }
+            if is_last {
+                return Ok(None);
             }
         }
     }
 
     /// Whether the server has ended, or has closed its output. What it sends between two calls is dropped.
     fn has_ended(&mut self) -> bool {
-        self.events.try_iter().for_each(drop);
-        self.events.try_recv() == Err(TryRecvError::Disconnected) || self.process_has_ended()
+        for _ in self.events.try_iter() {}
+        let is_closed = self.events.try_recv() == Err(TryRecvError::Disconnected);
+        is_closed || self.process_has_ended()
     }
 
     /// An address cannot end.
@@ -356,15 +343,14 @@ impl Connection {
 
     /// Ends a program that has closed its output, and says how it failed.
     fn output_closed(&mut self, when: &str) -> Failure {
-        let status = match &mut self.transport {
-            // A program that ends closes its output a moment before it is gone.
-            Transport::Local(process) => process.end(POLL_INTERVAL),
-            Transport::Remote(_) => None,
-        };
-        let what = match status {
-            Some(status) => format!("ended {when} ({})", status.to_string().replace(": ", " ")),
-            None => format!("closed its output {when}"),
-        };
+        let mut what = format!("closed its output {when}");
+        // A program that ends closes its output a moment before it is gone.
+        if let Transport::Local(process) = &mut self.transport
+            && let Some(status) = process.end(POLL_INTERVAL)
+        {
+            let status = status.to_string().replace(": ", " ");
+            what = format!("ended {when} ({status})");
+        }
         Failure {
             scope: FailureScope::Server,
             ..self.failure(&what)
@@ -395,14 +381,24 @@ impl Drop for Connection {
     }
 }
 
-/// Handles a line that a program wrote. A thread does this, so that the server's own requests are answered while q does
-/// something else.
+/// Starts a program. A thread handles each line that it writes, so that the server's own requests are answered while q
+/// does something else.
+fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Process, Failure> {
+    let report = Arc::clone(&listener.report);
+    let read = move |input: &Input, line: OutputLine| on_line(&line, &listener, input);
+    Process::start(program, groups, read, report).map_err(|error| {
+        let command = program.command.join(" ");
+        Failure::new(format!("cannot run {command}: {error}"))
+    })
+}
+
 fn on_line(line: &OutputLine, listener: &Listener, input: &Input) {
-    let received = match line.is_cut && protocol::is_message(&line.bytes) {
-        true => listener.protocol().receive_too_long(MAX_LINE),
-        false => listener.protocol().receive(&line.bytes),
+    let events = if line.is_cut && protocol::is_message(&line.bytes) {
+        listener.protocol().receive_too_long(MAX_LINE)
+    } else {
+        listener.protocol().receive(&line.bytes)
     };
-    listener.dispatch(received, |message| input.send(message.to_string()));
+    listener.dispatch(events, |message| input.send(message.to_string()));
 }
 
 fn after(patience: Option<Duration>) -> Option<Instant> {
@@ -416,11 +412,10 @@ pub(crate) struct Servers(pub(crate) Vec<Server>);
 impl Drop for Servers {
     fn drop(&mut self) {
         let (is_open, ends) = mpsc::channel::<()>();
-        for server in self
-            .0
-            .drain(..)
-            .filter(|server| server.connection.is_some())
-        {
+        for server in self.0.drain(..) {
+            if server.connection.is_none() {
+                continue;
+            }
             let is_open = is_open.clone();
             // Without a thread it ends here.
             let _ = threads::start(move || drop((server, is_open)));
