@@ -29,7 +29,7 @@ const MAX_QUOTE: usize = 200;
 /// The header that names the session.
 const SESSION: &str = "mcp-session-id";
 
-/// The method that is not tries again, because the server may have run it.
+/// The method that is not tried again, because the server may have run it.
 const CALL: &str = "tools/call";
 
 /// How long the server may take for a message that it does not answer.
