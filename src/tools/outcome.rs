@@ -176,12 +176,8 @@ fn image_type(data: &str, stated: Option<&str>) -> Option<&'static str> {
             return Some(media);
         }
     }
-    for (_, media) in IMAGES {
-        if stated == Some(media) {
-            return Some(media);
-        }
-    }
-    None
+    let known = IMAGES.map(|(_, media)| media);
+    known.into_iter().find(|media| stated == Some(media))
 }
 
 /// A piece of content as text: its own, or a note that says what it is.
