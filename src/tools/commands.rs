@@ -93,9 +93,9 @@ fn fill(
     arguments: &Map<String, Value>,
 ) -> Result<Invocation, String> {
     let resolve = |path: &str| {
+        let folder = &program.folder;
         // The words do not say whether there is such a file elsewhere.
-        resolve(path, &program.folder)
-            .ok_or_else(|| format!("names nothing below {}", program.folder.display()))
+        resolve(path, folder).ok_or_else(|| format!("names nothing below {}", folder.display()))
     };
     command.argv.fill(arguments, resolve)
 }
@@ -137,7 +137,8 @@ fn run(
             return Outcome::failed(format!("The command cannot be run: {reason}."));
         }
     };
-    let mut pipes = Pipes::new(&mut process, filled.stdin.as_deref().unwrap_or_default());
+    let input = filled.stdin.as_deref().unwrap_or_default();
+    let mut pipes = Pipes::new(&mut process, input);
     let is_too_late = pump(&mut pipes, &mut process, timeout);
     let status = process.end(Duration::ZERO);
     // What it wrote before it ended is still in the pipes.
@@ -298,7 +299,8 @@ fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes)
     let was_ended = overrun.is_some() || pipes.is_cut;
     let output = pipes.output.text(was_ended);
     let error = pipes.error.text(was_ended);
-    let is_error = overrun.is_some() || status.is_some_and(|status| !status.success());
+    let has_failed = status.is_some_and(|status| !status.success());
+    let is_error = overrun.is_some() || has_failed;
     let needs_reason = is_error || output.is_empty();
 
     let mut marks = Vec::new();

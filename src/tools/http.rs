@@ -196,8 +196,9 @@ impl Http {
     fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
         let is_call = message["method"] == CALL;
         let patience = if is_call { self.timeout } else { self.start };
+        let silence = patience.map(|patience| patience.saturating_add(CLOSED_AFTER));
         let limits = Limits {
-            silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
+            silence,
             total: None,
         };
         let mut tries = 0;
@@ -220,7 +221,7 @@ impl Http {
             {
                 return Err(error);
             }
-            let failure = self.failure(&client::with_status(error.status, &error.error.words()));
+            let failure = self.describe(&error);
             let seconds = wait.as_secs_f64();
             (self.listener.report)(&format!("{failure}; retrying in {seconds:.1} s"));
             std::thread::sleep(wait);
@@ -335,10 +336,14 @@ impl Http {
         ))
     }
 
-    /// Describes a failure of the connection, or a status other than success.
+    fn describe(&self, error: &TransportError) -> Failure {
+        let words = error.error.words();
+        self.failure(&client::with_status(error.status, &words))
+    }
+
+    /// What a failure of the connection, or a status other than success, means for the session, and advice.
     fn explain(&self, error: TransportError) -> Failure {
-        let what = client::with_status(error.status, &error.error.words());
-        let failure = self.failure(&what);
+        let failure = self.describe(&error);
         if error.status == Some(404) && lock(&self.session).is_some() {
             return Failure {
                 scope: FailureScope::Session,

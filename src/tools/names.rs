@@ -75,8 +75,7 @@ impl Selection {
     pub(crate) fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
         let mut idle = Vec::new();
         for name in &self.names {
-            let selects_one = |(full, own): &(&str, &str)| selects(name, full, own);
-            if !tools.iter().any(selects_one) {
+            if !tools.iter().any(|(full, own)| selects(name, full, own)) {
                 idle.push(name.as_str());
             }
         }

@@ -372,7 +372,8 @@ impl Errors {
     fn read(&self, stderr: ChildStderr, report: &Report) {
         let mut stderr = BufReader::new(stderr);
         while let Ok(Some(line)) = read_line(&mut stderr, MAX_KEPT_LINE) {
-            let line = String::from_utf8_lossy(&line.bytes).trim_end().to_owned();
+            let text = String::from_utf8_lossy(&line.bytes);
+            let line = text.trim_end().to_owned();
             if line.is_empty() {
                 continue;
             }
