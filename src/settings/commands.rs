@@ -25,9 +25,6 @@ pub(crate) struct Command {
 
 impl Command {
     /// Reads a table. `shared` and `timeout` are what its section sets for all of its commands.
-    ///
-    /// # Errors
-    /// What is wrong, with the name of the key.
     pub(super) fn read(
         name: &str,
         table: &DeValue,

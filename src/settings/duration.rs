@@ -5,10 +5,7 @@ use std::time::Duration;
 /// The units, with their seconds.
 const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
 
-/// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`).
-///
-/// # Errors
-/// What is wrong with the text, to follow the name of the setting.
+/// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`). An error follows the name of the setting.
 pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" {
         return Ok(None);
@@ -28,9 +25,6 @@ pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
 }
 
 /// Reads a time that something may take.
-///
-/// # Errors
-/// As for [`parse`], or that it is zero.
 pub(super) fn patience(text: &str) -> Result<Option<Duration>, String> {
     let patience = parse(text)?;
     if patience == Some(Duration::ZERO) {

@@ -71,9 +71,6 @@ struct RawSection<'t, 'a> {
 }
 
 /// Reads the text of a configuration file.
-///
-/// # Errors
-/// The first thing that is wrong with it.
 pub(super) fn read(text: &str) -> Result<File, Wrong> {
     let lines = Lines(text);
     let table = DeTable::parse(text).map_err(|error| {

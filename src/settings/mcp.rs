@@ -32,9 +32,6 @@ struct SharedServer {
 }
 
 /// Reads the text of the file. Disabled servers are left out.
-///
-/// # Errors
-/// It is not such a file, or two servers get the same name.
 pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
     let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
@@ -111,9 +108,6 @@ fn plain(name: &str) -> String {
 }
 
 /// The text with its variables: `${NAME}` and `${NAME:-default}`.
-///
-/// # Errors
-/// A variable is not set, and has no default.
 fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;

@@ -63,9 +63,6 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads all levels and checks every value.
-    ///
-    /// # Errors
-    /// `Settings` or `Usage`: what is wrong, and where.
     pub(crate) fn load(
         arguments: &Arguments,
         environment: &Environment,
@@ -137,9 +134,6 @@ impl Settings {
     }
 
     /// The default settings, with the environment's providers.
-    ///
-    /// # Errors
-    /// None that a user could cause.
     pub(crate) fn defaults(environment: &Environment) -> Result<Settings, Error> {
         Settings::load(
             &Arguments::default(),

@@ -209,9 +209,6 @@ impl Provider {
     }
 
     /// The provider's address.
-    ///
-    /// # Errors
-    /// `Settings`: it is missing or invalid; the message names the variable or the line.
     pub(crate) fn address(&self) -> Result<&Address, Error> {
         self.address
             .as_ref()
@@ -233,10 +230,7 @@ impl Provider {
         self.has_key() || (self.key == Key::None && self.address.as_ref().ok() != built_in.as_ref())
     }
 
-    /// The key in the environment; `None` if the provider needs none, or if a command prints it.
-    ///
-    /// # Errors
-    /// `Settings`: no variable has it, or it is not a valid key. It is not shown.
+    /// The key in the environment; `None` if the provider needs none, or if a command prints it. An error does not show it.
     pub(crate) fn key(&self) -> Result<Option<Secret>, Error> {
         let Key::Variables { names, found } = &self.key else {
             return Ok(None);
@@ -255,10 +249,7 @@ impl Provider {
     }
 }
 
-/// Checks that a key can be sent in a header.
-///
-/// # Errors
-/// `Settings`: it has characters that no key has. It is not shown.
+/// Checks that a key can be sent in a header. An error does not show the key.
 pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
     let what = match key.chars().find(|character| !character.is_ascii_graphic()) {
         None => return Ok(Secret::new(key)),

@@ -46,9 +46,6 @@ impl RoleSection {
 
 /// What was typed, with the options of its role as if they had been typed before it. `file` is the configuration file,
 /// which has these sections.
-///
-/// # Errors
-/// `Usage`: there is no such role. `Settings`: a file of it cannot be read.
 pub(super) fn apply(
     typed: &Arguments,
     sections: &[RoleSection],

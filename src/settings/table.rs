@@ -304,9 +304,6 @@ impl SettingRow {
     }
 
     /// Sets the value from its text.
-    ///
-    /// # Errors
-    /// What is wrong with the text, to follow the name of the setting.
     pub(crate) fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
             SettingKind::Text { allows_empty, set } => {

@@ -12,9 +12,6 @@ pub(crate) const MAX_TEXT: u64 = 1_000_000;
 pub(super) const MAX_SHARED: u64 = 100_000_000;
 
 /// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
-///
-/// # Errors
-/// As for [`read_text`].
 pub(super) fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
     match path.metadata() {
         Ok(metadata) if metadata.is_file() => read_text(path, limit),
@@ -28,9 +25,6 @@ pub(super) fn unreadable(path: &Path, why: impl Display) -> String {
 }
 
 /// The text of a file of at most `limit` bytes, without a byte order mark.
-///
-/// # Errors
-/// What is wrong with it.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_string(&mut text));

@@ -52,10 +52,8 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
-    /// Asks whether a call may run, unless that is decided already. The arguments are compact JSON.
-    ///
-    /// # Errors
-    /// Why the call does not run, in words for the model.
+    /// Asks whether a call may run, unless that is decided already. The arguments are compact JSON. The error says to the
+    /// model why the call does not run.
     pub(crate) fn ask(
         &mut self,
         offer: &Offer,
@@ -65,23 +63,23 @@ impl Consent {
         if offer.allowed || self.yes {
             return Ok(());
         }
-        let (name, setting) = (&offer.shown.name, &offer.setting);
+        let name = &offer.shown.name;
+        let setting = &offer.setting;
         let refused = |why: &str| {
             notes.note(&format!(
                 "{name} did not run: {why}; {setting} or --yes allows it"
-            ))
+            ));
         };
-        let (terminal, is_allowed) = (terminal(), self.always.contains(name));
+        let terminal = terminal();
+        let is_allowed = self.always.contains(name);
         if terminal.is_none() && !is_allowed {
             refused("nobody can be asked here");
             return Err("The call was refused: nobody can be asked whether it may run.");
         }
         let call = format!("q: run {name} {}", shown(arguments));
         let question = format!("q: run {name}? [y]es, [N]o, [a]lways in this run ");
-        let size = terminal
-            .as_ref()
-            .and_then(unix::terminal_size)
-            .unwrap_or(DEFAULT_SIZE);
+        let size = terminal.as_ref().and_then(unix::terminal_size);
+        let size = size.unwrap_or(DEFAULT_SIZE);
         // What scrolls away cannot be judged, and what is left could imitate another call.
         if rows(&call, size.columns) + rows(&question, size.columns) > size.rows {
             refused("its arguments do not fit the screen");
@@ -109,7 +107,11 @@ fn terminal() -> Option<File> {
         return None;
     }
     let terminal = File::options().read(true).write(true).open(TERMINAL).ok()?;
-    unix::is_in_foreground(&terminal).then_some(terminal)
+    if unix::is_in_foreground(&terminal) {
+        Some(terminal)
+    } else {
+        None
+    }
 }
 
 /// Asks, and reads the line that is typed after that.
@@ -128,7 +130,8 @@ fn ask_at(mut terminal: File, question: &str) -> io::Result<String> {
 /// How many rows of a terminal a line takes at most. What is not ASCII counts as two columns, the most that any terminal
 /// takes for a letter.
 fn rows(line: &str, columns: usize) -> usize {
-    let (mut rows, mut column) = (1, 0);
+    let mut rows = 1;
+    let mut column = 0;
     for character in line.chars() {
         let width = if character.is_ascii() { 1 } else { 2 };
         column += width;

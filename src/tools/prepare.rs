@@ -37,9 +37,6 @@ pub(super) struct Prepared {
 /// Prepares a server, or commands; `None` selects all. A command whose program is missing is an error only if it was asked
 /// for, or is the only one. Where all were selected, a note names it. Another note says when a key leaves this machine
 /// unencrypted.
-///
-/// # Errors
-/// `Settings`: a program, its folder or a key is missing, or proxy or certificates cannot be used.
 pub(super) fn prepare(
     section: ToolServer,
     selection: Option<&Selection>,

@@ -61,10 +61,6 @@ pub(crate) struct Starting {
 impl Starting {
     /// Starts the selected servers; from now on, a signal ends them. Without a selection, starts every configured server,
     /// and a note names each one that cannot be started.
-    ///
-    /// # Errors
-    /// `Settings`: a selected server is not configured, its configuration is invalid, or its command is missing; or the
-    /// file that the setting `mcp` names cannot be read.
     pub(crate) fn new(
         selection: Option<&Selection>,
         settings: &Settings,
@@ -132,9 +128,6 @@ impl Starting {
     }
 
     /// Waits until the tools are listed. `None` if no tools are selected.
-    ///
-    /// # Errors
-    /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects no tool, or there are too many.
     pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
@@ -152,9 +145,6 @@ impl Starting {
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
-    ///
-    /// # Errors
-    /// As for [`Starting::finish`].
     pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
         let collection = self.collect(notes)?;
         self.groups.be_patient();

@@ -54,21 +54,18 @@ impl Toolbox {
         keys: Vec<Secret>,
         secrets: Vec<Secret>,
     ) -> Toolbox {
-        let instructions: Vec<String> = instructions
-            .iter()
-            .filter(|(_, text)| !text.trim().is_empty())
-            .map(|(server, text)| {
-                fence::around_instructions(
-                    server,
-                    &shortened(&secret::redact(text, &keys), MAX_INSTRUCTIONS),
-                )
-            })
-            .collect();
+        let mut fences = Vec::new();
+        for (server, text) in instructions {
+            if !text.trim().is_empty() {
+                let text = shortened(&secret::redact(text, &keys), MAX_INSTRUCTIONS);
+                fences.push(fence::around_instructions(server, &text));
+            }
+        }
         Toolbox {
             servers,
             tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
-            instructions: fence::join(instructions.iter().map(String::as_str)),
+            instructions: fence::join(fences.iter().map(String::as_str)),
             consent: Consent {
                 yes,
                 ..Consent::default()
@@ -105,34 +102,30 @@ impl Toolbox {
         notes: &Notes,
     ) -> ToolRun {
         let began = Instant::now();
-        let outcome = self
-            .outcome(call, watched, runs, notes)
-            .unwrap_or_else(Outcome::failed);
-        let Outcome {
-            text,
-            images,
-            is_error,
-            server_failed,
-        } = outcome;
+        let outcome = match self.outcome(call, watched, runs, notes) {
+            Ok(outcome) => outcome,
+            Err(reason) => Outcome::failed(reason),
+        };
         notes.spinner().stop();
-        if let Some(reason) = server_failed {
+        if let Some(reason) = outcome.server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
         }
-        let text = secret::redact(&text, &self.keys);
-        let whole = text.len();
-        let text = shortened(&text, MAX_RESULT.min(self.room));
-        self.room = self.room.saturating_sub(text.len());
+        let text = secret::redact(&outcome.text, &self.keys);
+        let is_error = outcome.is_error;
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
+            let bytes = text.len();
+            let seconds = began.elapsed().as_secs_f64();
             format!(
-                "{}: {what} of {whole} bytes after {:.3} s",
-                call.name,
-                began.elapsed().as_secs_f64()
+                "{}: {what} of {bytes} bytes after {seconds:.3} s",
+                call.name
             )
         });
+        let result = shortened(&text, MAX_RESULT.min(self.room));
+        self.room = self.room.saturating_sub(result.len());
         ToolRun {
-            images: self.fitting(images),
-            ..ToolRun::new(call, text, is_error)
+            images: self.fitting(outcome.images),
+            ..ToolRun::new(call, result, is_error)
         }
     }
 
@@ -141,42 +134,29 @@ impl Toolbox {
         images.retain(|image| {
             let size = image.data.len();
             let fits = size <= MAX_ATTACHMENT.min(self.room_for_images);
-            self.room_for_images -= if fits { size } else { 0 };
+            if fits {
+                self.room_for_images -= size;
+            }
             fits
         });
         images
     }
 
-    /// Which offer a call means, and its arguments.
-    ///
-    /// # Errors
-    /// What is wrong with it, in words for the model.
+    /// Which offer a call means, and its arguments. The error is for the model.
     fn checked(&self, call: &ToolCall) -> Result<(usize, Map<String, Value>), String> {
-        let there = || {
-            self.tools
-                .iter()
-                .map(|tool| tool.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
+        let name = &call.name;
+        let Some(at) = self.tools.iter().position(|tool| tool.name == *name) else {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let names = names.join(", ");
+            return Err(format!("There is no tool {name}. The tools are: {names}."));
         };
-        let at = self.tools.iter().position(|tool| tool.name == call.name);
-        let at = at.ok_or_else(|| {
-            format!(
-                "There is no tool {}. The tools are: {}.",
-                call.name,
-                there()
-            )
-        })?;
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         self.servers.0[self.offers[at].server].check(&self.offers[at].tool, &arguments)?;
         Ok((at, arguments))
     }
 
-    /// The outcome of a call.
-    ///
-    /// # Errors
-    /// Why it did not run, in words for the model.
+    /// The outcome of a call. The error says to the model why the call did not run.
     fn outcome(
         &mut self,
         call: &ToolCall,
@@ -186,11 +166,8 @@ impl Toolbox {
     ) -> Result<Outcome, String> {
         let (at, arguments) = self.checked(call).inspect_err(|reason| {
             if watched {
-                let line = format!(
-                    "{} did not run: {}",
-                    call.name,
-                    secret::redact(reason, &self.secrets)
-                );
+                let reason = secret::redact(reason, &self.secrets);
+                let line = format!("{} did not run: {reason}", call.name);
                 notes.note(&shortened_line(&line));
             }
         })?;
@@ -205,9 +182,8 @@ impl Toolbox {
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
-        notes
-            .spinner()
-            .wait_for(&format!("waiting for {}", call.name));
+        let spinner = notes.spinner();
+        spinner.wait_for(&format!("waiting for {}", call.name));
         runs();
         Ok(server.call(&offer.tool, &arguments))
     }
