@@ -1,7 +1,7 @@
 //! Signals while q asks: q saves what has come, restores the terminal, and dies of the signal itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -14,6 +14,9 @@ use crate::unix;
 
 /// Signals closer together than this count as one: `timeout` sends its own to q, and again to q's whole group.
 const SAME_SIGNAL: Duration = Duration::from_millis(50);
+
+/// How long wiping the spinner may take once a signal has come. A terminal that is stopped takes no output at all.
+const WIPE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// From now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does not
 /// end q. Programs that q starts are not affected, as they would be if the signal were ignored.
@@ -70,6 +73,18 @@ impl Interrupts {
         }
     }
 
+    /// Wipes the spinner, unless the terminal takes no output.
+    fn wipe_spinner(&self) {
+        let spinner = self.spinner.clone();
+        let (sender, wiped) = mpsc::channel();
+        // Without a thread, the spinner stays on the terminal.
+        let _ = threads::start(move || {
+            spinner.stop();
+            let _ = sender.send(());
+        });
+        let _ = wiped.recv_timeout(WIPE_PATIENCE);
+    }
+
     /// Handles signals from now on. One that was ignored when q started stays ignored; a second one ends q at once.
     pub(crate) fn install(self: &Arc<Self>) {
         if self.installed.swap(true, Ordering::Relaxed) {
@@ -94,8 +109,9 @@ impl Interrupts {
                     std::thread::sleep(SAME_SIGNAL);
                     after_first.store(true, Ordering::Relaxed);
                 });
-                interrupts.spinner.stop();
+                // First what must be done, because the terminal may be stopped.
                 interrupts.run_actions();
+                interrupts.wipe_spinner();
                 let _ = low_level::emulate_default_handler(signal);
             }
         });

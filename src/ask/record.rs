@@ -23,7 +23,7 @@ const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
 
 /// How long, once a signal has come, a note may take to be printed.
-const NOTE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
+const NOTE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(100);
 
 /// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";

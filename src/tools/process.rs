@@ -39,8 +39,8 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 /// How long to wait for the last lines of a process that has ended.
 const LINES_WAIT: Duration = Duration::from_millis(500);
 
-/// How long groups have between SIGTERM and SIGKILL if a signal ends q.
-const LAST_MOMENT: Duration = Duration::from_millis(150);
+/// How long groups have between SIGTERM and SIGKILL if a signal ends q. Meanwhile the exchange is saved.
+const LAST_MOMENT: Duration = Duration::from_millis(300);
 
 /// Prints a detail about a server, for `-v`. Runs on any thread.
 pub(crate) type Report = Arc<dyn Fn(&str) + Send + Sync>;
@@ -53,8 +53,8 @@ pub(crate) struct Groups(Arc<Mutex<Leaders>>);
 struct Leaders {
     /// The ids of the groups, which are those of the processes that lead them.
     ids: Vec<i32>,
-    /// Whether q is about to end, so that no more are started.
-    is_closed: bool,
+    /// Since when q is about to end, so that no more are started.
+    closed: Option<Instant>,
     /// Whether servers may take their time to end: a call has run, or all went well.
     is_patient: bool,
     /// The children that q had before it started a server; `None`: it has started none.
@@ -69,7 +69,10 @@ impl Groups {
 
     /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
     pub(crate) fn kill(&self) {
-        self.kill_after(LAST_MOMENT);
+        let waited = lock(&self.0)
+            .closed
+            .map_or(Duration::ZERO, |closed| closed.elapsed());
+        self.kill_after(LAST_MOMENT.saturating_sub(waited));
     }
 
     /// Ends what is left once q has nothing else to do: groups that were asked to end, and processes that servers have
@@ -104,7 +107,7 @@ impl Groups {
 
     fn signal_all(&self, signal: i32) {
         let mut leaders = lock(&self.0);
-        leaders.is_closed = true;
+        leaders.closed.get_or_insert_with(Instant::now);
         for id in &leaders.ids {
             unix::signal_group(*id, signal);
         }
@@ -112,7 +115,7 @@ impl Groups {
 
     /// Does not return once a signal is about to end q: a server ended by that signal has not failed.
     pub(crate) fn wait_if_closed(&self) {
-        while lock(&self.0).is_closed {
+        while lock(&self.0).closed.is_some() {
             thread::park();
         }
     }
@@ -131,7 +134,7 @@ impl Groups {
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         // Locked until the group is known, so that a signal cannot miss it.
         let mut leaders = lock(&self.0);
-        if leaders.is_closed {
+        if leaders.closed.is_some() {
             return Err(io::Error::other("q is about to end"));
         }
         leaders.strangers.get_or_insert_with(unix::children);

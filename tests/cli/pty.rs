@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -67,6 +67,15 @@ impl Terminal {
     pub fn resize(&mut self, columns: u16) {
         self.columns = columns;
         pseudo_terminal::set_columns(&self.keyboard, columns).expect("a terminal");
+    }
+
+    /// From now on it takes no output, as after Ctrl-S, and programs that write to it wait.
+    pub fn stop(&self) {
+        // SAFETY: a plain system call without pointers.
+        assert_eq!(
+            unsafe { libc::tcflow(self.program_end.as_raw_fd(), libc::TCOOFF) },
+            0
+        );
     }
 
     /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.

@@ -9,12 +9,14 @@ use libc::{SIGHUP, SIGINT, SIGTERM};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    GUARD, HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts,
-    openai_event, openai_reply, prompt, snapshot, word,
+    DIALECTS, GUARD, HOUR, calling, case, finish, first_word_then_silence, hold_the_lock, idle_for,
+    in_two_parts, openai_event, openai_reply, prompt, snapshot, wait_until, word,
 };
 use crate::pseudo_terminal;
+use crate::pty::Terminal;
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
+use crate::toolserver::is_there;
 
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
@@ -313,6 +315,108 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
     running.wait().killed_by(SIGTERM);
     drop((lock, reader));
 }
+
+#[test]
+fn a_signal_ends_q_though_its_terminal_is_stopped_and_what_has_come_is_saved() {
+    let gate = Gate::new();
+    let in_two_parts = Reply::sse([word("first ")])
+        .wait_for(&gate)
+        .piece(word("second "))
+        .hang();
+    let call = ("call00001", "shop__hang", json!({}));
+    let at_once = |_: &Sandbox, _: &Terminal| {};
+    let shown = |_: &Sandbox, terminal: &Terminal| drop(terminal.wait_for("first ", 0));
+    let called =
+        |sandbox: &Sandbox, _: &Terminal| wait_until(|| sandbox.home().join("pid").exists());
+    // What q cannot write, its arguments, the reply, when the terminal is stopped, and what is saved: the answer, and how
+    // many rounds of calls.
+    type Case<'a> = (
+        &'a str,
+        &'a [&'a str],
+        Reply,
+        &'a dyn Fn(&Sandbox, &Terminal),
+        Option<(&'a str, usize)>,
+    );
+    let table: [Case; 4] = [
+        (
+            "the sign before the first word",
+            &["one"],
+            Reply::new(200).hang(),
+            &at_once,
+            None,
+        ),
+        (
+            "a detail",
+            &["-v", "one"],
+            Reply::new(200).hang(),
+            &at_once,
+            None,
+        ),
+        (
+            "the sign while a command runs",
+            &["-t", "shop", "one"],
+            calling(&DIALECTS[0], "", &[call]),
+            &called,
+            Some(("", 1)),
+        ),
+        (
+            "the rest of the answer",
+            &["one"],
+            in_two_parts,
+            &shown,
+            Some(("first second ", 0)),
+        ),
+    ];
+    let started: Vec<_> = table
+        .into_iter()
+        .map(|(what, args, reply, is_time, saved)| {
+            let server = Server::always(reply);
+            let sandbox = Sandbox::new().server_env(&server);
+            sandbox.config(STUBBORN);
+            let terminal = Terminal::new(80);
+            let running = sandbox
+                .q(args)
+                .stdout_to(terminal.end())
+                .stderr_to(terminal.end())
+                .spawn();
+            is_time(&sandbox, &terminal);
+            terminal.stop();
+            (what, server, sandbox, terminal, running, saved)
+        })
+        .collect();
+    gate.open();
+    // The sign is written after 300 ms, and again when it counts the next second.
+    std::thread::sleep(Duration::from_millis(1_500));
+    for (what, _server, sandbox, _terminal, mut running, saved) in started {
+        let _case = case(what);
+        let signalled = Instant::now();
+        running.signal(SIGINT);
+        let outcome = running.wait();
+        // Far from half a second on a busy machine.
+        outcome.check(signalled.elapsed() < Duration::from_secs(3), || {
+            "expected a quick end".to_owned()
+        });
+        outcome.killed_by(SIGINT);
+        let Some((answer, rounds)) = saved else {
+            sandbox.expect_no_state();
+            continue;
+        };
+        let saved = &sandbox.current()["messages"][1];
+        assert_eq!(
+            (&saved["content"], &saved["interrupted"]),
+            (&json!(answer), &json!(true))
+        );
+        assert_eq!(saved["steps"].as_array().map_or(0, Vec::len), rounds);
+        if rounds > 0 {
+            let process = std::fs::read_to_string(sandbox.home().join("pid")).unwrap();
+            wait_until(|| !is_there(process.trim().parse().unwrap()));
+        }
+    }
+}
+
+/// A command that does not end when it is asked to.
+const STUBBORN: &str = "[tools.shop.hang]\nreads = true\n\
+     run = [\"sh\", \"-c\", \"trap '' TERM INT; echo $$ >pid; while :; do sleep 0.1; done\"]\n";
 
 #[test]
 fn a_loop_in_a_shell_ends_with_the_q_that_is_interrupted() {
