@@ -1,5 +1,6 @@
 //! The types that conversations, dialects and tools share: messages, tools and calls.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -189,13 +190,34 @@ impl Source {
         };
         Some(Source { url, title })
     }
+}
 
-    /// Adds it to those before. If its page is there already, it only gives its title to one without.
-    pub(crate) fn add_to(self, sources: &mut Vec<Source>) {
-        match sources.iter_mut().find(|known| known.url == self.url) {
-            Some(known) => known.title = known.title.take().or(self.title),
-            None => sources.push(self),
+/// The pages that an answer names, each once, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    list: Vec<Source>,
+    /// The place of each page in the list.
+    places: HashMap<String, usize>,
+}
+
+impl Sources {
+    pub(crate) fn list(&self) -> &[Source] {
+        &self.list
+    }
+
+    /// Adds a source, unless its page is there already, perhaps without a title. Returns how many bytes of text that adds.
+    pub(crate) fn add(&mut self, source: Source) -> usize {
+        let title = source.title.as_ref().map_or(0, String::len);
+        if let Some(place) = self.places.get(&source.url) {
+            let known = &mut self.list[*place];
+            let is_better = known.title.is_none();
+            known.title = known.title.take().or(source.title);
+            return if is_better { title } else { 0 };
         }
+        let bytes = source.url.len() + title;
+        self.places.insert(source.url.clone(), self.list.len());
+        self.list.push(source);
+        bytes
     }
 }
 

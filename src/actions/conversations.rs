@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use crate::context::{Context, Place, rules};
 use crate::error::{Error, ErrorKind};
 use crate::fence;
-use crate::message::{Attachment, Role, Source, Step};
+use crate::message::{Attachment, Role, Source, Sources, Step};
 use crate::one_line::on_one_line;
 use crate::output::{Look, code, print, print_texts, source_lines};
 use crate::session::commit;
@@ -100,7 +100,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
             text,
             is_answer: entry.role == Role::Assistant,
         });
-        passages.push(Passage::plain(source_lines(&sources(entry))));
+        passages.push(Passage::plain(source_lines(sources(entry).list())));
     }
     if passages.is_empty() {
         context.notes.note("the conversation has no messages");
@@ -166,12 +166,12 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
 }
 
 /// The sources of an answer, as far as they are pages. Another program may have written them in another form.
-fn sources(answer: &Entry) -> Vec<Source> {
-    let mut sources = Vec::new();
+fn sources(answer: &Entry) -> Sources {
+    let mut sources = Sources::default();
     for page in answer.sources.iter().filter_map(Value::as_array).flatten() {
         let text = |name: &str| page[name].as_str().unwrap_or_default();
         if let Some(source) = Source::new(text("url"), text("title")) {
-            source.add_to(&mut sources);
+            sources.add(source);
         }
     }
     sources

@@ -13,6 +13,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::{Source, Step, ToolRun, Usage};
 use crate::output::{Look, Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
+use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
@@ -184,7 +185,10 @@ impl Delivery {
             ..
         }: Piece,
     ) -> Result<(), OutputError> {
-        self.record.push(&text, is_last, sources);
+        let is_kept = self.record.push(&text, is_last, sources);
+        if !is_kept && self.output.form != Form::Text {
+            return Err(OutputError::TooLong);
+        }
         if text.is_empty() {
             return Ok(());
         }
@@ -231,12 +235,13 @@ impl Delivery {
         self.notes.spinner().stop();
         match ended {
             Ok(()) => self.finish_complete(reply, facts),
+            Err(CallEnd::Output(OutputError::TooLong)) => Err(too_long()),
             Err(CallEnd::Output(error)) => {
                 self.record
                     .save(!reply.is_complete(), incomplete(reply), facts.usage);
                 match error {
                     OutputError::ReaderGone => Ok(()),
-                    OutputError::Failed(_) => Err(unwritable(error)),
+                    _ => Err(unwritable(error)),
                 }
             }
             Err(CallEnd::Failed(failed)) => {
@@ -247,7 +252,7 @@ impl Delivery {
                     .finished()
                     .filter(|finish| matches!(finish, Finish::Blocked(_)))
                     .map(Finish::word);
-                let has_begun = !self.record.text().is_empty();
+                let has_begun = !self.record.is_blank();
                 let committed = self.record.save(true, blocked, facts.usage);
                 Err(match has_begun {
                     true => self.advise_last(failed.error, "the incomplete answer", &committed),
@@ -259,12 +264,17 @@ impl Delivery {
 
     fn finish_complete(&self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
         let is_all = self.output.excerpt == Excerpt::All;
+        // Text has been printed already.
+        let answer = if self.output.form == Form::Text {
+            String::new()
+        } else {
+            self.record.text()
+        };
         // The last newline does not wait for the disk.
         let line = match self.output.form {
-            Form::Whole if is_all => self.screen.print(&self.record.text()),
+            Form::Whole if is_all => self.screen.print(&answer),
             _ => self.screen.end(),
         };
-        let answer = self.record.text();
         let committed = self.record.save(false, incomplete(reply), facts.usage);
         let ended = how_it_ended(reply);
         let ended = match ended {
@@ -382,6 +392,14 @@ fn how_it_ended(reply: &Reply) -> Result<(), Error> {
         _ => return Ok(()),
     };
     Err(Error::new(ErrorKind::Incomplete, message))
+}
+
+/// The error for an answer that cannot be kept until it is complete.
+fn too_long() -> Error {
+    let message =
+        format!("the answer has more than {MAX_KEPT} bytes, so it is neither printed nor saved");
+    Error::new(ErrorKind::Output, message)
+        .advise("without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes")
 }
 
 fn unwritable(error: OutputError) -> Error {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::message::{Message, Role, Source, Step, ToolCall, ToolRun, Usage};
+use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage};
 use crate::output::Notes;
+use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
@@ -59,11 +60,32 @@ struct Growing {
     /// What the model said and called before the answer.
     steps: Vec<Step>,
     /// The pages that the answer and these steps name.
-    sources: Vec<Source>,
+    sources: Sources,
     /// The call that is running.
     running: Option<ToolRun>,
     /// The model that answers, if it replaces the chosen one.
     model: Option<String>,
+    /// The text, that of the steps too, and the sources. If it is too much, neither is kept any more.
+    kept: Kept,
+}
+
+impl Growing {
+    fn add(&mut self, piece: &str, sources: Vec<Source>) {
+        if self.kept.is_too_much() {
+            return;
+        }
+        for source in sources {
+            let bytes = self.sources.add(source);
+            if bytes > 0 {
+                self.kept.add(VALUE + bytes);
+            }
+        }
+        if self.kept.add(piece.len()) {
+            self.text.push_str(piece);
+        } else {
+            (self.text, self.steps, self.sources) = Default::default();
+        }
+    }
 }
 
 impl Record {
@@ -88,15 +110,14 @@ impl Record {
         self.grow(|growing| growing.model = Some(model.to_owned()));
     }
 
-    /// A piece of the answer has come, perhaps the last one; some servers mark every piece as the last.
-    pub(super) fn push(&self, piece: &str, last: bool, sources: Vec<Source>) {
+    /// A piece of the answer has come, perhaps the last one; some servers mark every piece as the last. Returns whether the
+    /// answer is still kept.
+    pub(super) fn push(&self, piece: &str, last: bool, sources: Vec<Source>) -> bool {
         self.grow(|growing| {
-            sources
-                .into_iter()
-                .for_each(|source| source.add_to(&mut growing.sources));
-            growing.text.push_str(piece);
+            growing.add(piece, sources);
             growing.is_complete = last || (growing.is_complete && piece.is_empty());
-        });
+            !growing.kept.is_too_much()
+        })
     }
 
     /// The model has called tools: the text so far, which is returned, becomes a step on the way to its answer.
@@ -132,9 +153,14 @@ impl Record {
         self.grow(|growing| growing.text.clone())
     }
 
+    /// Whether nothing but white space has come of the answer.
+    pub(super) fn is_blank(&self) -> bool {
+        self.grow(|growing| growing.text.trim().is_empty() && !growing.kept.is_too_much())
+    }
+
     /// The sources so far.
     pub(super) fn sources(&self) -> Vec<Source> {
-        self.grow(|growing| growing.sources.clone())
+        self.grow(|growing| growing.sources.list().to_vec())
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
@@ -200,6 +226,9 @@ impl Record {
         finish: Option<&str>,
         usage: Option<Usage>,
     ) -> Committed {
+        if growing.kept.is_too_much() && self.saves() {
+            return self.give_up();
+        }
         let Growing {
             mut text,
             mut steps,
@@ -233,7 +262,7 @@ impl Record {
         answer.provider = Some(committer.provider.clone());
         answer.model = Some(committer.model.clone());
         answer.usage = usage.map(|usage| json!(usage));
-        answer.sources = (!sources.is_empty()).then(|| json!(sources));
+        answer.sources = (!sources.list().is_empty()).then(|| json!(sources.list()));
         answer.steps = steps;
         let committed = committer.commit(
             &Exchange {
@@ -250,6 +279,12 @@ impl Record {
         );
         self.enter(State::Saved);
         committed
+    }
+
+    /// The answer was too long to be kept.
+    fn give_up(&self) -> Committed {
+        self.enter(State::Saved);
+        Committed::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
     }
 
     fn report(&self, note: Option<&str>) {

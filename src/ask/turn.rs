@@ -178,9 +178,7 @@ impl Turn {
                     continue;
                 }
                 // All text may have come before a pause.
-                Ok(false) if delivery.record.text().trim().is_empty() => {
-                    Err(call.no_answer(&reply).into())
-                }
+                Ok(false) if delivery.record.is_blank() => Err(call.no_answer(&reply).into()),
                 advanced => advanced.map(drop),
             };
             let messages_sent = self.window.messages().len();

@@ -33,6 +33,8 @@ pub(crate) struct Stdout {
 pub(crate) enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
     ReaderGone,
+    /// Only complete answers are printed, and this one is longer than what q keeps.
+    TooLong,
     Failed(io::Error),
 }
 
@@ -40,6 +42,9 @@ impl fmt::Display for OutputError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OutputError::ReaderGone => formatter.write_str("the reader of standard output is gone"),
+            OutputError::TooLong => {
+                formatter.write_str("the answer is too long to be printed at its end")
+            }
             OutputError::Failed(error) => {
                 write!(formatter, "cannot write to standard output: {error}")
             }

@@ -132,7 +132,21 @@ impl Formatter {
         if self.word.rest().len() > MAX_HELD || (self.line != Line::Code && is_long(&self.word)) {
             self.put_word(None);
         }
+        self.forget_long_word();
         self.pen.take()
+    }
+
+    /// Forgets all but the end of a word that never ends. What it means for its line is decided by its beginning.
+    fn forget_long_word(&mut self) {
+        if self.word.shown <= MAX_HELD {
+            return;
+        }
+        if self.line == Line::Begin {
+            self.line = self.line_of_first_word(false);
+        }
+        let kept = end_of(&self.word.text[..self.word.shown]).len();
+        self.word.text.drain(..self.word.shown - kept);
+        self.word.shown = kept;
     }
 
     /// Whether a part of a word waits for the rest.
@@ -527,6 +541,30 @@ mod tests {
         let wrapped = wrapped([text], columns);
         assert!(is_wrapped(&wrapped, &visible(text)), "{wrapped:?} {text:?}");
         wrapped
+    }
+
+    #[test]
+    fn of_a_word_that_never_ends_only_the_end_is_kept_and_its_line_is_the_same() {
+        const NEXT: &str = "\n**next**\n";
+        for begin in [
+            "", "- ", "a ", "# ", "    ", "| ", "|", "```", "```\n", "~~~", "> ", ">", "**",
+        ] {
+            let mut formatter = Formatter::new(BOTH);
+            let mut shown = formatter.feed(begin, 80);
+            for _ in 0..50 {
+                shown += &formatter.feed(&"x".repeat(MAX_HELD / 4), 80);
+                assert!(
+                    formatter.word.text.len() <= 2 * MAX_HELD,
+                    "{begin}: {}",
+                    formatter.word.text.len()
+                );
+            }
+            shown += &formatter.feed(NEXT, 80);
+            shown += &formatter.finish(80);
+            let short = formatted([begin, "xxx", NEXT], BOTH, 80);
+            let after = |shown: &str| shown.rsplit('\n').nth(1).map(str::to_owned);
+            assert_eq!(after(&shown), after(&short), "{begin}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
+use super::kept::VALUE;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
@@ -43,6 +44,9 @@ const MAX_SEARCHES: u64 = 5;
 
 /// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
+
+/// The type of a block that calls a tool of q's; that of the provider's calls ends like this, too.
+const TOOL_USE: &str = "tool_use";
 
 fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
@@ -275,7 +279,7 @@ fn add_block(
         let text = lenient::text_in(block.get("text").unwrap_or(&Value::Null))?;
         reply.add(&Value::from(text).to_string())?;
     }
-    if kind == "tool_use" && !reply.offers_tools() {
+    if kind == TOOL_USE && !reply.offers_tools() {
         reply.call_unoffered();
     }
     // The server's own calls and their results, such as `server_tool_use` and `web_search_tool_result`.
@@ -304,18 +308,22 @@ fn add_block(
         "/url",
         "/title",
     );
-    keep_block(index, block, reply);
-    Ok(())
+    keep_block(index, block, reply)
 }
 
 /// Keeps a block, which is sent back after a pause or with the results of its calls. Its input is text until it is
 /// complete.
-fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Reply) {
-    if block
+fn keep_block(
+    index: Option<u64>,
+    mut block: Map<String, Value>,
+    reply: &mut Reply,
+) -> Result<(), ReplyError> {
+    let kind = block
         .get("type")
         .and_then(Value::as_str)
-        .is_some_and(|kind| kind.ends_with("tool_use"))
-    {
+        .unwrap_or_default();
+    let is_call = kind == TOOL_USE;
+    if kind.ends_with(TOOL_USE) {
         // If the input comes in fragments, this is an empty object or missing.
         let input = block
             .get(INPUT)
@@ -327,7 +335,11 @@ fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Rep
         .echo_mut()
         .last_key_value()
         .map_or(0, |(last, _)| last + 1);
-    reply.echo_mut().insert(index.unwrap_or(next), block.into());
+    let block = Value::Object(block);
+    if reply.has_room(VALUE + block.to_string().len(), is_call)? {
+        reply.echo_mut().insert(index.unwrap_or(next), block);
+    }
+    Ok(())
 }
 
 fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
@@ -346,18 +358,27 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
         "signature_delta" => ("signature", delta.signature.json()?),
         "input_json_delta" => (INPUT, delta.partial_json.json()?),
         "citations_delta" => {
-            add_citation(index, lenient::value(delta.citation), reply);
-            return Ok(());
+            return add_citation(index, lenient::value(delta.citation), reply);
         }
         _ => return Ok(()),
     };
     if field == "text" {
         reply.add(&piece)?;
         // Some servers do not say that a text begins.
-        reply
-            .echo_mut()
-            .entry(index)
-            .or_insert_with(|| json!({"type": "text"}));
+        if !reply.echo_mut().contains_key(&index) {
+            keep_block(
+                Some(index),
+                Map::from_iter([("type".to_owned(), "text".into())]),
+                reply,
+            )?;
+        }
+    }
+    let is_call = reply
+        .echo_mut()
+        .get(&index)
+        .is_some_and(|block| block["type"] == TOOL_USE);
+    if !reply.has_room(piece.len(), is_call)? {
+        return Ok(());
     }
     let block = reply
         .echo_mut()
@@ -372,11 +393,12 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
 }
 
 /// Adds what a text is based on to its block: a page is a source.
-fn add_citation(index: u64, citation: Value, reply: &mut Reply) {
-    if let Some(block) = reply
-        .echo_mut()
-        .get_mut(&index)
-        .and_then(Value::as_object_mut)
+fn add_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+    if reply.has_room(VALUE + citation.to_string().len(), false)?
+        && let Some(block) = reply
+            .echo_mut()
+            .get_mut(&index)
+            .and_then(Value::as_object_mut)
     {
         match block.entry("citations").or_insert_with(|| json!([])) {
             Value::Array(citations) => citations.push(citation.clone()),
@@ -384,6 +406,7 @@ fn add_citation(index: u64, citation: Value, reply: &mut Reply) {
         }
     }
     reply.add_sources(&json!([citation]), "/url", "/title");
+    Ok(())
 }
 
 /// The blocks are complete: reads the input of each that has one, and finds the calls in them.
@@ -402,7 +425,7 @@ fn read_calls(reply: &mut Reply) {
             continue;
         };
         let mut fields = serde_json::from_str(&input).unwrap_or_else(|_| json!({}));
-        if kind == "tool_use" && reply.offers_tools() {
+        if kind == TOOL_USE && reply.offers_tools() {
             let call = reply.add_call(&id, &name, &input);
             block.insert("id".into(), call.id.as_str().into());
             fields = calls::object(&call.arguments);

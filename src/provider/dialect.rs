@@ -147,6 +147,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
+    use super::super::kept::MAX_KEPT;
     use super::super::request::AnswerForm;
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
@@ -350,6 +351,57 @@ pub(super) mod tests {
                 let body = body(api, &Prompt { form, ..prompt() });
                 assert_eq!(body.get(field), expected.as_ref(), "{}: {form:?}", api.name);
             }
+        }
+    }
+
+    #[test]
+    fn what_has_to_be_sent_back_is_bounded_and_a_call_that_does_not_fit_is_an_error() {
+        const LONG: &str = "LONG";
+        let thinking =
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking"}}"#;
+        let delta = r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"LONG"}}"#;
+        let tool_use = r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"a"}}"#;
+        let tool_call =
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}"#;
+        let item = r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"LONG"}]}}"#;
+        let function_call =
+            r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}"#;
+        let part =
+            r#"{"candidates":[{"content":{"parts":[{"text":"LONG","thoughtSignature":"s"}]}}]}"#;
+        let call = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a"}}]}}]}"#;
+        // What comes again and again, what comes before it, and a call.
+        for (api, first, again, call) in [
+            (
+                &openai::DIALECT,
+                "[]",
+                r#"{"choices":[{"delta":{"reasoning_content":"LONG"}}]}"#,
+                tool_call,
+            ),
+            (
+                &openai::DIALECT,
+                "[]",
+                r#"{"choices":[{"delta":{"reasoning_details":[{"text":"LONG"}]}}]}"#,
+                tool_call,
+            ),
+            (&anthropic::DIALECT, thinking, delta, tool_use),
+            (&responses::DIALECT, "[]", item, function_call),
+            (&gemini::DIALECT, "[]", part, call),
+        ] {
+            let long = again.replace(LONG, &"x".repeat(MAX_KEPT / 8));
+            let events: Vec<&str> = std::iter::once(first)
+                .chain(std::iter::repeat_n(long.as_str(), 9))
+                .collect();
+            let mut reply = replied_with_tools(api, &events);
+            let kept: usize = reply.echo().iter().map(|item| item.to_string().len()).sum();
+            assert!(
+                kept <= MAX_KEPT + again.len() && reply.is_too_long(),
+                "{again}: {kept}"
+            );
+            assert_eq!(
+                api.read_event(call, &mut reply),
+                Err(ReplyError::TooLong),
+                "{call}"
+            );
         }
     }
 

@@ -231,7 +231,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         .flat_map(|content| content.parts.unwrap_or_default())
     {
         if reply.offers_tools() {
-            keep(part.get(), reply);
+            keep(part.get(), reply)?;
         }
         if part.get().starts_with('"') {
             reply.add(part.get())?;
@@ -276,17 +276,18 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 
 /// Keeps a part, which is sent back with the results of the calls, and finds a call in it. The API wants reasoning and
 /// empty text back only for their signatures.
-fn keep(json: &str, reply: &mut Reply) {
+fn keep(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let part = match serde_json::from_str(json) {
         Ok(Value::String(text)) => json!({"text": text}),
         Ok(part @ Value::Object(_)) => part,
-        _ => return,
+        _ => return Ok(()),
     };
     let is_signed = part.get("thoughtSignature").is_some();
     if !is_signed && (part["thought"] == true || part == json!({"text": ""})) {
-        return;
+        return Ok(());
     }
-    if let Some(call) = part.get(FUNCTION_CALL) {
+    let call = part.get(FUNCTION_CALL);
+    if let Some(call) = call {
         let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default();
         let arguments = call
             .get("args")
@@ -294,7 +295,8 @@ fn keep(json: &str, reply: &mut Reply) {
             .map(Value::to_string);
         reply.add_call(text("id"), text("name"), &arguments.unwrap_or_default());
     }
-    reply.keep(part);
+    let is_call = call.is_some();
+    reply.keep(part, is_call)
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {

@@ -16,6 +16,8 @@ pub(crate) enum ReplyError {
     Malformed(String),
     /// It is an error.
     Server(ServerError),
+    /// It is a part of a call, and the reply has had more than q keeps.
+    TooLong,
 }
 
 impl From<serde_json::Error> for ReplyError {

@@ -7,6 +7,7 @@ mod dialect;
 pub(crate) mod failure;
 pub(crate) mod finish;
 mod gemini;
+pub(crate) mod kept;
 mod lenient;
 mod openai;
 mod reasoning;

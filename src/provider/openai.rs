@@ -10,6 +10,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
+use super::kept::VALUE;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
@@ -164,6 +165,7 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
     for (name, value) in step.echo.iter().filter_map(Value::as_object).flatten() {
         match name.as_str() {
             EXTRA => add_extra(&mut turn, value),
+            REASONING_DETAILS => turn[name] = list_of(value),
             name => turn[name] = value.clone(),
         }
     }
@@ -178,6 +180,12 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
         .chain(step.calls.iter().map(result))
         .chain(images)
         .collect()
+}
+
+/// The list whose elements were kept as text, each with a comma after it.
+fn list_of(kept: &Value) -> Value {
+    let elements = kept.as_str().unwrap_or_default().trim_end_matches(',');
+    surrogates::lossy(&format!("[{elements}]")).unwrap_or_default()
 }
 
 /// The images in the results of a step.
@@ -341,7 +349,7 @@ fn read(
         reply.refuse(&delta.refusal.json()?)?;
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
-            keep_reasoning(delta, reply);
+            keep_reasoning(delta, reply)?;
         } else if lenient::if_readable::<Vec<Value>>(delta.tool_calls)
             .is_some_and(|calls| !calls.is_empty())
         {
@@ -383,9 +391,10 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
         };
         let index = lenient::count(&fragment, "/index").unwrap_or(position);
         let arguments = lenient::arguments(&fragment["function"]["arguments"]);
-        let place = reply.call_fragment(index, text("/id"), text("/function/name"), &arguments);
+        let place = reply.call_fragment(index, text("/id"), text("/function/name"), &arguments)?;
         if let (Some(extra), Some(place)) =
             (fragment.get(EXTRA).filter(|extra| !extra.is_null()), place)
+            && reply.has_room(VALUE + extra.to_string().len(), true)?
             && let Some(kept) = kept_fields(reply)
         {
             kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra.clone();
@@ -394,26 +403,28 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
     Ok(())
 }
 
-/// Joins the fragments of the reasoning: one object with its fields.
-fn keep_reasoning(delta: &Delta, reply: &mut Reply) {
+/// Joins the fragments of the reasoning: one object with its fields. A list is kept as text, which takes less memory.
+fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
     let text = lenient::if_readable::<String>(delta.reasoning_content).unwrap_or_default();
-    let details = lenient::if_readable::<Vec<Value>>(delta.reasoning_details).unwrap_or_default();
-    if text.is_empty() && details.is_empty() {
-        return;
+    let details =
+        lenient::if_readable::<Vec<&RawValue>>(delta.reasoning_details).unwrap_or_default();
+    let details: String = details.iter().map(|detail| format!("{detail},")).collect();
+    if (text.is_empty() && details.is_empty())
+        || !reply.has_room(text.len() + details.len(), false)?
+    {
+        return Ok(());
     }
     let Some(kept) = kept_fields(reply) else {
-        return;
+        return Ok(());
     };
-    if !text.is_empty()
-        && let Value::String(so_far) = kept.entry(REASONING).or_insert_with(|| "".into())
-    {
-        so_far.push_str(&text);
+    for (name, piece) in [(REASONING, text), (REASONING_DETAILS, details)] {
+        if !piece.is_empty()
+            && let Value::String(so_far) = kept.entry(name).or_insert_with(|| "".into())
+        {
+            so_far.push_str(&piece);
+        }
     }
-    if !details.is_empty()
-        && let Value::Array(so_far) = kept.entry(REASONING_DETAILS).or_insert_with(|| json!([]))
-    {
-        so_far.extend(details);
-    }
+    Ok(())
 }
 
 /// The fields that are sent back with the calls.
@@ -537,8 +548,9 @@ mod tests {
 
     #[test]
     fn calls_and_results_follow_the_messages() {
-        let details = json!([{"type": "reasoning.encrypted", "data": "s"}]);
-        let echo = json!({"reasoning_content": "hm", "reasoning_details": details});
+        let details = json!([{"type": "reasoning.text", "text": "a"}, {"type": "reasoning.encrypted", "data": "s"}]);
+        let kept = format!("{},{},", details[0], details[1]);
+        let echo = json!({"reasoning_content": "hm", "reasoning_details": kept});
         let (tools, steps) = ([tool()], steps([vec![echo], vec![]]));
         let prompt = with_steps(&tools, &steps);
         let mut expected = json!({
@@ -676,7 +688,7 @@ mod tests {
                 "[DONE]",
             ],
         );
-        let kept = json!({"reasoning_content": "Let me", "reasoning_details": [{"text": "a"}, {"data": "s"}]});
+        let kept = json!({"reasoning_content": "Let me", "reasoning_details": "{\"text\":\"a\"},{\"data\":\"s\"},"});
         assert_eq!(reply.echo(), [kept]);
     }
 

@@ -13,6 +13,9 @@ const TAGS: &[(&str, &str)] = &[
 /// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
 const CLOSE_ALONE: &str = "</think>";
 
+/// A text that begins with more white space than this, in bytes, does not begin with reasoning.
+const MAX_BLANKS: usize = 10_000;
+
 /// Where in a reply the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -82,7 +85,9 @@ impl Filter {
             let rest = rest.to_owned();
             self.leave_start(Stage::Thought);
             self.read_thoughts(&rest, answer);
-        } else if !may_open(begin) && !CLOSE_ALONE.starts_with(begin) {
+        } else if self.held_blanks > MAX_BLANKS
+            || (!may_open(begin) && !CLOSE_ALONE.starts_with(begin))
+        {
             self.begin_answer(answer);
         }
     }
@@ -207,6 +212,15 @@ mod tests {
             let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
             assert_eq!(text_of(&characters), answer, "{whole}, by character");
         }
+    }
+
+    #[test]
+    fn endless_white_space_is_not_held_back() {
+        let (mut filter, mut answer) = (Filter::default(), String::new());
+        for _ in 0..=MAX_BLANKS {
+            filter.add(" ", &mut answer);
+        }
+        assert_eq!((filter.held.len(), answer.len()), (0, MAX_BLANKS + 1));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::calls::Calls;
 use super::finish::Finish;
+use super::kept::{Kept, VALUE};
 use super::lenient::ReplyError;
 use super::reasoning::Filter;
 use crate::message::{Source, ToolCall, Usage};
@@ -129,6 +130,8 @@ pub(crate) struct Reply {
     /// The model has called a tool though none was offered.
     called_unoffered: bool,
     calls: Calls,
+    /// The text, whoever keeps it, and what is kept here.
+    kept: Kept,
     /// The model's turn as the API wants it back, by the provider's index or by position.
     echo: BTreeMap<u64, Value>,
 }
@@ -183,18 +186,43 @@ impl Reply {
         self.called_unoffered = true;
     }
 
+    /// Counts a part of the reply that the next request needs. Returns whether it is to be kept.
+    ///
+    /// # Errors
+    /// It is a part of a call, and is not to be kept.
+    pub(super) fn has_room(&mut self, bytes: usize, is_call: bool) -> Result<bool, ReplyError> {
+        let has_room = self.kept.add(bytes);
+        if is_call && !has_room {
+            Err(ReplyError::TooLong)
+        } else {
+            Ok(has_room)
+        }
+    }
+
+    /// Whether more has come than q keeps, so that the next request would lack a part of it.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.kept.is_too_much()
+    }
+
     /// Adds a fragment of the call with this index of the provider's, and returns the call's position. Each of the texts
     /// may be empty.
+    ///
+    /// # Errors
+    /// As for [`Reply::has_room`].
     pub(super) fn call_fragment(
         &mut self,
         index: u64,
         id: &str,
         name: &str,
         arguments: &str,
-    ) -> Option<usize> {
+    ) -> Result<Option<usize>, ReplyError> {
         self.more_after_finish |= self.finish.is_some();
         self.sign = None;
-        self.calls.add(index, id, name, arguments)
+        self.has_room(id.len() + name.len() + arguments.len(), true)?;
+        let before = self.calls.list().len();
+        let place = self.calls.add(index, id, name, arguments);
+        self.kept.add((self.calls.list().len() - before) * VALUE);
+        Ok(place)
     }
 
     /// Adds a call that came in one piece. Returns it with its id, which q may have made up.
@@ -208,8 +236,14 @@ impl Reply {
     }
 
     /// Adds to what the API wants back.
-    pub(super) fn keep(&mut self, item: Value) {
-        self.echo.insert(self.echo.len() as u64, item);
+    ///
+    /// # Errors
+    /// As for [`Reply::has_room`].
+    pub(super) fn keep(&mut self, item: Value, is_call: bool) -> Result<(), ReplyError> {
+        if self.has_room(VALUE + item.to_string().len(), is_call)? {
+            self.echo.insert(self.echo.len() as u64, item);
+        }
+        Ok(())
     }
 
     /// Adds a JSON string to the answer. An event may end within a character.
@@ -231,15 +265,23 @@ impl Reply {
 
     /// Adds a complete text, which may have come in pieces before.
     pub(super) fn add_late(&mut self, text: &str) {
-        if !self.in_commentary {
-            self.late.push_str(text);
+        if self.in_commentary || self.has_begun() {
+            return;
+        }
+        self.late.push_str(text);
+        if !self.kept.add(text.len()) {
+            let late = std::mem::take(&mut self.late);
+            self.add_text(&late);
         }
     }
 
     /// A message begins, which is a paragraph of the answer, or commentary.
     pub(super) fn begin_message(&mut self, index: Option<u64>, is_commentary: bool) {
-        self.messages
-            .extend(index.map(|index| (index, is_commentary)));
+        if let Some(index) = index
+            && self.kept.add(VALUE)
+        {
+            self.messages.insert(index, is_commentary);
+        }
         self.message = index;
         self.in_commentary = is_commentary;
         if is_commentary {
@@ -294,10 +336,12 @@ impl Reply {
 
     /// What the provider did in the web has failed.
     pub(super) fn fail_search(&mut self, is_fetch: bool, reason: Option<&str>) {
-        self.failed_searches.push(FailedSearch {
-            is_fetch,
-            reason: reason.map(str::to_owned),
-        });
+        if self.kept.add(VALUE + reason.map_or(0, str::len)) {
+            self.failed_searches.push(FailedSearch {
+                is_fetch,
+                reason: reason.map(str::to_owned),
+            });
+        }
     }
 
     pub(crate) fn failed_searches(&self) -> &[FailedSearch] {
@@ -326,13 +370,20 @@ impl Reply {
         if string == "\"\"" {
             return Ok(());
         }
-        self.refusal.push_str(&surrogates::lossy::<String>(string)?);
+        if self.kept.add(string.len()) {
+            self.refusal.push_str(&surrogates::lossy::<String>(string)?);
+        }
         self.add(string)
     }
 
     fn add_text(&mut self, piece: &str) {
-        if let Some(commentary) = self.commentary.last_mut().filter(|_| self.in_commentary) {
-            commentary.push_str(piece);
+        let fits = self.kept.add(piece.len());
+        if self.in_commentary {
+            match self.commentary.last_mut() {
+                Some(commentary) if fits => commentary.push_str(piece),
+                // A part of it must not become the answer.
+                _ => self.commentary.clear(),
+            }
             self.think();
             return;
         }
@@ -377,9 +428,9 @@ impl Reply {
         self.paused = true;
     }
 
-    /// Whether the provider continues the answer when it is asked to.
+    /// Whether the provider continues the answer when it is asked to, and q has kept what that takes.
     pub(crate) fn is_paused(&self) -> bool {
-        self.paused
+        self.paused && !self.is_too_long()
     }
 
     /// The prompt itself was blocked; the provider's word for why.
@@ -520,6 +571,7 @@ impl Reply {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kept::MAX_KEPT;
     use super::*;
 
     #[test]
@@ -539,10 +591,45 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_are_kept_are_bounded() {
+        let long = "x".repeat(MAX_KEPT / 8);
+        let mut reply = Reply::default();
+        // Each is another one.
+        for number in 0..9 {
+            reply.add_late(&format!("{number}{long}"));
+        }
+        assert!(
+            reply.late.is_empty() && reply.text.len() > MAX_KEPT,
+            "{}, {}",
+            reply.late.len(),
+            reply.text.len()
+        );
+        let mut reply = Reply::default();
+        for _ in 0..9 {
+            reply.fail_search(false, Some(&long));
+        }
+        assert_eq!(reply.failed_searches.len(), 7);
+        let mut reply = Reply::default();
+        for _ in 0..9 {
+            reply.refuse(&format!("\"{long}\"")).expect("a string");
+        }
+        assert!(
+            reply.refusal.len() <= MAX_KEPT && reply.text.len() == 9 * long.len(),
+            "{}",
+            reply.refusal.len()
+        );
+        reply.pause();
+        assert!(
+            !reply.is_paused(),
+            "what the provider wants back was not kept"
+        );
+    }
+
+    #[test]
     fn a_call_after_the_end_means_that_more_may_come() {
         let mut reply = Reply::new(true);
         reply.finish("stop");
-        reply.call_fragment(0, "x", "a", "{}");
+        reply.call_fragment(0, "x", "a", "{}").expect("room");
         assert!(!reply.is_finished());
     }
 
@@ -572,7 +659,7 @@ mod tests {
         ] {
             let mut reply = Reply::new(true);
             if has_calls {
-                reply.call_fragment(0, "x", "a", "");
+                reply.call_fragment(0, "x", "a", "").expect("room");
             }
             reply.finish(word);
             reply.end();

@@ -185,7 +185,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         "response.output_item.added" => {
             begin_item(&lenient::value(event.item), event.output_index.0, reply)
         }
-        "response.output_item.done" => end_item(lenient::value(event.item), reply),
+        "response.output_item.done" => end_item(lenient::value(event.item), reply)?,
         // xAI uses another closing word for it.
         kind @ ("response.completed"
         | "response.incomplete"
@@ -229,14 +229,15 @@ fn begin_item(item: &Value, index: Option<u64>, reply: &mut Reply) {
 }
 
 /// An item of a stream is complete.
-fn end_item(item: Value, reply: &mut Reply) {
+fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if item["type"] == MESSAGE {
         reply.end_message(is_commentary(&item));
     }
     if !item.is_null() {
         read_search(&item, reply);
-        take_item(item, reply);
+        take_item(item, reply)?;
     }
+    Ok(())
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
@@ -260,7 +261,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     for item in items {
         read_search(item, reply);
         if keeps {
-            take_item(item.clone(), reply);
+            take_item(item.clone(), reply)?;
         }
     }
     let reason = response["incomplete_details"]["reason"]
@@ -309,13 +310,15 @@ fn read_search(item: &Value, reply: &mut Reply) {
 
 /// Takes an item that is complete: notes a search that failed, and keeps the item, which is sent back with the results of
 /// the calls. Reasoning that is not encrypted is not kept, because the API would look for it in its store.
-fn take_item(item: Value, reply: &mut Reply) {
+fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
         reply.fail_search(false, None);
     }
     if item["type"] != "reasoning" || item["encrypted_content"].is_string() {
-        reply.keep(item);
+        let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools();
+        reply.keep(item, is_call)?;
     }
+    Ok(())
 }
 
 /// The response is complete: finds the calls among its items. One that comes with its output was run by the provider, and

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
+use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply, Tail};
 use crate::provider::request::{Extra, Request};
 use crate::provider::table;
@@ -160,8 +161,16 @@ impl Call<'_> {
                 meaning: Meaning::Passing,
                 ..self.failed(format!("the answer ended in an error ({word}){reason}"))
             },
+            _ if reply.is_too_long() && !reply.calls().is_empty() => self.too_long(),
             _ => return Ok(()),
         })
+    }
+
+    /// A call would run, or go back to the model, without a part of it.
+    fn too_long(&self) -> CallError {
+        self.failed(format!(
+            "the reply has more than {MAX_KEPT} bytes, so what it calls cannot run"
+        ))
     }
 
     /// Why there is no answer, though its last reply ended well.
@@ -239,6 +248,7 @@ impl Call<'_> {
     pub(crate) fn explain_reply(&self, error: ReplyError, request: &Request) -> CallError {
         match error {
             ReplyError::Server(error) => self.refused(error, None, &request.extras),
+            ReplyError::TooLong => self.too_long(),
             ReplyError::Malformed(reason) => {
                 self.failed(format!("the response cannot be read ({reason})"))
             }

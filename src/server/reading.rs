@@ -118,7 +118,8 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     if bytes.starts_with(GZIP) {
         return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 fn read_stream(
@@ -267,7 +268,8 @@ impl Body {
 
     /// The client's time-outs cannot be changed during a request, but a thread need not be waited for.
     fn hand_over(&mut self) {
-        let (send, arriving) = mpsc::channel();
+        // It reads no further ahead than this, whatever the server sends.
+        let (send, arriving) = mpsc::sync_channel(1);
         let Source::Direct(mut reader) =
             std::mem::replace(&mut self.source, Source::Thread(arriving))
         else {
@@ -291,6 +293,9 @@ impl Body {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::provider::table::OPENAI_LIKE;
 
@@ -415,6 +420,27 @@ mod tests {
                 .map(|()| String::new())
                 .unwrap_or_else(|error| format!("{error:?}"));
             assert!(error.starts_with(kind), "{case}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_not_read_far_ahead() {
+        /// A body that never ends, and counts how often it is read.
+        struct Endless(Arc<AtomicUsize>);
+
+        impl Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                Ok(buffer.len())
+            }
+        }
+
+        let reads = Arc::new(AtomicUsize::new(0));
+        let mut body = Body::new(Box::new(Endless(Arc::clone(&reads))));
+        for taken in 1..1_000 {
+            body.fill(Some(END_SILENCE)).expect("bytes");
+            // One that waits to be taken, one that waits for its place, and one that is being read.
+            assert!(reads.load(Ordering::Relaxed) <= taken + 3);
         }
     }
 

@@ -52,7 +52,8 @@ pub(crate) struct Committed {
 }
 
 impl Committed {
-    fn unsaved(reason: &dyn Display) -> Committed {
+    /// It was not saved, for this reason.
+    pub(crate) fn unsaved(reason: &dyn Display) -> Committed {
         Committed {
             note: Some(format!("this exchange was not saved: {reason}")),
             ..Committed::default()

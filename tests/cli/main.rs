@@ -13,6 +13,7 @@ mod conversation;
 mod corpus;
 mod dialects;
 mod documents;
+mod endless;
 mod extract;
 mod files;
 mod fixtures;
