@@ -119,7 +119,7 @@ impl Formatter {
         for character in piece.chars() {
             match (self.line, character) {
                 (_, '\n') => self.end_line(),
-                (Line::Indented, _) => self.put(CODE, character),
+                (Line::Indented, _) => self.put(PLAIN, character),
                 (Line::Info, _) => self.push_info(character),
                 (Line::Code, _) => self.push_code(character),
                 (_, ' ' | '\t') => self.push_blank(character),
@@ -213,7 +213,7 @@ impl Formatter {
             }
             if follows_blank && self.begin >= CODE_INDENT && !self.in_list {
                 self.line = Line::Indented;
-                return self.put(CODE, letter);
+                return self.put(PLAIN, letter);
             }
             if letter == '|' {
                 self.line = if self.rows == 1 {
@@ -835,7 +835,8 @@ mod tests {
                 "```\n``` a\n`` b\n````\n",
                 "‹2m```›\n‹36m``` a›\n‹36m`` b›\n‹2m````›\n",
             ),
-            ("a\n\n    b **c**\n", "a\n\n    ‹36mb **c**›\n"),
+            // Code that is only indented may as well be text.
+            ("a\n\n    b **c**\n", "a\n\n    b **c**\n"),
             ("``` a` **b**", "‹2m``` a`› ‹1m**b**›"),
             ("**a\nb**", "‹1m**a›\nb**"),
             ("**a\u{1b}[0m**", "‹1m**a^[[0m**›"),
