@@ -1,5 +1,7 @@
-//! The code in an answer: the contents of its fenced blocks, by the rules of CommonMark 0.31 (chapters 4 and 5) except
-//! those for HTML, because models put fences directly into elements such as `<details>`.
+//! Finds the code in an answer: the contents of its fenced blocks.
+//!
+//! The rules are those of CommonMark 0.31 (chapters 4 and 5) except those for HTML, because models put fences directly
+//! into elements such as `<details>`.
 
 use super::wrap::{MIN_FENCE, opening_fence, run_of};
 
@@ -24,10 +26,10 @@ pub(crate) fn extract(answer: &str) -> Result<String, &'static str> {
             "it is not certain which lines of the answer are code: a line of text ends in backticks",
         );
     }
-    document
-        .code
-        .filter(|code| !code.trim().is_empty())
-        .ok_or("there is no code block in the answer")
+    match document.code {
+        Some(code) if !code.trim().is_empty() => Ok(code),
+        _ => Err("there is no code block in the answer"),
+    }
 }
 
 /// A block that contains other blocks.
@@ -48,12 +50,12 @@ enum Leaf {
     #[default]
     None,
     Paragraph,
-    Fence(Fence),
+    Code(FenceLine),
 }
 
 /// The line that opens a fenced block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fence {
+struct FenceLine {
     indent: usize,
     character: char,
     length: usize,
@@ -74,63 +76,71 @@ struct Document {
 impl Document {
     fn of(answer: &str) -> Document {
         let mut document = Document::default();
-        for line in answer.split_inclusive('\n') {
-            document.read(&mut Line {
-                text: line,
-                ..Line::default()
+        for text in answer.split_inclusive('\n') {
+            document.read(&mut LineReader {
+                text,
+                ..LineReader::default()
             });
         }
         document
     }
 
-    fn read(&mut self, line: &mut Line) {
+    fn read(&mut self, line: &mut LineReader) {
         let matched = self.match_containers(line);
         let all_matched = matched == self.containers.len();
-        if let Leaf::Fence(fence) = self.leaf
+        if let Leaf::Code(fence) = self.leaf
             && all_matched
         {
             return self.read_code(fence, line);
         }
         let in_paragraph = self.leaf == Leaf::Paragraph;
         // A line of a paragraph may lack the markers of the blocks around the paragraph.
-        let open = self.containers.clone();
+        let containers_before = self.containers.clone();
         self.containers.truncate(matched);
-        self.leaf = if all_matched { self.leaf } else { Leaf::None };
-        loop {
-            if line.is_blank() {
-                self.leaf = Leaf::None;
-                return;
-            }
+        if !all_matched {
+            self.leaf = Leaf::None;
+        }
+        if self.begin_blocks(line) {
+            return;
+        }
+
+        if ends_in_backticks(line.text()) {
+            self.text_ends_in_backticks = true;
+        }
+        let begins_block = self.containers.len() > matched;
+        if in_paragraph && !all_matched && !begins_block {
+            self.containers = containers_before;
+            self.leaf = Leaf::Paragraph;
+        } else if line.indent() <= MAX_INDENT {
+            // Text that is indented further continues a paragraph, or it is indented code.
+            self.leaf = Leaf::Paragraph;
+        }
+    }
+
+    /// Opens the blocks that begin with this line. Returns whether they have all of it, so that no text is left.
+    fn begin_blocks(&mut self, line: &mut LineReader) -> bool {
+        while !line.is_blank() {
             if line.indent() > MAX_INDENT || self.containers.len() == MAX_DEPTH {
-                break;
+                return false;
             }
             if line.skip_quote_marker() {
                 self.containers.push(Container::Quote);
             } else if let Some(leaf) = self.begin_leaf(line) {
                 self.leaf = leaf;
-                return;
+                return true;
             } else if let Some(item) = line.skip_item_marker(self.leaf == Leaf::Paragraph) {
                 self.containers.push(item);
             } else {
-                break;
+                return false;
             }
             self.leaf = Leaf::None;
         }
-        self.text_ends_in_backticks |= ends_in_backticks(line.text());
-        let continues_lazily = in_paragraph && !all_matched && self.containers.len() == matched;
-        if continues_lazily {
-            self.containers = open;
-            self.leaf = Leaf::Paragraph;
-        } else if line.indent() <= MAX_INDENT || self.leaf == Leaf::Paragraph {
-            self.leaf = Leaf::Paragraph;
-        } else {
-            // Indented code.
-            self.leaf = Leaf::None;
-        }
+        self.leaf = Leaf::None;
+        true
     }
 
-    /// Skips the markers and the indent of the containers that the line continues. Returns the number of containers.
-    fn match_containers(&mut self, line: &mut Line) -> usize {
+    /// Skips the markers and the indent of the containers that the line continues. Returns how many they are.
+    fn match_containers(&mut self, line: &mut LineReader) -> usize {
         for (index, container) in self.containers.iter_mut().enumerate() {
             let matched = match container {
                 Container::Quote => line.indent() <= MAX_INDENT && line.skip_quote_marker(),
@@ -152,7 +162,7 @@ impl Document {
         self.containers.len()
     }
 
-    fn read_code(&mut self, fence: Fence, line: &mut Line) {
+    fn read_code(&mut self, fence: FenceLine, line: &mut LineReader) {
         if line.indent() <= MAX_INDENT && fence.is_closed_by(line.text()) {
             self.leaf = Leaf::None;
             return;
@@ -163,27 +173,32 @@ impl Document {
         code.push_str(line.rest());
     }
 
-    /// The block that begins with this line, if one does that is no container: what is open after the line.
-    fn begin_leaf(&mut self, line: &Line) -> Option<Leaf> {
+    /// Reads a line that is a block of its own or opens one, but no container. Returns what is open after the line.
+    fn begin_leaf(&mut self, line: &LineReader) -> Option<Leaf> {
         let text = line.text();
         if let Some((character, length)) = opening_fence(text) {
-            self.is_uncertain |= self.text_ends_in_backticks && character == '`';
+            if self.text_ends_in_backticks && character == '`' {
+                self.is_uncertain = true;
+            }
             self.code.get_or_insert_default();
-            return Some(Leaf::Fence(Fence {
+            return Some(Leaf::Code(FenceLine {
                 indent: line.indent(),
                 character,
                 length,
             }));
         }
-        let one_line = is_heading(text)
-            || is_thematic_break(text)
-            || (self.leaf == Leaf::Paragraph && is_underline(text));
-        self.text_ends_in_backticks |= one_line && ends_in_backticks(text);
-        one_line.then_some(Leaf::None)
+        let ends_paragraph = self.leaf == Leaf::Paragraph && is_underline(text);
+        if !ends_paragraph && !is_heading(text) && !is_thematic_break(text) {
+            return None;
+        }
+        if ends_in_backticks(text) {
+            self.text_ends_in_backticks = true;
+        }
+        Some(Leaf::None)
     }
 }
 
-impl Fence {
+impl FenceLine {
     fn is_closed_by(self, text: &str) -> bool {
         let length = run_of(text, self.character);
         length >= self.length && text[length..].trim().is_empty()
@@ -192,7 +207,7 @@ impl Fence {
 
 /// A line, and how much of it has been read. Tabs count as blanks up to the next tab stop.
 #[derive(Default)]
-struct Line<'a> {
+struct LineReader<'a> {
     text: &'a str,
     at: usize,
     column: usize,
@@ -200,7 +215,7 @@ struct Line<'a> {
     left_of_tab: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> LineReader<'a> {
     /// What has not been read, without the rest of a tab.
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
@@ -266,9 +281,9 @@ impl<'a> Line<'a> {
         let empty = after.trim().is_empty();
         let blank_follows = after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']);
         // Text like “1986. A great year” continues its paragraph.
-        let may_begin =
-            !in_paragraph || (!empty && (digits == 0 || text[..digits].parse() == Ok(1)));
-        if !blank_follows || !may_begin {
+        let is_first = digits == 0 || text[..digits].parse() == Ok(1);
+        let continues_paragraph = in_paragraph && (empty || !is_first);
+        if !blank_follows || continues_paragraph {
             return None;
         }
         let before = self.indent();
@@ -301,40 +316,33 @@ fn ends_in_backticks(text: &str) -> bool {
     let has_text = !before.trim_end_matches('`').is_empty();
     let is_language =
         after.starts_with(char::is_alphabetic) && !after.contains(char::is_whitespace);
-    // Those that end code within the line have a partner before them.
-    let runs = text
-        .split(|character| character != '`')
-        .filter(|run| run.len() >= MIN_FENCE)
-        .count();
-    has_text && (after.is_empty() || is_language) && runs % 2 == 1
+    if !has_text || !(after.is_empty() || is_language) {
+        return false;
+    }
+    // Backticks that end code within the line have a partner before them.
+    let runs = text.split(|character| character != '`');
+    runs.filter(|run| run.len() >= MIN_FENCE).count() % 2 == 1
 }
 
 fn is_heading(text: &str) -> bool {
     let level = run_of(text, '#');
-    (1..=6).contains(&level)
-        && matches!(
-            text.as_bytes().get(level),
-            None | Some(b' ' | b'\t' | b'\r' | b'\n')
-        )
+    let next = text.as_bytes().get(level);
+    matches!(level, 1..=6) && matches!(next, None | Some(b' ' | b'\t' | b'\r' | b'\n'))
 }
 
 fn is_thematic_break(text: &str) -> bool {
-    let marks: String = text
-        .chars()
-        .filter(|character| !character.is_ascii_whitespace())
-        .collect();
-    marks.len() >= 3
-        && ['-', '*', '_']
-            .iter()
-            .any(|mark| run_of(&marks, *mark) == marks.len())
+    let marks = text.replace(|character: char| character.is_ascii_whitespace(), "");
+    marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| is_made_of(&marks, *mark))
 }
 
 /// Whether the line makes the paragraph above it a heading.
 fn is_underline(text: &str) -> bool {
     let text = text.trim_end();
-    ['=', '-']
-        .iter()
-        .any(|mark| !text.is_empty() && run_of(text, *mark) == text.len())
+    !text.is_empty() && (is_made_of(text, '=') || is_made_of(text, '-'))
+}
+
+fn is_made_of(text: &str, character: char) -> bool {
+    run_of(text, character) == text.len()
 }
 
 #[cfg(test)]

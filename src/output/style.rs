@@ -1,4 +1,6 @@
-//! Bold, italic and colour for Markdown (pure). Every character stays, marks too; text stays plain in case of doubt.
+//! Bold, italic and colour for the Markdown within a line (pure).
+//!
+//! Every character stays, marks too; text stays plain in case of doubt.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -29,7 +31,7 @@ pub(super) struct Pen {
 }
 
 impl Pen {
-    /// With `styles` the text has styles, else none.
+    /// Without `styles` all text is plain.
     pub(super) fn new(styles: bool) -> Pen {
         Pen {
             styles,
@@ -40,18 +42,25 @@ impl Pen {
     pub(super) fn put(&mut self, style: Style, text: &str) {
         if self.styles && style != self.style && !text.is_empty() {
             self.reset();
-            let mut before = "\u{1b}[";
-            for (_, parameter) in PARAMETERS.iter().filter(|(one, _)| style & one != 0) {
-                self.text += before;
-                self.text += parameter;
-                before = ";";
-            }
-            if style != PLAIN {
-                self.text.push('m');
-            }
-            self.style = style;
+            self.switch_on(style);
         }
         self.text.push_str(text);
+    }
+
+    fn switch_on(&mut self, style: Style) {
+        if style == PLAIN {
+            return;
+        }
+        let mut separator = "\u{1b}[";
+        for (part, parameter) in PARAMETERS {
+            if style & part != 0 {
+                self.text.push_str(separator);
+                self.text.push_str(parameter);
+                separator = ";";
+            }
+        }
+        self.text.push('m');
+        self.style = style;
     }
 
     pub(super) fn end_line(&mut self) {
@@ -65,8 +74,9 @@ impl Pen {
     }
 
     fn reset(&mut self) {
-        if std::mem::replace(&mut self.style, PLAIN) != PLAIN {
+        if self.style != PLAIN {
             self.text.push_str(RESET);
+            self.style = PLAIN;
         }
     }
 }
@@ -94,23 +104,24 @@ pub(super) struct Inline {
 impl Inline {
     /// How text looks now.
     pub(super) fn style(&self) -> Style {
-        let strong = if self.heading || self.strong.is_some() {
-            BOLD
-        } else {
-            PLAIN
-        };
-        let emphasis = if self.emphasis.is_some() {
-            ITALIC
-        } else {
-            PLAIN
-        };
-        let code = if self.code > 0 { CODE } else { PLAIN };
-        strong | emphasis | code
+        let mut style = PLAIN;
+        if self.heading || self.strong.is_some() {
+            style |= BOLD;
+        }
+        if self.emphasis.is_some() {
+            style |= ITALIC;
+        }
+        if self.code > 0 {
+            style |= CODE;
+        }
+        style
     }
 
     /// A blank has come after a word.
     pub(super) fn end_word(&mut self) {
-        (self.emphasis, self.before, self.marks) = (None, None, 0);
+        self.emphasis = None;
+        self.before = None;
+        self.marks = 0;
         self.url = false;
     }
 
@@ -123,31 +134,47 @@ impl Inline {
     pub(super) fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
-                let is_mark = |character| {
-                    character == '`' || (self.code == 0 && matches!(character, '*' | '_'))
-                };
-                let (plain, rest) = text.split_at(text.find(is_mark).unwrap_or(text.len()));
-                pen.put(self.style(), plain);
-                self.url |= plain.contains("://");
-                self.before = plain.chars().next_back().or(self.before);
+                let plain_end = text.find(|character| self.is_mark(character));
+                let (plain, rest) = text.split_at(plain_end.unwrap_or(text.len()));
+                self.put_plain(plain, pen);
                 let Some(mark) = rest.chars().next() else {
                     return;
                 };
-                (self.mark, text) = (mark, rest);
+                self.mark = mark;
+                text = rest;
             }
             let rest = text.trim_start_matches(self.mark);
             let marks = &text[..text.len() - rest.len()];
             self.marks += marks.len();
-            let style = self.style();
+            let style_before = self.style();
             let Some(after) = rest.chars().next().or(next) else {
-                return pen.put(style, marks);
+                return pen.put(style_before, marks);
             };
             self.read_marks(after, rest, next);
             // Marks look like the text between them.
-            pen.put(style | self.style(), marks);
+            pen.put(style_before | self.style(), marks);
             self.before = Some(self.mark);
             self.marks = 0;
             text = rest;
+        }
+    }
+
+    fn is_mark(&self, character: char) -> bool {
+        match character {
+            '`' => true,
+            '*' | '_' => self.code == 0,
+            _ => false,
+        }
+    }
+
+    /// Styles text without marks.
+    fn put_plain(&mut self, text: &str, pen: &mut Pen) {
+        pen.put(self.style(), text);
+        if text.contains("://") {
+            self.url = true;
+        }
+        if let Some(last) = text.chars().next_back() {
+            self.before = Some(last);
         }
     }
 
@@ -156,67 +183,72 @@ impl Inline {
         let is_escaped = self.before == Some('\\');
         let is_name = self.mark == '_' && self.before == Some('.');
         let is_literal = is_escaped || is_name || self.url;
-        let opens = !(after.is_whitespace() || is_literal || self.before.is_some_and(is_in_word));
+        let opens = !is_literal && !after.is_whitespace() && !is_part_of_word(self.before);
         if self.mark == '`' {
-            match self.code {
-                0 if opens => self.code = self.marks,
-                code if code == self.marks => self.code = 0,
-                _ => {}
+            if self.code == self.marks {
+                self.code = 0;
+            } else if self.code == 0 && opens {
+                self.code = self.marks;
             }
             return;
         }
-        let closes =
-            self.before.is_some() && !is_escaped && (self.mark == '*' || !is_in_word(after));
-        if matches!(self.marks, 2..=MAX_MARKS) {
-            match self.strong {
-                // What is not closed may be a pattern for paths.
-                None if opens && (after != '/' || self.closes_within(true, rest, next)) => {
-                    self.strong = Some(self.mark)
-                }
-                Some(mark) if mark == self.mark && closes => self.strong = None,
-                _ => {}
+
+        let ends_word = self.mark == '*' || !is_in_word(after);
+        let closes = ends_word && self.before.is_some() && !is_escaped;
+        if is_strong(self.marks) {
+            // What begins with `**/` and is not closed may be a pattern for paths.
+            let is_pattern = after == '/' && !self.closes_within(is_strong, rest, next);
+            if self.strong.is_none() && opens && !is_pattern {
+                self.strong = Some(self.mark);
+            } else if self.strong == Some(self.mark) && closes {
+                self.strong = None;
             }
         }
-        if matches!(self.marks, 1 | MAX_MARKS) {
-            match self.emphasis {
-                None if opens
-                    && !matches!(after, '.' | '/')
-                    && self.closes_within(false, rest, next) =>
-                {
-                    self.emphasis = Some(self.mark);
-                }
-                Some(mark) if mark == self.mark && closes => self.emphasis = None,
-                _ => {}
+        if is_emphasis(self.marks) {
+            let may_open = opens && !matches!(after, '.' | '/');
+            if self.emphasis.is_none() && may_open && self.closes_within(is_emphasis, rest, next) {
+                self.emphasis = Some(self.mark);
+            } else if self.emphasis == Some(self.mark) && closes {
+                self.emphasis = None;
             }
         }
     }
 
-    /// Whether what opens here is closed in the rest of the word. Only the next marks are examined.
-    fn closes_within(&self, strong: bool, rest: &str, next: Option<char>) -> bool {
+    /// Whether what opens here is closed in the rest of the word, by as many marks as fit. Only the next marks are
+    /// examined.
+    fn closes_within(&self, fit: fn(usize) -> bool, rest: &str, next: Option<char>) -> bool {
         let mut from = 0;
-        while let Some(at) = rest[from..].find(self.mark).map(|at| from + at) {
-            let (inside, end) = rest.split_at(at);
+        while let Some(found) = rest[from..].find(self.mark) {
+            let (inside, end) = rest.split_at(from + found);
             let after = end.trim_start_matches(self.mark);
             let marks = end.len() - after.len();
-            let is_within = |character: Option<char>| character.is_some_and(is_in_word);
             let follows = after.chars().next().or(next);
-            if self.mark == '_' && is_within(inside.chars().next_back()) && is_within(follows) {
-                from = at + marks;
+            let before = inside.chars().next_back();
+            if self.mark == '_' && is_part_of_word(before) && is_part_of_word(follows) {
+                from += found + marks;
                 continue;
             }
-            let fits = if strong {
-                matches!(marks, 2..=MAX_MARKS)
-            } else {
-                matches!(marks, 1 | MAX_MARKS)
-            };
-            return fits
-                && (self.mark == '*' || follows.is_some_and(|after| !is_in_word(after)))
-                && inside.contains(char::is_alphanumeric)
-                && !inside.ends_with('\\')
-                && inside.matches('`').count() % 2 == 0;
+            let ends_word = self.mark == '*' || follows.is_some_and(|after| !is_in_word(after));
+            let has_text = inside.contains(char::is_alphanumeric);
+            let is_escaped = inside.ends_with('\\');
+            let is_in_code = inside.matches('`').count() % 2 == 1;
+            return fit(marks) && ends_word && has_text && !is_escaped && !is_in_code;
         }
         false
     }
+}
+
+/// Whether so many marks make text strong. Three make it strong and emphasized.
+fn is_strong(marks: usize) -> bool {
+    matches!(marks, 2..=MAX_MARKS)
+}
+
+fn is_emphasis(marks: usize) -> bool {
+    matches!(marks, 1 | MAX_MARKS)
+}
+
+fn is_part_of_word(character: Option<char>) -> bool {
+    character.is_some_and(is_in_word)
 }
 
 /// Whether the character is part of a word, so that a mark beside it need not be one. Wide characters have no blanks
@@ -227,7 +259,7 @@ fn is_in_word(character: char) -> bool {
 
 /// Whether the first word of a line makes it a heading.
 pub(super) fn is_heading(word: &str) -> bool {
-    word.len() <= 6 && !word.is_empty() && word.bytes().all(|byte| byte == b'#')
+    matches!(word.len(), 1..=6) && word.bytes().all(|byte| byte == b'#')
 }
 
 #[cfg(test)]

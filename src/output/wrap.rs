@@ -1,9 +1,9 @@
-//! Wraps text for a terminal between words, and styles it. Code and tables are not wrapped. The text is disarmed already.
+//! Wraps disarmed text for a terminal between words, and styles it (pure).
 //!
-//! A break is a line end and the indentation after it. It comes after the blanks before a word, so these blanks end
-//! their line, where nobody sees them. Nothing is dropped: without the breaks, the output is the model's text, byte for
-//! byte. How the text is split into pieces makes no difference, unless a pause shows the beginning of a word that turns
-//! out to be too long for its line.
+//! Code and tables are not wrapped. A break is a line end and the indentation after it. It comes after the blanks before
+//! a word, so these blanks end their line, where nobody sees them. Nothing is dropped: without the breaks, the output is
+//! the model's text, byte for byte. How the text is split into pieces makes no difference, unless a pause shows the
+//! beginning of a word that turns out to be too long for its line.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -54,7 +54,8 @@ pub(crate) struct Formatter {
     look: Look,
     /// The columns of the terminal.
     columns: usize,
-    line: Line,
+    /// The kind of line that is being read.
+    line: LineKind,
     /// The column of the next character.
     column: usize,
     /// The column at which the line's text begins, after blanks and markers.
@@ -70,7 +71,7 @@ pub(crate) struct Formatter {
     /// The previous line is neither blank nor indented code.
     after_text: bool,
     in_list: bool,
-    fence: Option<Fence>,
+    fence: Option<OpenFence>,
     /// How many lines of a table have come just before this one.
     rows: usize,
     inline: Inline,
@@ -80,7 +81,7 @@ pub(crate) struct Formatter {
 
 /// The kind of line, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Line {
+enum LineKind {
     /// Only blanks and markers have come before the word.
     #[default]
     Begin,
@@ -95,12 +96,14 @@ enum Line {
     Code,
 }
 
-/// What opened fenced code.
+/// The fence that opened the code.
 #[derive(Debug, Clone, Copy)]
-struct Fence {
+struct OpenFence {
     character: char,
     length: usize,
+    /// The column at which it begins.
     begin: usize,
+    /// It stands in a block quote.
     quoted: bool,
 }
 
@@ -119,17 +122,14 @@ impl Formatter {
         for character in piece.chars() {
             match (self.line, character) {
                 (_, '\n') => self.end_line(),
-                (Line::Indented, _) => self.put(PLAIN, character),
-                (Line::Info, _) => self.push_info(character),
-                (Line::Code, _) => self.push_code(character),
+                (LineKind::Indented, _) => self.put(PLAIN, character),
+                (LineKind::Info, _) => self.push_info(character),
+                (LineKind::Code, _) => self.push_code(character),
                 (_, ' ' | '\t') => self.push_blank(character),
                 _ => self.push_letter(character),
             }
         }
-        // A word that is too long for a line need not wait. Many bytes may take no columns.
-        let room = self.width().saturating_sub(self.indent());
-        let is_long = |word: &Word| (self.look.wraps && word.shown > 0) || word.width() > room;
-        if self.word.rest().len() > MAX_HELD || (self.line != Line::Code && is_long(&self.word)) {
+        if self.has_long_word() {
             self.put_word(None);
         }
         self.forget_long_word();
@@ -141,12 +141,25 @@ impl Formatter {
         if self.word.shown <= MAX_HELD {
             return;
         }
-        if self.line == Line::Begin {
+        if self.line == LineKind::Begin {
             self.line = self.line_of_first_word(false);
         }
         let kept = end_of(&self.word.text[..self.word.shown]).len();
         self.word.text.drain(..self.word.shown - kept);
         self.word.shown = kept;
+    }
+
+    /// Whether the unfinished word need not wait for its end: a part of it is shown already, or it fits on no line.
+    fn has_long_word(&self) -> bool {
+        // Many bytes may take no columns.
+        if self.word.rest().len() > MAX_HELD {
+            return true;
+        }
+        if self.line == LineKind::Code {
+            return false;
+        }
+        let room = self.width().saturating_sub(self.indent());
+        (self.look.wraps && self.word.shown > 0) || self.word.width() > room
     }
 
     /// Whether a part of a word waits for the rest.
@@ -189,47 +202,52 @@ impl Formatter {
     fn push_blank(&mut self, blank: char) {
         self.end_word(blank);
         self.inline.end_word();
-        self.put(
-            if self.line == Line::Info {
-                DIM
-            } else {
-                self.inline.style()
-            },
-            blank,
-        );
-        self.column += if blank == '\t' {
-            TAB - self.column % TAB
+        let style = if self.line == LineKind::Info {
+            DIM
         } else {
-            1
+            self.inline.style()
         };
+        self.put(style, blank);
+        if blank == '\t' {
+            self.column += TAB - self.column % TAB;
+        } else {
+            self.column += 1;
+        }
     }
 
     fn push_letter(&mut self, letter: char) {
-        if self.line == Line::Begin && self.word.text.is_empty() {
-            self.begin = self.column;
-            let follows_blank = !self.marked && !self.after_text;
-            if follows_blank && self.begin == 0 {
-                self.in_list = false;
-            }
-            if follows_blank && self.begin >= CODE_INDENT && !self.in_list {
-                self.line = Line::Indented;
-                return self.put(PLAIN, letter);
-            }
-            if letter == '|' {
-                self.line = if self.rows == 1 {
-                    Line::Rule
-                } else {
-                    Line::Table
-                };
-            }
+        if self.line == LineKind::Begin && self.word.text.is_empty() {
+            self.begin_text(letter);
+        }
+        if self.line == LineKind::Indented {
+            return self.put(PLAIN, letter);
         }
         if self.word.may_end_before(letter) {
             self.end_word(letter);
         }
-        if self.line == Line::Info {
+        if self.line == LineKind::Info {
             self.push_info(letter);
         } else {
             self.word.text.push(letter);
+        }
+    }
+
+    /// Decides the kind of line as far as its indentation and its first letter show it.
+    fn begin_text(&mut self, letter: char) {
+        self.begin = self.column;
+        let follows_blank_line = !self.marked && !self.after_text;
+        if follows_blank_line && self.begin == 0 {
+            self.in_list = false;
+        }
+        if follows_blank_line && self.begin >= CODE_INDENT && !self.in_list {
+            self.line = LineKind::Indented;
+        } else if letter == '|' {
+            let is_second = self.rows == 1;
+            self.line = if is_second {
+                LineKind::Rule
+            } else {
+                LineKind::Table
+            };
         }
     }
 
@@ -237,9 +255,10 @@ impl Formatter {
     fn push_info(&mut self, character: char) {
         self.put(DIM, character);
         self.column += character.width().unwrap_or_default();
-        if character == '`' && self.fence.is_some_and(|fence| fence.character == '`') {
+        let is_of_backticks = self.fence.is_some_and(|fence| fence.character == '`');
+        if character == '`' && is_of_backticks {
             self.fence = None;
-            self.line = Line::Prose;
+            self.line = LineKind::Prose;
             self.word.text.push(character);
             self.word.shown = self.word.text.len();
         }
@@ -248,38 +267,46 @@ impl Formatter {
     /// What may be a closing fence waits for the end of its line.
     fn push_code(&mut self, character: char) {
         let Some(fence) = self.fence else { return };
-        let (is_mark, holds) = (character == fence.character, self.holds_word());
-        self.has_word |= !is_mark && !fence.may_follow(character);
-        self.word.text.push(character);
-        if self.has_word || !(is_mark || holds) {
-            let is_quote = !self.has_word && character == '>';
-            self.pen
-                .put(if is_quote { DIM } else { CODE }, self.word.rest());
-            self.word.shown = self.word.text.len();
+        let is_mark = character == fence.character;
+        let may_close = is_mark || self.holds_word();
+        if !is_mark && !fence.may_follow(character) {
+            self.has_word = true;
         }
+        self.word.text.push(character);
+        if may_close && !self.has_word {
+            return;
+        }
+        let is_quote_marker = character == '>' && !self.has_word;
+        let style = if is_quote_marker { DIM } else { CODE };
+        self.pen.put(style, self.word.rest());
+        self.word.shown = self.word.text.len();
     }
 
     fn end_line(&mut self) {
-        let is_blank = self.line == Line::Begin && !self.marked && self.word.text.is_empty();
-        let closes = self.closes_fence();
+        let is_blank = self.line == LineKind::Begin && !self.marked && self.word.text.is_empty();
+        let closes_fence = self.closes_fence();
         self.end_word('\n');
-        if closes {
+        if closes_fence {
             self.fence = None;
         }
         self.pen.end_line();
-        self.after_text = !is_blank && self.line != Line::Indented;
-        self.rows = if matches!(self.line, Line::Table | Line::Rule) {
-            self.rows + 1
+
+        self.after_text = !is_blank && self.line != LineKind::Indented;
+        if matches!(self.line, LineKind::Table | LineKind::Rule) {
+            self.rows += 1;
         } else {
-            0
-        };
+            self.rows = 0;
+        }
         self.line = if self.fence.is_some() {
-            Line::Code
+            LineKind::Code
         } else {
-            Line::Begin
+            LineKind::Begin
         };
-        (self.column, self.begin) = (0, 0);
-        (self.marked, self.quoted, self.has_word) = (false, false, false);
+        self.column = 0;
+        self.begin = 0;
+        self.marked = false;
+        self.quoted = false;
+        self.has_word = false;
         self.inline = Inline::default();
     }
 
@@ -288,47 +315,48 @@ impl Formatter {
         if self.word.text.is_empty() {
             return;
         }
-        if self.line == Line::Begin {
+        if self.line == LineKind::Begin {
             self.line = self.line_of_first_word(matches!(next, ' ' | '\t'));
         }
         self.put_word(Some(next));
         self.word.text.clear();
         self.word.shown = 0;
-        self.has_word = self.line != Line::Begin;
+        self.has_word = self.line != LineKind::Begin;
     }
 
     /// Decides the kind of line by its first word after blanks and markers.
-    fn line_of_first_word(&mut self, before_blank: bool) -> Line {
+    fn line_of_first_word(&mut self, before_blank: bool) -> LineKind {
         let word = self.word.text.as_str();
-        if (before_blank || word.starts_with('>')) && is_marker(word) {
-            let quotes = word.starts_with('>');
+        let quotes = word.starts_with('>');
+        if (before_blank || quotes) && is_marker(word) {
             self.marked = true;
-            self.quoted |= quotes;
-            self.in_list |= !quotes;
-            return Line::Begin;
+            if quotes {
+                self.quoted = true;
+            } else {
+                self.in_list = true;
+            }
+            return LineKind::Begin;
         }
-        let may_be_indented = self.marked || self.in_list || self.begin < CODE_INDENT;
-        self.inline.heading = before_blank && may_be_indented && style::is_heading(word);
-        let (begin, quoted) = (self.begin, self.quoted);
-        self.fence = opening_fence(word).map(|(character, length)| Fence {
+        let may_be_heading = self.marked || self.in_list || self.begin < CODE_INDENT;
+        self.inline.heading = may_be_heading && before_blank && style::is_heading(word);
+        let Some((character, length)) = opening_fence(word) else {
+            return LineKind::Prose;
+        };
+        self.fence = Some(OpenFence {
             character,
             length,
-            begin,
-            quoted,
+            begin: self.begin,
+            quoted: self.quoted,
         });
-        if self.fence.is_some() {
-            Line::Info
-        } else {
-            Line::Prose
-        }
+        LineKind::Info
     }
 
     /// Whether the line closes the fence.
     fn closes_fence(&self) -> bool {
-        self.line == Line::Code
-            && self
-                .fence
-                .is_some_and(|fence| fence.is_closed_by(&self.word.text))
+        let Some(fence) = self.fence else {
+            return false;
+        };
+        self.line == LineKind::Code && fence.is_closed_by(&self.word.text)
     }
 
     /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next. `next` is
@@ -336,34 +364,31 @@ impl Formatter {
     fn put_word(&mut self, next: Option<char>) {
         let width = self.word.width();
         let fits = width <= self.width().saturating_sub(self.column);
-        if self.line == Line::Prose && self.word.shown == 0 && self.has_word && !fits {
-            let indent = self.indent();
-            self.pen.end_line();
-            self.pen.put(PLAIN, &" ".repeat(indent));
-            self.column = indent;
-            self.has_word = false;
+        if self.line == LineKind::Prose && self.word.shown == 0 && self.has_word && !fits {
+            self.break_line();
         }
-        if self.line == Line::Rule
-            && !self
-                .word
-                .text
-                .chars()
-                .all(|character| "|-:".contains(character))
-        {
-            self.line = Line::Table;
+        if self.line == LineKind::Rule && !is_of_rule(&self.word.text) {
+            self.line = LineKind::Table;
         }
-        let is_dim = match self.line {
-            Line::Begin => next.is_some(),
-            line => matches!(line, Line::Info | Line::Rule) || self.closes_fence(),
-        };
+        let word = self.word.rest();
         match self.line {
-            _ if is_dim => self.pen.put(DIM, self.word.rest()),
-            Line::Code => self.pen.put(CODE, self.word.rest()),
-            Line::Table => self.put_cells(next),
-            _ => self.inline.put(self.word.rest(), next, &mut self.pen),
+            LineKind::Table => self.put_cells(next),
+            LineKind::Code if !self.closes_fence() => self.pen.put(CODE, word),
+            // A word that ends before the text begins is a marker.
+            LineKind::Begin if next.is_some() => self.pen.put(DIM, word),
+            LineKind::Code | LineKind::Info | LineKind::Rule => self.pen.put(DIM, word),
+            _ => self.inline.put(word, next, &mut self.pen),
         }
         self.word.shown = self.word.text.len();
         self.column += width;
+    }
+
+    fn break_line(&mut self) {
+        let indent = self.indent();
+        self.pen.end_line();
+        self.pen.put(PLAIN, &" ".repeat(indent));
+        self.column = indent;
+        self.has_word = false;
     }
 
     /// Puts the rest of a word of a table, which may have several cells. Their contents look like prose.
@@ -372,8 +397,8 @@ impl Formatter {
         while let Some((cell, after)) = rest.split_once('|') {
             self.inline.put(cell, Some('|'), &mut self.pen);
             if self.inline.takes_bar() {
-                self.inline
-                    .put("|", after.chars().next().or(next), &mut self.pen);
+                let after_bar = after.chars().next().or(next);
+                self.inline.put("|", after_bar, &mut self.pen);
             } else {
                 // Nothing that a cell opens is open in the next one.
                 self.inline = Inline::default();
@@ -389,7 +414,7 @@ impl Formatter {
     }
 }
 
-impl Fence {
+impl OpenFence {
     /// Whether the closing fence may come after the character.
     fn may_follow(self, character: char) -> bool {
         matches!(character, ' ' | '\t') || (self.quoted && character == '>')
@@ -397,10 +422,10 @@ impl Fence {
 
     fn is_closed_by(self, line: &str) -> bool {
         let text = line.trim_start_matches(|character| self.may_follow(character));
+        let indent = line.len() - text.len();
         let length = run_of(text, self.character);
-        line.len() - text.len() <= self.begin + MAX_FURTHER_INDENT
-            && length >= self.length
-            && text[length..].trim().is_empty()
+        let is_alone = text[length..].trim().is_empty();
+        indent <= self.begin + MAX_FURTHER_INDENT && length >= self.length && is_alone
     }
 }
 
@@ -420,9 +445,8 @@ impl Word {
     /// The columns of the rest, which may change the end of what is shown: a skin tone comes after its emoji.
     fn width(&self) -> usize {
         let before = end_of(&self.text[..self.shown]);
-        format!("{before}{}", self.rest())
-            .width()
-            .saturating_sub(before.width())
+        let both = format!("{before}{}", self.rest());
+        both.width().saturating_sub(before.width())
     }
 
     /// Whether a break is allowed before the character though there is no blank: between two wide ones that are not
@@ -432,21 +456,24 @@ impl Word {
             return false;
         }
         let before = end_of(&self.text);
-        let base = before
-            .chars()
-            .rev()
-            .find(|character| character.width() != Some(0));
-        base.is_some_and(|base| is_wide(base) && !OPENING.contains(base))
-            && format!("{before}{character}").width() > before.width()
+        let has_columns = |character: &char| character.width() != Some(0);
+        let Some(base) = before.chars().rev().find(has_columns) else {
+            return false;
+        };
+        if !is_wide(base) || OPENING.contains(base) {
+            return false;
+        }
+        let both = format!("{before}{character}");
+        both.width() > before.width()
     }
 }
 
 /// The end of a text, as far back as a character that follows may combine with it.
 fn end_of(text: &str) -> &str {
-    text.char_indices()
-        .rev()
-        .nth(MAX_EMOJI)
-        .map_or(text, |(at, _)| &text[at..])
+    match text.char_indices().rev().nth(MAX_EMOJI) {
+        Some((at, _)) => &text[at..],
+        None => text,
+    }
 }
 
 /// Whether the word begins a list item or a line of a block quote.
@@ -460,20 +487,28 @@ fn is_marker(word: &str) -> bool {
     }
 }
 
+/// Whether a word of a table may be part of its rule.
+fn is_of_rule(word: &str) -> bool {
+    word.chars().all(|character| "|-:".contains(character))
+}
+
 fn is_wide(character: char) -> bool {
     !character.is_ascii() && character.width() == Some(2)
 }
 
 /// The character and the length of the fence that the text begins with, if it opens fenced code.
 pub(super) fn opening_fence(text: &str) -> Option<(char, usize)> {
-    let character = text
-        .chars()
-        .next()
-        .filter(|character| matches!(character, '`' | '~'))?;
+    let character = text.chars().next()?;
+    if !matches!(character, '`' | '~') {
+        return None;
+    }
     let length = run_of(text, character);
     // With more backticks after it, it is code within a line.
-    let opens = length >= MIN_FENCE && (character == '~' || !text[length..].contains('`'));
-    opens.then_some((character, length))
+    let is_inline = character == '`' && text[length..].contains('`');
+    if length < MIN_FENCE || is_inline {
+        return None;
+    }
+    Some((character, length))
 }
 
 /// How often the character, which has one byte, is repeated at the beginning.
