@@ -1,5 +1,6 @@
-//! Makes text harmless for a terminal: every character that could control it is shown in visible form. Only the
-//! carriage return of a line end is dropped.
+//! Makes text harmless for a terminal: every character that could control it is shown in visible form.
+//!
+//! Only the carriage return of a line end is dropped.
 
 /// Disarms text that may come in pieces.
 #[derive(Debug, Default, Clone)]
@@ -13,12 +14,11 @@ impl Disarmer {
     pub(crate) fn feed(&mut self, piece: &str) -> String {
         let mut visible = String::with_capacity(piece.len());
         for character in piece.chars() {
-            if std::mem::take(&mut self.held_carriage_return) && character != '\n' {
+            if self.held_carriage_return && character != '\n' {
                 visible.push_str("^M");
             }
-            if character == '\r' {
-                self.held_carriage_return = true;
-            } else {
+            self.held_carriage_return = character == '\r';
+            if !self.held_carriage_return {
                 push_visible(character, &mut visible);
             }
         }

@@ -1,4 +1,4 @@
-//! Messages from q itself on standard error: notes, errors and details. Each line begins with `q: `.
+//! Writes q's own messages to standard error: notes, errors and details, each line after `q: `.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,12 +10,15 @@ use crate::one_line::on_one_line;
 
 /// A line for each source: its number, title and address. They are disarmed, because a page may say anything.
 pub(crate) fn source_lines(sources: &[Source]) -> String {
-    let line = |(source, number): (&Source, usize)| {
-        let Source { url, title } = source;
-        let words = on_one_line(&format!("{} {url}", title.as_deref().unwrap_or_default()));
-        format!("[{number}] {}\n", disarm::visible(&words))
-    };
-    sources.iter().zip(1..).map(line).collect()
+    let mut lines = String::new();
+    for (index, source) in sources.iter().enumerate() {
+        let number = index + 1;
+        let title = source.title.as_deref().unwrap_or_default();
+        let words = on_one_line(&format!("{title} {}", source.url));
+        let words = disarm::visible(&words);
+        lines.push_str(&format!("[{number}] {words}\n"));
+    }
+    lines
 }
 
 /// Writes notes. A standard error that cannot be written changes nothing else.
@@ -52,13 +55,12 @@ impl Notes {
 
     /// Prints why q ends, and what the user can do about it.
     pub(crate) fn error(&self, error: &Error) {
-        // These count as notes, because the exit status shows them too.
-        if self.quiet
-            && matches!(
-                error.kind,
-                ErrorKind::NoCode | ErrorKind::Incomplete | ErrorKind::Withheld
-            )
-        {
+        // `-q` hides these too, because the exit status shows them.
+        let counts_as_note = matches!(
+            error.kind,
+            ErrorKind::NoCode | ErrorKind::Incomplete | ErrorKind::Withheld
+        );
+        if counts_as_note && self.quiet {
             return;
         }
         self.write(&error.message);

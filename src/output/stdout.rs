@@ -1,4 +1,4 @@
-//! Standard output: writes each piece as it comes. On a terminal, text is disarmed and, on request, wrapped and styled.
+//! Writes to standard output piece by piece; on a terminal the text is disarmed and, on request, wrapped and styled.
 
 use std::fmt;
 use std::fs::File;
@@ -53,19 +53,18 @@ impl fmt::Display for OutputError {
 }
 
 impl Stdout {
-    /// Opens standard output.
-    ///
-    /// # Errors
-    /// There are no file descriptors left.
+    /// Opens standard output, which fails if there are no file descriptors left.
     pub(crate) fn open() -> Result<Stdout, OutputError> {
         let stdout = io::stdout();
-        let descriptor = stdout
-            .as_fd()
-            .try_clone_to_owned()
-            .map_err(OutputError::Failed)?;
+        let descriptor = stdout.as_fd().try_clone_to_owned();
+        let disarmer = if stdout.is_terminal() {
+            Some(Disarmer::default())
+        } else {
+            None
+        };
         Ok(Stdout {
-            file: File::from(descriptor),
-            disarmer: stdout.is_terminal().then(Disarmer::default),
+            file: File::from(descriptor.map_err(OutputError::Failed)?),
+            disarmer,
             formatter: None,
             ends_with_newline: true,
         })
@@ -73,8 +72,10 @@ impl Stdout {
 
     /// Sets how the text that follows looks on a terminal.
     pub(crate) fn format(&mut self, look: Look) {
-        let is_formatted = self.is_terminal() && (look.wraps || look.styles);
-        self.formatter = is_formatted.then(|| Formatter::new(look));
+        self.formatter = None;
+        if self.is_terminal() && (look.wraps || look.styles) {
+            self.formatter = Some(Formatter::new(look));
+        }
     }
 
     /// Whether it is a terminal.
@@ -83,9 +84,6 @@ impl Stdout {
     }
 
     /// Writes a piece; where text is wrapped or styled, an unfinished word at its end waits.
-    ///
-    /// # Errors
-    /// The rest of the piece could not be written.
     pub(crate) fn write(&mut self, piece: &str) -> Result<(), OutputError> {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
@@ -103,32 +101,26 @@ impl Stdout {
     }
 
     /// Writes what has come of the unfinished word.
-    ///
-    /// # Errors
-    /// As for [`Stdout::write`].
     pub(crate) fn write_held(&mut self) -> Result<(), OutputError> {
         self.put_formatted(&Formatter::pause)
     }
 
     /// Ends the last line if necessary. Another text may follow.
-    ///
-    /// # Errors
-    /// As for [`Stdout::write`].
     pub(crate) fn end_line(&mut self) -> Result<(), OutputError> {
-        let held = self.disarmer.as_mut().map_or("", Disarmer::finish);
-        self.put(held)?;
-        self.put_formatted(&Formatter::finish)?;
-        if !std::mem::replace(&mut self.ends_with_newline, true) {
-            self.write_bytes(b"\n")?;
+        if let Some(disarmer) = &mut self.disarmer {
+            let held = disarmer.finish();
+            self.put(held)?;
         }
-        Ok(())
+        self.put_formatted(&Formatter::finish)?;
+        if self.ends_with_newline {
+            return Ok(());
+        }
+        self.ends_with_newline = true;
+        self.write_bytes(b"\n")
     }
 
     /// Writes a complete text and ends its last line. In a pipe or file this is one write, so that the lines of several
     /// processes do not mix.
-    ///
-    /// # Errors
-    /// As for [`Stdout::write`].
     pub(crate) fn write_whole(&mut self, text: &str) -> Result<(), OutputError> {
         if self.is_terminal() || text.is_empty() || text.ends_with('\n') {
             self.write(text)?;
@@ -155,55 +147,52 @@ impl Stdout {
         let Some(formatter) = &mut self.formatter else {
             return Ok(());
         };
-        let columns =
-            unix::terminal_size(&io::stdout()).map_or(DEFAULT_COLUMNS, |size| size.columns);
+        let size = unix::terminal_size(&io::stdout());
+        let columns = size.map_or(DEFAULT_COLUMNS, |size| size.columns);
         let text = format(formatter, columns);
         self.write_bytes(text.as_bytes())
     }
 
     fn write_bytes(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
         while !bytes.is_empty() {
-            match self.file.write(bytes) {
-                Ok(0) => return Err(OutputError::Failed(io::ErrorKind::WriteZero.into())),
-                Ok(count) => bytes = &bytes[count..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            let error = match self.file.write(bytes) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match error.kind() {
+                io::ErrorKind::Interrupted => {}
                 // Another program made the pipe non-blocking, so q has to try again.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(FULL_PIPE_POLL)
-                }
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return Err(OutputError::ReaderGone);
-                }
-                Err(error) => return Err(OutputError::Failed(error)),
+                io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
+                io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
+                _ => return Err(OutputError::Failed(error)),
             }
         }
         Ok(())
     }
 }
 
-/// Prints a complete text.
-///
-/// # Errors
-/// `Output`: it could not be written. A reader that has gone away is no error.
+/// Prints a complete text. A reader that has gone away is no error.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     print_texts(&[(text, Look::default())])
 }
 
 /// Prints complete texts, each on a new line and with its own look on a terminal.
-///
-/// # Errors
-/// As for [`print()`].
 pub(crate) fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
-    let print = || {
-        let mut stdout = Stdout::open()?;
-        for (text, look) in texts {
-            stdout.format(*look);
-            stdout.write_whole(text)?;
-        }
-        Ok(())
-    };
-    match print() {
+    match write_texts(texts) {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
         Err(error) => Err(Error::new(ErrorKind::Output, error.to_string())),
     }
+}
+
+fn write_texts(texts: &[(&str, Look)]) -> Result<(), OutputError> {
+    let mut stdout = Stdout::open()?;
+    for (text, look) in texts {
+        stdout.format(*look);
+        stdout.write_whole(text)?;
+    }
+    Ok(())
 }
