@@ -1,4 +1,4 @@
-//! The shape of JSON that an answer must have: read from `--schema`, and compared with an answer.
+//! Reads the shape of JSON that an answer must have from `--schema`, and compares an answer with it (pure).
 
 use std::collections::HashSet;
 
@@ -18,9 +18,26 @@ const TYPES: &[(&str, &str)] = &[
 const PATH: (&str, &str) = ("path", "path");
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
-const NOT_STRICT: &str = "\
-    oneOf allOf not if then else patternProperties dependentRequired dependentSchemas propertyNames prefixItems \
-    contains default minLength maxLength";
+const NOT_STRICT: &[&str] = &[
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "patternProperties",
+    "dependentRequired",
+    "dependentSchemas",
+    "propertyNames",
+    "prefixItems",
+    "contains",
+    "default",
+    "minLength",
+    "maxLength",
+];
+
+/// The words of JSON Schema that say what a value is. A strict schema has one of them.
+const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
 
 /// The words of JSON Schema whose values are checked.
 const CHECKED: &[&str] = &[
@@ -52,6 +69,9 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// How many references in a row are followed, because they may lead back to themselves.
 const MAX_REFERENCES: usize = 200;
 
+/// The words of a JSON Schema, each with its value.
+type Words = Map<String, Value>;
+
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
@@ -60,47 +80,33 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Reads a JSON Schema, which must be an object.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub(crate) fn from_json(text: &str) -> Result<Shape, String> {
-        match serde_json::from_str(text) {
-            Ok(schema @ Value::Object(_)) => match fault_in(&schema) {
-                Some(fault) => Err(format!("it is not a JSON Schema: {fault}")),
-                None => Ok(Shape { schema }),
-            },
-            Ok(_) => Err("it is JSON, but not an object".to_owned()),
-            Err(error) => Err(format!("it is not JSON ({error})")),
+        let schema: Value = serde_json::from_str(text).map_err(not_json)?;
+        if !schema.is_object() {
+            return Err("it is JSON, but not an object".to_owned());
         }
+        if let Some(fault) = fault_in(&schema) {
+            return Err(format!("it is not a JSON Schema: {fault}"));
+        }
+        Ok(Shape { schema })
     }
 
     /// Reads the short form: `name, age int, tags list: what they like`, in brackets for a list of such objects. Fields are
     /// separated by commas, or by line ends if there are any; then a description may hold commas.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub(crate) fn from_short(text: &str) -> Result<Shape, String> {
         let text = text.trim();
-        match text.strip_prefix('[') {
-            Some(fields) => {
-                let fields = fields
-                    .strip_suffix(']')
-                    .ok_or("the bracket is not closed")?;
-                let items = json!({"type": "array", "items": object_of(properties(fields, &[])?)});
-                Ok(Shape {
-                    schema: object_of(Map::from_iter([("items".to_owned(), items)])),
-                })
-            }
-            None => Ok(Shape {
-                schema: object_of(properties(text, &[])?),
-            }),
-        }
+        let Some(rest) = text.strip_prefix('[') else {
+            let schema = object_of(properties(text, &[])?);
+            return Ok(Shape { schema });
+        };
+        let fields = rest.strip_suffix(']').ok_or("the bracket is not closed")?;
+        let item = object_of(properties(fields, &[])?);
+        let list = json!({"type": "array", "items": item});
+        let schema = object_of(Map::from_iter([("items".to_owned(), list)]));
+        Ok(Shape { schema })
     }
 
     /// Reads either form, but not the path of a file.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub(crate) fn from_spec(spec: &str) -> Result<Shape, String> {
         if spec.trim_start().starts_with('{') {
             Shape::from_json(spec)
@@ -127,19 +133,16 @@ impl Shape {
 
     /// Whether it is the shape of an object, and nothing else.
     pub(crate) fn is_object(&self) -> bool {
-        resolved(&self.schema, &self.schema)
-            .as_object()
-            .is_some_and(|words| types_in(words) == ["object"])
+        let schema = resolved(&self.schema, &self.schema);
+        let words = schema.as_object();
+        words.is_some_and(|words| types_in(words) == ["object"])
     }
 
-    /// The JSON of this shape in an answer, without a code fence around it.
-    ///
-    /// # Errors
-    /// Why the answer does not have this shape.
+    /// The JSON of this shape in an answer, without a code fence around it. Else says why the answer does not have this
+    /// shape.
     pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        let value = serde_json::from_str(text).map_err(not_json)?;
         let whole = Part {
             root: &self.schema,
             value: &value,
@@ -150,32 +153,30 @@ impl Shape {
     }
 }
 
+fn not_json(error: serde_json::Error) -> String {
+    format!("it is not JSON ({error})")
+}
+
 /// The arguments of a command in the short form, in which they may have the type `path`, too.
-///
-/// # Errors
-/// What is wrong with it.
 pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
     properties(text, &[PATH])
 }
 
 /// The fields of the short form, each with its schema.
 fn properties(fields: &str, more_types: &[(&str, &str)]) -> Result<Map<String, Value>, String> {
-    let separator = if fields.trim().contains('\n') {
-        '\n'
-    } else {
-        ','
-    };
+    let fields = fields.trim();
+    let has_lines = fields.contains('\n');
+    let separator = if has_lines { '\n' } else { ',' };
     let mut properties = Map::new();
-    for field in fields.trim().split(separator).map(str::trim) {
-        // A comma at the end of a line is ignored.
-        let field = if separator == '\n' {
-            field.strip_suffix(',').unwrap_or(field)
-        } else {
-            field
-        };
+    for field in fields.split(separator) {
+        let mut field = field.trim();
+        if has_lines {
+            // A comma at the end of a line is ignored.
+            field = field.strip_suffix(',').unwrap_or(field);
+        }
         if field.is_empty() {
             // Blank lines make a list easier to read; two commas in a row are a slip.
-            if separator == '\n' {
+            if has_lines {
                 continue;
             }
             return Err("a field is empty".to_owned());
@@ -196,24 +197,22 @@ pub(crate) fn object_of(properties: Map<String, Value>) -> Value {
 
 /// A field of the short form, such as `tags list: what they like`.
 fn property<'a>(field: &'a str, more_types: &[(&str, &str)]) -> Result<(&'a str, Value), String> {
-    let (named, description) = field
-        .split_once(':')
-        .map_or((field, ""), |(named, said)| (named, said.trim()));
-    let mut words = named.split_whitespace();
+    let (name_and_type, description) = field.split_once(':').unwrap_or((field, ""));
+    let mut words = name_and_type.split_whitespace();
     let name = words.next().unwrap_or_default();
-    let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
-    if !name.chars().all(is_name) || !name.contains(char::is_alphanumeric) {
+    let is_allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
+    if !name.chars().all(is_allowed) || !name.contains(char::is_alphanumeric) {
         return Err(format!(
             "“{name}” is not the name of a field, which has letters, digits, _ and -"
         ));
     }
-    let kind = words.next().unwrap_or("str");
-    let types = || TYPES.iter().chain(more_types);
-    let Some((_, kind)) = types().find(|(short, _)| *short == kind) else {
-        let types: Vec<&str> = types().map(|(short, _)| *short).collect();
+    let short = words.next().unwrap_or("str");
+    let types = [TYPES, more_types].concat();
+    let Some((_, kind)) = types.iter().find(|(known, _)| *known == short) else {
+        let types: Vec<&str> = types.iter().map(|(known, _)| *known).collect();
+        let types = types.join(", ");
         return Err(format!(
-            "the field “{name}” has the type “{kind}”; the types are {}",
-            types.join(", ")
+            "the field “{name}” has the type “{short}”; the types are {types}"
         ));
     };
     if let Some(more) = words.next() {
@@ -225,6 +224,7 @@ fn property<'a>(field: &'a str, more_types: &[(&str, &str)]) -> Result<(&'a str,
     if *kind == "array" {
         schema["items"] = json!({"type": "string"});
     }
+    let description = description.trim();
     if !description.is_empty() {
         schema["description"] = description.into();
     }
@@ -235,57 +235,52 @@ fn obeys_strict_rules(schema: &Value) -> bool {
     let Value::Object(words) = schema else {
         return false;
     };
-    let says_what = ["type", "$ref", "anyOf", "enum", "const"]
-        .iter()
-        .any(|word| words.contains_key(*word));
-    let is_list = words.get("type").is_some_and(|kind| names(kind, "array"));
-    if !says_what || (is_list && !words.contains_key("items")) {
+    if has_any(words, NOT_STRICT) || !has_any(words, SAY_WHAT) {
         return false;
     }
-    if words
-        .keys()
-        .any(|word| NOT_STRICT.split(' ').any(|refused| refused == word))
-    {
+    let is_list = names(&schema["type"], "array");
+    if is_list && !words.contains_key("items") {
         return false;
     }
-    let properties = words.get("properties").and_then(Value::as_object);
-    if is_of_object(words) {
-        let required: HashSet<&str> = required(words).collect();
-        let named: HashSet<&str> = properties
-            .into_iter()
-            .flat_map(Map::keys)
-            .map(String::as_str)
-            .collect();
-        if words.get("additionalProperties") != Some(&Value::Bool(false)) || required != named {
-            return false;
+    if is_of_object(words) && !requires_its_fields_only(words) {
+        return false;
+    }
+
+    let mut parts = Vec::new();
+    for word in ["properties", "$defs", "definitions"] {
+        for (_, part) in named_schemas(words, word) {
+            parts.push(part);
         }
     }
-    let definitions = ["$defs", "definitions"]
-        .iter()
-        .filter_map(|word| words.get(*word)?.as_object());
-    let named = properties
-        .into_iter()
-        .chain(definitions)
-        .flat_map(Map::values);
-    let alternatives = words
-        .get("anyOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    named
-        .chain(alternatives)
-        .chain(words.get("items"))
-        .all(obeys_strict_rules)
+    parts.extend(list_in(words, "anyOf"));
+    parts.extend(words.get("items"));
+    parts.into_iter().all(obeys_strict_rules)
+}
+
+/// Whether the schema of an object requires all its properties, and allows no others.
+fn requires_its_fields_only(words: &Words) -> bool {
+    if words.get("additionalProperties") != Some(&Value::Bool(false)) {
+        return false;
+    }
+    let required: HashSet<&str> = required(words).collect();
+    let mut properties = HashSet::new();
+    for (name, _) in named_schemas(words, "properties") {
+        properties.insert(name.as_str());
+    }
+    required == properties
+}
+
+fn has_any(words: &Words, of_these: &[&str]) -> bool {
+    of_these.iter().any(|word| words.contains_key(*word))
 }
 
 fn has_maps(schema: &Value) -> bool {
     match schema {
         Value::Object(words) => {
-            let takes_others = words
-                .get("additionalProperties")
-                .is_some_and(|others| *others != Value::Bool(false));
-            let is_map = is_of_object(words) && (takes_others || !words.contains_key("properties"));
-            is_map || words.values().any(has_maps)
+            let others = words.get("additionalProperties");
+            let takes_others = others.is_some_and(|others| *others != Value::Bool(false));
+            let has_free_names = takes_others || !words.contains_key("properties");
+            (has_free_names && is_of_object(words)) || words.values().any(has_maps)
         }
         Value::Array(schemas) => schemas.iter().any(has_maps),
         _ => false,
@@ -295,64 +290,78 @@ fn has_maps(schema: &Value) -> bool {
 /// Why JSON is not a schema, if it is not: a word of JSON Schema with an impossible value.
 fn fault_in(schema: &Value) -> Option<String> {
     let Value::Object(words) = schema else {
-        return (!schema.is_boolean())
-            .then(|| format!("{schema} stands where a schema must stand"));
+        if schema.is_boolean() {
+            return None;
+        }
+        return Some(format!("{schema} stands where a schema must stand"));
     };
-    let is_type = |kind: &Value| {
-        kind.as_str()
-            .is_some_and(|kind| JSON_TYPES.iter().any(|(name, _)| *name == kind))
-    };
-    words
-        .iter()
-        .find_map(|(word, value)| match (word.as_str(), value) {
-            ("type", Value::Array(kinds)) if kinds.iter().all(is_type) => None,
-            ("type", kind) if is_type(kind) => None,
-            ("required", Value::Array(names)) if names.iter().all(Value::is_string) => None,
-            ("properties" | "$defs" | "definitions", Value::Object(all)) => {
-                all.values().find_map(fault_in)
-            }
-            ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter().find_map(fault_in),
-            ("items" | "enum", Value::Array(_)) => None,
-            ("items", schema) => fault_in(schema),
-            // OpenAI's API has the schema within such an object.
-            ("schema", _) if words.contains_key("strict") => {
-                Some("give the schema alone, without its name".to_owned())
-            }
-            (word, _) if CHECKED.contains(&word) => Some(format!("“{word}” cannot be {value}")),
-            _ => None,
-        })
+    for (word, value) in words {
+        // OpenAI's API has the schema within such an object.
+        if word == "schema" && words.contains_key("strict") {
+            return Some("give the schema alone, without its name".to_owned());
+        }
+        let fault = fault_in_word(word, value);
+        if fault.is_some() {
+            return fault;
+        }
+    }
+    None
+}
+
+fn fault_in_word(word: &str, value: &Value) -> Option<String> {
+    match (word, value) {
+        ("type", Value::Array(kinds)) if kinds.iter().all(is_type) => None,
+        ("type", kind) if is_type(kind) => None,
+        ("required", Value::Array(names)) if names.iter().all(Value::is_string) => None,
+        ("properties" | "$defs" | "definitions", Value::Object(all)) => {
+            all.values().find_map(fault_in)
+        }
+        ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter().find_map(fault_in),
+        ("items" | "enum", Value::Array(_)) => None,
+        ("items", schema) => fault_in(schema),
+        _ if CHECKED.contains(&word) => Some(format!("“{word}” cannot be {value}")),
+        _ => None,
+    }
+}
+
+/// Whether a value is the name of a type.
+fn is_type(name: &Value) -> bool {
+    JSON_TYPES.iter().any(|(known, _)| name == known)
 }
 
 /// Whether the value of `type`, a word or a list of them, has this word.
 fn names(kind: &Value, word: &str) -> bool {
-    kind == word
-        || kind
-            .as_array()
-            .is_some_and(|kinds| kinds.iter().any(|kind| kind == word))
+    match kind {
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == word),
+        kind => kind == word,
+    }
 }
 
-fn required(words: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    words
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+fn required(words: &Words) -> impl Iterator<Item = &str> {
+    list_in(words, "required").iter().filter_map(Value::as_str)
+}
+
+/// The schemas with names in a value such as that of `properties`.
+fn named_schemas<'a>(
+    words: &'a Words,
+    word: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    let schemas = words.get(word).and_then(Value::as_object);
+    schemas.into_iter().flatten()
 }
 
 /// Whether a schema is that of an object.
-pub(crate) fn is_of_object(words: &Map<String, Value>) -> bool {
-    words.get("type").map_or_else(
-        || words.contains_key("properties"),
-        |kind| names(kind, "object"),
-    )
+pub(crate) fn is_of_object(words: &Words) -> bool {
+    match words.get("type") {
+        Some(kind) => names(kind, "object"),
+        None => words.contains_key("properties"),
+    }
 }
 
 /// What a reference within the same document, such as `#/$defs/Pet`, refers to.
 pub(crate) fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let pointer = percent_decode_str(reference.strip_prefix('#')?)
-        .decode_utf8()
-        .ok()?;
+    let encoded = reference.strip_prefix('#')?;
+    let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
     root.pointer(&pointer)
 }
 
@@ -369,21 +378,21 @@ fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
 }
 
 /// The types that a value of this schema may have; none if it may have any.
-fn types_in(words: &Map<String, Value>) -> Vec<&str> {
+fn types_in(words: &Words) -> Vec<&str> {
     match words.get("type") {
         Some(Value::String(kind)) => vec![kind],
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ if words.contains_key("properties") || words.contains_key("required") => vec!["object"],
+        _ if has_any(words, &["properties", "required"]) => vec!["object"],
         _ => Vec::new(),
     }
 }
 
-/// The schemas in a list such as that of `anyOf`.
-fn schemas_in<'a>(words: &'a Map<String, Value>, word: &str) -> &'a [Value] {
-    words
-        .get(word)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+/// The list that is the value of a word such as `anyOf`.
+fn list_in<'a>(words: &'a Words, word: &str) -> &'a [Value] {
+    match words.get(word) {
+        Some(Value::Array(list)) => list,
+        _ => &[],
+    }
 }
 
 fn is_of_type(value: &Value, kind: &str) -> bool {
@@ -402,10 +411,8 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 
 /// Whether two values are equal; 5 and 5.0 are.
 fn is_same(value: &Value, other: &Value) -> bool {
-    value == other
-        || value
-            .as_f64()
-            .is_some_and(|number| other.as_f64() == Some(number))
+    let is_same_number = value.is_number() && value.as_f64() == other.as_f64();
+    value == other || is_same_number
 }
 
 /// What errors call a value. The text of the model stays out of them.
@@ -430,10 +437,8 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `around` are the
-    /// schemas that it is being compared with already: one that leads back to itself asks for nothing more.
-    ///
-    /// # Errors
-    /// The first thing in which the value differs.
+    /// schemas that it is being compared with already: one that leads back to itself asks for nothing more. The error is
+    /// the first difference.
     fn check(&self, schema: &Value, around: &[&Value]) -> Result<(), String> {
         let schema = resolved(self.root, schema);
         let Value::Object(words) = schema else {
@@ -447,33 +452,32 @@ impl<'a> Part<'a> {
         self.check_fields(words)?;
         self.check_items(words)?;
         let around = [around, &[schema]].concat();
-        for schema in schemas_in(words, "allOf") {
+        for schema in list_in(words, "allOf") {
             self.check(schema, &around)?;
         }
-        self.check_alternatives(schemas_in(words, "anyOf"), &around)?;
+        self.check_alternatives(list_in(words, "anyOf"), &around)?;
         // That only one may fit cannot be checked without all the words that distinguish them.
-        self.check_alternatives(schemas_in(words, "oneOf"), &around)
+        self.check_alternatives(list_in(words, "oneOf"), &around)
     }
 
-    fn check_type(&self, words: &Map<String, Value>) -> Result<(), String> {
+    fn check_type(&self, words: &Words) -> Result<(), String> {
         let types = types_in(words);
-        if types.is_empty() || types.iter().any(|kind| is_of_type(self.value, kind)) {
+        let fits = |kind: &&str| is_of_type(self.value, kind);
+        if types.is_empty() || types.iter().any(fits) {
             return Ok(());
         }
-        let wanted: Vec<&str> = JSON_TYPES
-            .iter()
-            .filter(|(name, _)| types.contains(name))
-            .map(|(_, called)| *called)
-            .collect();
-        Err(format!(
-            "{} is {}, not {}",
-            self.name(),
-            described(self.value),
-            wanted.join(" or ")
-        ))
+        let mut expected = Vec::new();
+        for (name, description) in JSON_TYPES {
+            if types.contains(name) {
+                expected.push(*description);
+            }
+        }
+        let name = self.name();
+        let actual = described(self.value);
+        Err(format!("{name} is {actual}, not {}", expected.join(" or ")))
     }
 
-    fn check_value(&self, words: &Map<String, Value>) -> Result<(), String> {
+    fn check_value(&self, words: &Words) -> Result<(), String> {
         if let Some(only) = words.get("const")
             && !is_same(self.value, only)
         {
@@ -483,28 +487,22 @@ impl<'a> Part<'a> {
             && !allowed.iter().any(|one| is_same(self.value, one))
         {
             let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
-            return Err(format!(
-                "{} is not one of {}",
-                self.name(),
-                allowed.join(", ")
-            ));
+            let allowed = allowed.join(", ");
+            return Err(format!("{} is not one of {allowed}", self.name()));
         }
         Ok(())
     }
 
-    fn check_fields(&self, words: &Map<String, Value>) -> Result<(), String> {
+    fn check_fields(&self, words: &Words) -> Result<(), String> {
         let Value::Object(fields) = self.value else {
             return Ok(());
         };
-        if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
-            return Err(format!("{} is missing", self.place_of(name)));
+        for name in required(words) {
+            if !fields.contains_key(name) {
+                return Err(format!("{} is missing", self.place_of(name)));
+            }
         }
-        for (name, schema) in words
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (name, schema) in named_schemas(words, "properties") {
             if let Some(value) = fields.get(name) {
                 self.part(name, value).check(schema, &[])?;
             }
@@ -512,12 +510,15 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    fn check_items(&self, words: &Map<String, Value>) -> Result<(), String> {
-        let (Value::Array(items), Some(schema)) = (self.value, words.get("items")) else {
+    fn check_items(&self, words: &Words) -> Result<(), String> {
+        let Value::Array(items) = self.value else {
+            return Ok(());
+        };
+        let Some(schema) = words.get("items") else {
             return Ok(());
         };
         // These have schemas of their own.
-        let first = schemas_in(words, "prefixItems").len();
+        let first = list_in(words, "prefixItems").len();
         for (at, item) in items.iter().enumerate().skip(first) {
             self.part(&at.to_string(), item).check(schema, &[])?;
         }
@@ -532,14 +533,11 @@ impl<'a> Part<'a> {
                 Err(fault) => faults.push(fault),
             }
         }
-        match faults.as_slice() {
-            [] => Ok(()),
-            _ => Err(format!(
-                "{} fits no alternative ({})",
-                self.name(),
-                faults.join("; ")
-            )),
+        if faults.is_empty() {
+            return Ok(());
         }
+        let faults = faults.join("; ");
+        Err(format!("{} fits no alternative ({faults})", self.name()))
     }
 
     /// A field, or an item of a list.
@@ -571,16 +569,18 @@ impl<'a> Part<'a> {
 
 /// The text inside a code fence that surrounds all of it; without one, the text itself. Trimmed.
 fn unfenced(text: &str) -> &str {
-    let inner = || {
-        let mark = text
-            .chars()
-            .next()
-            .filter(|mark| matches!(mark, '`' | '~'))?;
-        let fence = &text[..text.len() - text.trim_start_matches(mark).len()];
-        let (_, inner) = text.split_once('\n').filter(|_| fence.len() >= 3)?;
-        inner.trim_end().strip_suffix(fence)
-    };
-    inner().unwrap_or(text).trim()
+    inside_fence(text).unwrap_or(text).trim()
+}
+
+fn inside_fence(text: &str) -> Option<&str> {
+    let mark = text.chars().next()?;
+    let length = text.len() - text.trim_start_matches(mark).len();
+    if !matches!(mark, '`' | '~') || length < 3 {
+        return None;
+    }
+    let fence = &text[..length];
+    let (_, inside) = text.split_once('\n')?;
+    inside.trim_end().strip_suffix(fence)
 }
 
 #[cfg(test)]
