@@ -1,4 +1,4 @@
-//! Images and PDFs as the dialects send them.
+//! Writes images and PDFs as the dialects send them.
 
 use serde_json::{Value, json};
 
@@ -29,8 +29,7 @@ pub(super) fn content(attachments: impl Iterator<Item = Value>, text: &str) -> V
 /// so this name ends in `.pdf` even if the file's own does not.
 pub(super) fn file_name(pdf: &Attachment) -> String {
     let name = base_name(pdf);
-    let has_ending = name.to_ascii_lowercase().ends_with(PDF);
-    if has_ending {
+    if name.to_ascii_lowercase().ends_with(PDF) {
         name.to_owned()
     } else {
         format!("{name}{PDF}")
@@ -39,18 +38,23 @@ pub(super) fn file_name(pdf: &Attachment) -> String {
 
 /// The name of a PDF as a title for Anthropic, which refuses some characters; `None` if no others are left.
 pub(super) fn title(pdf: &Attachment) -> Option<String> {
-    let is_taken =
-        |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '(' | ')' | '[' | ']');
-    let words = base_name(pdf)
-        .split(|char| !is_taken(char))
-        .filter(|word| !word.is_empty());
-    Some(words.collect::<Vec<_>>().join(" ")).filter(|title| !title.is_empty())
+    let accepted = base_name(pdf).replace(|character| !is_accepted(character), " ");
+    let words: Vec<&str> = accepted.split_whitespace().collect();
+    if words.is_empty() {
+        return None;
+    }
+    Some(words.join(" "))
+}
+
+fn is_accepted(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "-()[]".contains(character)
 }
 
 fn base_name(pdf: &Attachment) -> &str {
-    pdf.name
-        .rsplit_once('/')
-        .map_or(&pdf.name, |(_, name)| name)
+    match pdf.name.rsplit_once('/') {
+        Some((_, name)) => name,
+        None => &pdf.name,
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reading JSON that servers write in more than one way: strict about an answer's text, lenient about everything else.
+//! Reads JSON that servers write in more than one way: strict about an answer's text, lenient about everything else.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,8 @@ pub(super) struct IfReadable<T>(pub(super) Option<T>);
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Null is frequent; read as an option, it makes no error, whose words would take long to write.
-        Option::<&RawValue>::deserialize(deserializer).map(|json| IfReadable(if_readable(json)))
+        let json = Option::<&RawValue>::deserialize(deserializer)?;
+        Ok(IfReadable(if_readable(json)))
     }
 }
 
@@ -50,10 +51,8 @@ pub(super) struct Count(pub(super) Option<u64>);
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Option::<&RawValue>::deserialize(deserializer)?;
-        Ok(Count(
-            json.and_then(|json| json.get().parse().ok())
-                .and_then(whole),
-        ))
+        let number: Option<f64> = json.and_then(|json| json.get().parse().ok());
+        Ok(Count(number.and_then(whole)))
     }
 }
 
@@ -63,7 +62,8 @@ pub(super) fn count(json: &Value, place: &str) -> Option<u64> {
 }
 
 fn whole(number: f64) -> Option<u64> {
-    (number >= 0.0 && number.fract() == 0.0 && number < 1e15).then_some(number as u64)
+    let is_whole = number.fract() == 0.0 && (0.0..1e15).contains(&number);
+    is_whole.then_some(number as u64)
 }
 
 /// Text of an answer: a string, or a list of strings and parts. A part counts unless it names a type
@@ -73,49 +73,50 @@ pub(super) struct Text<'a>(Option<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&RawValue>::deserialize(deserializer).map(|json| Text(Some(json)))
+        let json = <&RawValue>::deserialize(deserializer)?;
+        Ok(Text(Some(json)))
     }
 }
 
 impl Text<'_> {
     /// The text as one JSON string.
-    ///
-    /// # Errors
-    /// A list that has other things than values.
     pub(super) fn json(&self) -> Result<Cow<'_, str>, ReplyError> {
         let json = self.0.map_or("", RawValue::get);
-        if !json.starts_with('[') {
-            return Ok(if json.starts_with('"') { json } else { "\"\"" }.into());
+        if json.starts_with('"') {
+            return Ok(json.into());
         }
+        if !json.starts_with('[') {
+            return Ok("\"\"".into());
+        }
+        let parts: Vec<&RawValue> = serde_json::from_str(json)?;
         let mut joined = String::from("\"");
-        for part in serde_json::from_str::<Vec<&RawValue>>(json)? {
-            if part.get().starts_with('"') {
-                joined.push_str(inside(part.get()));
-            } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0
-                && matches!(part.kind.0.as_deref(), None | Some("text" | "output_text"))
+        for part in parts {
+            let json = part.get();
+            if json.starts_with('"') {
+                joined.push_str(without_quotes(json));
+            } else if let Some(part) = if_readable::<Part>(Some(part))
+                && part.is_text()
             {
-                joined.push_str(inside(&part.text.json()?));
+                joined.push_str(without_quotes(&part.text.json()?));
             }
         }
-        Ok((joined + "\"").into())
+        joined.push('"');
+        Ok(joined.into())
     }
 
     /// Whether it is a list that has reasoning.
     pub(super) fn has_thinking(&self) -> bool {
-        self.0
-            .is_some_and(|json| json.get().starts_with('[') && json.get().contains("\"thinking\""))
+        let json = self.0.map_or("", RawValue::get);
+        json.starts_with('[') && json.contains("\"thinking\"")
     }
 
     /// The text.
-    ///
-    /// # Errors
-    /// As for [`Text::json`].
     pub(super) fn text(&self) -> Result<String, ReplyError> {
         Ok(surrogates::lossy(&self.json()?)?)
     }
 }
 
-fn inside(string: &str) -> &str {
+fn without_quotes(string: &str) -> &str {
     &string[1..string.len() - 1]
 }
 
@@ -125,6 +126,12 @@ struct Part<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
     text: Text<'a>,
+}
+
+impl Part<'_> {
+    fn is_text(&self) -> bool {
+        matches!(self.kind.0.as_deref(), None | Some("text" | "output_text"))
+    }
 }
 
 /// The arguments of a call: JSON as text, or JSON itself, which becomes compact text.
@@ -142,45 +149,53 @@ pub(super) fn text_in(json: &Value) -> Result<String, ReplyError> {
 }
 
 /// Reads an event: a JSON object. Anything else is no event; some servers send such things to keep a connection alive.
-///
-/// # Errors
-/// It begins like an object or a list and is neither, or it does not fit the dialect.
-pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, ReplyError> {
-    match data.trim_start().as_bytes().first() {
-        Some(b'{') => Ok(Some(serde_json::from_str(data)?)),
-        Some(b'[') => Ok(serde_json::from_str::<&RawValue>(data).map(|_| None)?),
-        _ => Ok(None),
+pub(super) fn event<'a, T>(data: &'a str) -> Result<Option<T>, ReplyError>
+where
+    T: Deserialize<'a>,
+{
+    let text = data.trim_start();
+    if text.starts_with('{') {
+        return Ok(Some(serde_json::from_str(data)?));
     }
+    if text.starts_with('[') {
+        // One that is cut off is an error.
+        let _: &RawValue = serde_json::from_str(data)?;
+    }
+    Ok(None)
 }
 
 /// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list: Ollama without models.
-///
-/// # Errors
-/// There is no such list.
 pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
     let body: Value = serde_json::from_str(body)?;
     let list = body.get(field).cloned().unwrap_or(body);
-    Ok(serde_json::from_value::<Option<_>>(list)?.unwrap_or_default())
+    let values: Option<Vec<Value>> = serde_json::from_value(list)?;
+    Ok(values.unwrap_or_default())
 }
 
 /// The JSON of a field as a value; null if there is none.
 pub(super) fn value(json: Option<&RawValue>) -> Value {
-    json.and_then(|json| surrogates::lossy(json.get()).ok())
-        .unwrap_or_default()
+    let Some(json) = json else {
+        return Value::Null;
+    };
+    surrogates::lossy(json.get()).unwrap_or_default()
 }
 
 /// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
-///
-/// # Errors
-/// It does not fit the dialect.
-pub(super) fn in_field<'a, T: Deserialize<'a>>(
-    json: Option<&'a RawValue>,
-) -> Result<Option<T>, ReplyError> {
-    Ok(json.map_or(Ok(None), |json| serde_json::from_str(json.get()))?)
+pub(super) fn in_field<'a, T>(json: Option<&'a RawValue>) -> Result<Option<T>, ReplyError>
+where
+    T: Deserialize<'a>,
+{
+    let Some(json) = json else {
+        return Ok(None);
+    };
+    Ok(serde_json::from_str(json.get())?)
 }
 
 /// Reads the JSON of a field that counts as missing if it has an odd form.
-pub(super) fn if_readable<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Option<T> {
+pub(super) fn if_readable<'a, T>(json: Option<&'a RawValue>) -> Option<T>
+where
+    T: Deserialize<'a>,
+{
     serde_json::from_str(json?.get()).ok()
 }
 

@@ -69,12 +69,12 @@ pub(super) fn without_combinations(tool: &Tool) -> Value {
 
 /// A schema for Gemini: each reference is replaced by what it refers to, and `$schema` is removed.
 pub(super) fn without_references(schema: &Value) -> Value {
-    Inlining {
+    let mut inlining = Inlining {
         root: schema,
         open: Vec::new(),
         left: MAX_VALUES,
-    }
-    .schema(schema)
+    };
+    inlining.schema(schema)
 }
 
 /// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it: rules in other
@@ -84,70 +84,63 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
         return schema.clone();
     };
     let is_reference = fields.contains_key("$ref");
-    let mut kept = Map::new();
+    let mut words = Map::new();
     let mut rules: Vec<String> = Vec::new();
     for (name, value) in fields {
+        let mut name = name.as_str();
         // A reference may only be accompanied by definitions.
-        if is_reference && name != "$ref" && !DEFINITIONS.contains(&name.as_str()) {
+        if is_reference && name != "$ref" && !DEFINITIONS.contains(&name) {
             continue;
         }
-        let (name, value) = match name.as_str() {
+        let value = match name {
             // An object must forbid other properties; the rest says nothing about the answer.
             "additionalProperties" | "$schema" | "$id" | "$comment" => continue,
-            "properties" | "$defs" | "definitions" => {
-                (name.as_str(), named_with_rules_in_words(value))
+            "properties" | "$defs" | "definitions" => named_with_rules_in_words(value),
+            "items" if value.is_object() => with_rules_in_words(value),
+            "anyOf" | "allOf" => each_with_rules_in_words(value),
+            "oneOf" if !fields.contains_key("anyOf") => {
+                name = "anyOf";
+                each_with_rules_in_words(value)
             }
-            "items" if value.is_object() => ("items", with_rules_in_words(value)),
-            "anyOf" | "allOf" => (name.as_str(), each_with_rules_in_words(value)),
-            "oneOf" if !fields.contains_key("anyOf") => ("anyOf", each_with_rules_in_words(value)),
-            name if is_accepted(name, value) => (name, value.clone()),
-            name => {
+            _ if is_accepted(name, value) => value.clone(),
+            _ => {
                 rules.push(format!("{name} {value}"));
                 continue;
             }
         };
-        kept.insert(name.to_owned(), value);
+        words.insert(name.to_owned(), value);
     }
-    if shape::is_of_object(&kept) {
-        kept.insert("additionalProperties".to_owned(), false.into());
+    if shape::is_of_object(&words) {
+        words.insert("additionalProperties".to_owned(), false.into());
     }
     if !rules.is_empty() {
-        let description = kept
-            .get("description")
-            .and_then(Value::as_str)
-            .map(|text| format!("{text}\n\n"));
-        let description = format!(
-            "{}Rules: {}",
-            description.unwrap_or_default(),
-            rules.join("; ")
-        );
-        kept.insert("description".to_owned(), description.into());
+        let rules = format!("Rules: {}", rules.join("; "));
+        let description = match words.get("description") {
+            Some(Value::String(text)) => format!("{text}\n\n{rules}"),
+            _ => rules,
+        };
+        words.insert("description".to_owned(), description.into());
     }
-    Value::Object(kept)
+    Value::Object(words)
 }
 
 fn named_with_rules_in_words(schemas: &Value) -> Value {
-    let schemas = schemas.as_object().into_iter().flatten();
-    schemas
-        .map(|(name, schema)| (name.clone(), with_rules_in_words(schema)))
-        .collect()
+    let mut changed = Map::new();
+    for (name, schema) in schemas.as_object().into_iter().flatten() {
+        changed.insert(name.clone(), with_rules_in_words(schema));
+    }
+    Value::Object(changed)
 }
 
 fn each_with_rules_in_words(schemas: &Value) -> Value {
-    schemas
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(with_rules_in_words)
-        .collect()
+    let schemas = schemas.as_array().into_iter().flatten();
+    schemas.map(with_rules_in_words).collect()
 }
 
 /// Whether Anthropic accepts a keyword with this value.
 fn is_accepted(name: &str, value: &Value) -> bool {
     match name {
-        "format" => value
-            .as_str()
-            .is_some_and(|format| ACCEPTED_FORMATS.contains(&format)),
+        "format" => ACCEPTED_FORMATS.iter().any(|format| value == format),
         "minItems" => matches!(value.as_u64(), Some(0 | 1)),
         name => ACCEPTED.contains(&name),
     }
@@ -176,9 +169,9 @@ impl<'a> Inlining<'a> {
     }
 
     fn fields(&mut self, fields: &'a Map<String, Value>) -> Map<String, Value> {
-        let mut cleaned = match fields.get("$ref").and_then(Value::as_str) {
-            Some(reference) => self.referred(reference),
-            None => Map::new(),
+        let mut cleaned = match fields.get("$ref") {
+            Some(Value::String(reference)) => self.referred(reference),
+            _ => Map::new(),
         };
         for (name, value) in fields {
             let value = match name.as_str() {
@@ -197,17 +190,18 @@ impl<'a> Inlining<'a> {
         let Value::Object(properties) = properties else {
             return json!({});
         };
-        properties
-            .iter()
-            .map(|(name, schema)| (name.clone(), self.schema(schema)))
-            .collect()
+        let mut cleaned = Map::new();
+        for (name, schema) in properties {
+            cleaned.insert(name.clone(), self.schema(schema));
+        }
+        Value::Object(cleaned)
     }
 
     fn referred(&mut self, reference: &'a str) -> Map<String, Value> {
-        let found = shape::referred(self.root, reference).and_then(Value::as_object);
-        let Some(fields) =
-            found.filter(|_| self.open.len() < MAX_DEPTH && !self.open.contains(&reference))
-        else {
+        if self.open.len() >= MAX_DEPTH || self.open.contains(&reference) {
+            return Map::new();
+        }
+        let Some(Value::Object(fields)) = shape::referred(self.root, reference) else {
             return Map::new();
         };
         self.open.push(reference);
