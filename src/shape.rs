@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-/// The types of the short form, and their names in JSON Schema.
-const TYPES: &[(&str, &str)] = &[
+/// A type of the short form, and its name in JSON Schema.
+type ShortType = (&'static str, &'static str);
+
+const TYPES: &[ShortType] = &[
     ("str", "string"),
     ("int", "integer"),
     ("float", "number"),
@@ -15,7 +17,7 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// One more type for the arguments of commands: the name of a file, which is a string for the model.
-const PATH: (&str, &str) = ("path", "path");
+const PATH: ShortType = ("path", "path");
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
 const NOT_STRICT: &[&str] = &[
@@ -163,7 +165,7 @@ pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// The fields of the short form, each with its schema.
-fn properties(fields: &str, more_types: &[(&str, &str)]) -> Result<Map<String, Value>, String> {
+fn properties(fields: &str, more_types: &[ShortType]) -> Result<Map<String, Value>, String> {
     let fields = fields.trim();
     let has_lines = fields.contains('\n');
     let separator = if has_lines { '\n' } else { ',' };
@@ -182,9 +184,10 @@ fn properties(fields: &str, more_types: &[(&str, &str)]) -> Result<Map<String, V
             return Err("a field is empty".to_owned());
         }
         let (name, schema) = property(field, more_types)?;
-        if properties.insert(name.to_owned(), schema).is_some() {
+        if properties.contains_key(&name) {
             return Err(format!("the field “{name}” is given twice"));
         }
+        properties.insert(name, schema);
     }
     Ok(properties)
 }
@@ -196,12 +199,11 @@ pub(crate) fn object_of(properties: Map<String, Value>) -> Value {
 }
 
 /// A field of the short form, such as `tags list: what they like`.
-fn property<'a>(field: &'a str, more_types: &[(&str, &str)]) -> Result<(&'a str, Value), String> {
+fn property(field: &str, more_types: &[ShortType]) -> Result<(String, Value), String> {
     let (name_and_type, description) = field.split_once(':').unwrap_or((field, ""));
     let mut words = name_and_type.split_whitespace();
     let name = words.next().unwrap_or_default();
-    let is_allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
-    if !name.chars().all(is_allowed) || !name.contains(char::is_alphanumeric) {
+    if !is_name(name) {
         return Err(format!(
             "“{name}” is not the name of a field, which has letters, digits, _ and -"
         ));
@@ -228,7 +230,12 @@ fn property<'a>(field: &'a str, more_types: &[(&str, &str)]) -> Result<(&'a str,
     if !description.is_empty() {
         schema["description"] = description.into();
     }
-    Ok((name, schema))
+    Ok((name.to_owned(), schema))
+}
+
+fn is_name(text: &str) -> bool {
+    let is_allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
+    text.chars().all(is_allowed) && text.contains(char::is_alphanumeric)
 }
 
 fn obeys_strict_rules(schema: &Value) -> bool {
@@ -259,7 +266,7 @@ fn obeys_strict_rules(schema: &Value) -> bool {
 
 /// Whether the schema of an object requires all its properties, and allows no others.
 fn requires_its_fields_only(words: &Words) -> bool {
-    if words.get("additionalProperties") != Some(&Value::Bool(false)) {
+    if words.get("additionalProperties") != Some(&false.into()) {
         return false;
     }
     let required: HashSet<&str> = required(words).collect();
@@ -278,9 +285,10 @@ fn has_maps(schema: &Value) -> bool {
     match schema {
         Value::Object(words) => {
             let others = words.get("additionalProperties");
-            let takes_others = others.is_some_and(|others| *others != Value::Bool(false));
+            let takes_others = others.is_some_and(|others| *others != false);
             let has_free_names = takes_others || !words.contains_key("properties");
-            (has_free_names && is_of_object(words)) || words.values().any(has_maps)
+            let is_map = has_free_names && is_of_object(words);
+            is_map || words.values().any(has_maps)
         }
         Value::Array(schemas) => schemas.iter().any(has_maps),
         _ => false,
@@ -411,8 +419,9 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 
 /// Whether two values are equal; 5 and 5.0 are.
 fn is_same(value: &Value, other: &Value) -> bool {
-    let is_same_number = value.is_number() && value.as_f64() == other.as_f64();
-    value == other || is_same_number
+    let number = value.as_f64();
+    let is_same_number = number.is_some() && number == other.as_f64();
+    is_same_number || value == other
 }
 
 /// What errors call a value. The text of the model stays out of them.
@@ -467,8 +476,8 @@ impl<'a> Part<'a> {
             return Ok(());
         }
         let mut expected = Vec::new();
-        for (name, description) in JSON_TYPES {
-            if types.contains(name) {
+        for (kind, description) in JSON_TYPES {
+            if types.contains(kind) {
                 expected.push(*description);
             }
         }
@@ -483,14 +492,15 @@ impl<'a> Part<'a> {
         {
             return Err(format!("{} is not {only}", self.name()));
         }
-        if let Some(Value::Array(allowed)) = words.get("enum")
-            && !allowed.iter().any(|one| is_same(self.value, one))
-        {
-            let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
-            let allowed = allowed.join(", ");
-            return Err(format!("{} is not one of {allowed}", self.name()));
+        let Some(Value::Array(allowed)) = words.get("enum") else {
+            return Ok(());
+        };
+        if allowed.iter().any(|one| is_same(self.value, one)) {
+            return Ok(());
         }
-        Ok(())
+        let texts: Vec<String> = allowed.iter().map(Value::to_string).collect();
+        let texts = texts.join(", ");
+        Err(format!("{} is not one of {texts}", self.name()))
     }
 
     fn check_fields(&self, words: &Words) -> Result<(), String> {
