@@ -22,12 +22,13 @@ pub(crate) struct Spinner(Option<Arc<Shared>>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SpinnerState>,
     changed: Condvar,
 }
 
+/// What the spinner shows.
 #[derive(Debug, Default)]
-struct State {
+struct SpinnerState {
     /// What q waits for, if it waits.
     wait: Option<Wait>,
     /// The text on the line.
@@ -45,11 +46,11 @@ struct Wait {
 impl Spinner {
     /// A spinner that is shown if standard output and standard error are both terminals that can wipe a line.
     pub(crate) fn new(quiet: bool, terminal: Option<&str>) -> Spinner {
-        let seen = !quiet
+        let is_visible = !quiet
             && terminal != Some("dumb")
             && io::stdout().is_terminal()
             && io::stderr().is_terminal();
-        Spinner(seen.then(Arc::default))
+        Spinner(is_visible.then(Arc::default))
     }
 
     /// Whether it is ever shown.
@@ -101,12 +102,12 @@ impl Spinner {
 
     /// Wipes the spinner while something else is printed. It comes back if q still waits.
     pub(crate) fn make_room(&self, say: impl FnOnce()) {
-        // Held until everything is printed.
-        let _state = self.0.as_ref().map(|shared| {
-            let mut state = lock(&shared.state);
-            state.wipe();
-            state
-        });
+        let Some(shared) = &self.0 else {
+            return say();
+        };
+        // The lock is held until everything is printed.
+        let mut state = lock(&shared.state);
+        state.wipe();
         say();
     }
 }
@@ -119,32 +120,29 @@ impl Shared {
                 let text = wait.text();
                 state.draw(&text);
             }
-            state = self
-                .changed
-                .wait_timeout(state, TICK)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            let result = self.changed.wait_timeout(state, TICK);
+            (state, _) = result.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 impl Wait {
     fn text(&self) -> String {
-        let Wait { what, since, until } = self;
-        match until {
-            None => format!("{what}, {} s", since.elapsed().as_secs()),
-            Some(until) => format!(
-                "{what} in {} s",
-                until.saturating_duration_since(Instant::now()).as_secs() + 1
-            ),
-        }
+        let what = &self.what;
+        let Some(until) = self.until else {
+            let seconds = self.since.elapsed().as_secs();
+            return format!("{what}, {seconds} s");
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        format!("{what} in {} s", left.as_secs() + 1)
     }
 }
 
-impl State {
+impl SpinnerState {
     fn draw(&mut self, text: &str) {
         // A line that wraps cannot be wiped.
-        let columns = unix::terminal_size(&io::stdout()).map_or(usize::MAX, |size| size.columns);
+        let size = unix::terminal_size(&io::stdout());
+        let columns = size.map_or(usize::MAX, |size| size.columns);
         let text: String = text.chars().take(columns - 1).collect();
         if text != self.shown {
             // Losing the terminal is no reason to end.
