@@ -104,9 +104,7 @@ impl Document {
             return;
         }
 
-        if ends_in_backticks(line.text()) {
-            self.text_ends_in_backticks = true;
-        }
+        self.text_ends_in_backticks |= ends_in_backticks(line.text());
         let begins_block = self.containers.len() > matched;
         if in_paragraph && !all_matched && !begins_block {
             self.containers = containers_before;
@@ -177,9 +175,7 @@ impl Document {
     fn begin_leaf(&mut self, line: &LineReader) -> Option<Leaf> {
         let text = line.text();
         if let Some((character, length)) = opening_fence(text) {
-            if self.text_ends_in_backticks && character == '`' {
-                self.is_uncertain = true;
-            }
+            self.is_uncertain |= self.text_ends_in_backticks && character == '`';
             self.code.get_or_insert_default();
             return Some(Leaf::Code(FenceLine {
                 indent: line.indent(),
@@ -191,9 +187,7 @@ impl Document {
         if !ends_paragraph && !is_heading(text) && !is_thematic_break(text) {
             return None;
         }
-        if ends_in_backticks(text) {
-            self.text_ends_in_backticks = true;
-        }
+        self.text_ends_in_backticks |= ends_in_backticks(text);
         Some(Leaf::None)
     }
 }

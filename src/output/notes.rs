@@ -11,12 +11,11 @@ use crate::one_line::on_one_line;
 /// A line for each source: its number, title and address. They are disarmed, because a page may say anything.
 pub(crate) fn source_lines(sources: &[Source]) -> String {
     let mut lines = String::new();
-    for (index, source) in sources.iter().enumerate() {
-        let number = index + 1;
+    for (source, number) in sources.iter().zip(1..) {
         let title = source.title.as_deref().unwrap_or_default();
         let words = on_one_line(&format!("{title} {}", source.url));
-        let words = disarm::visible(&words);
-        lines.push_str(&format!("[{number}] {words}\n"));
+        let visible = disarm::visible(&words);
+        lines.push_str(&format!("[{number}] {visible}\n"));
     }
     lines
 }

@@ -57,14 +57,9 @@ impl Stdout {
     pub(crate) fn open() -> Result<Stdout, OutputError> {
         let stdout = io::stdout();
         let descriptor = stdout.as_fd().try_clone_to_owned();
-        let disarmer = if stdout.is_terminal() {
-            Some(Disarmer::default())
-        } else {
-            None
-        };
         Ok(Stdout {
             file: File::from(descriptor.map_err(OutputError::Failed)?),
-            disarmer,
+            disarmer: stdout.is_terminal().then(Disarmer::default),
             formatter: None,
             ends_with_newline: true,
         })
@@ -184,7 +179,10 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
 pub(crate) fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
     match write_texts(texts) {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
-        Err(error) => Err(Error::new(ErrorKind::Output, error.to_string())),
+        Err(error) => {
+            let reason = error.to_string();
+            Err(Error::new(ErrorKind::Output, reason))
+        }
     }
 }
 

@@ -12,8 +12,14 @@ pub(super) const DIM: Style = 2;
 pub(super) const ITALIC: Style = 4;
 pub(super) const CODE: Style = 8;
 
-/// What a terminal is sent for each of them (ECMA-48: SGR). Code is cyan.
-const PARAMETERS: &[(Style, &str)] = &[(BOLD, "1"), (DIM, "2"), (ITALIC, "3"), (CODE, "36")];
+/// What a terminal is sent for each of them (ECMA-48: SGR).
+const PARAMETERS: &[(Style, &str)] = &[
+    (BOLD, "1"),
+    (DIM, "2"),
+    (ITALIC, "3"),
+    // Cyan.
+    (CODE, "36"),
+];
 
 /// Back to plain.
 const RESET: &str = "\u{1b}[0m";
@@ -160,22 +166,14 @@ impl Inline {
     }
 
     fn is_mark(&self, character: char) -> bool {
-        match character {
-            '`' => true,
-            '*' | '_' => self.code == 0,
-            _ => false,
-        }
+        character == '`' || (self.code == 0 && matches!(character, '*' | '_'))
     }
 
     /// Styles text without marks.
     fn put_plain(&mut self, text: &str, pen: &mut Pen) {
         pen.put(self.style(), text);
-        if text.contains("://") {
-            self.url = true;
-        }
-        if let Some(last) = text.chars().next_back() {
-            self.before = Some(last);
-        }
+        self.url |= text.contains("://");
+        self.before = text.chars().next_back().or(self.before);
     }
 
     /// Decides what the marks mean, now that `after` follows them; `rest` is the rest of the word, with `after`.
@@ -183,7 +181,8 @@ impl Inline {
         let is_escaped = self.before == Some('\\');
         let is_name = self.mark == '_' && self.before == Some('.');
         let is_literal = is_escaped || is_name || self.url;
-        let opens = !is_literal && !after.is_whitespace() && !is_part_of_word(self.before);
+        let begins_word = !is_part_of_word(self.before) && !after.is_whitespace();
+        let opens = begins_word && !is_literal;
         if self.mark == '`' {
             if self.code == self.marks {
                 self.code = 0;
@@ -205,7 +204,8 @@ impl Inline {
             }
         }
         if is_emphasis(self.marks) {
-            let may_open = opens && !matches!(after, '.' | '/');
+            let is_pattern = matches!(after, '.' | '/');
+            let may_open = opens && !is_pattern;
             if self.emphasis.is_none() && may_open && self.closes_within(is_emphasis, rest, next) {
                 self.emphasis = Some(self.mark);
             } else if self.emphasis == Some(self.mark) && closes {
@@ -214,7 +214,7 @@ impl Inline {
         }
     }
 
-    /// Whether what opens here is closed in the rest of the word, by as many marks as fit. Only the next marks are
+    /// Whether what opens here is closed in the rest of the word; `fit` says by how many marks. Only the next marks are
     /// examined.
     fn closes_within(&self, fit: fn(usize) -> bool, rest: &str, next: Option<char>) -> bool {
         let mut from = 0;

@@ -164,7 +164,7 @@ impl Formatter {
 
     /// Whether a part of a word waits for the rest.
     pub(crate) fn holds_word(&self) -> bool {
-        self.word.shown < self.word.text.len()
+        !self.word.rest().is_empty()
     }
 
     /// The unfinished word as far as it has come, after a pause.
@@ -242,11 +242,9 @@ impl Formatter {
         if follows_blank_line && self.begin >= CODE_INDENT && !self.in_list {
             self.line = LineKind::Indented;
         } else if letter == '|' {
-            let is_second = self.rows == 1;
-            self.line = if is_second {
-                LineKind::Rule
-            } else {
-                LineKind::Table
+            self.line = match self.rows {
+                1 => LineKind::Rule,
+                _ => LineKind::Table,
             };
         }
     }
@@ -260,7 +258,7 @@ impl Formatter {
             self.fence = None;
             self.line = LineKind::Prose;
             self.word.text.push(character);
-            self.word.shown = self.word.text.len();
+            self.word.mark_shown();
         }
     }
 
@@ -269,9 +267,7 @@ impl Formatter {
         let Some(fence) = self.fence else { return };
         let is_mark = character == fence.character;
         let may_close = is_mark || self.holds_word();
-        if !is_mark && !fence.may_follow(character) {
-            self.has_word = true;
-        }
+        self.has_word |= !is_mark && !fence.may_follow(character);
         self.word.text.push(character);
         if may_close && !self.has_word {
             return;
@@ -279,7 +275,7 @@ impl Formatter {
         let is_quote_marker = character == '>' && !self.has_word;
         let style = if is_quote_marker { DIM } else { CODE };
         self.pen.put(style, self.word.rest());
-        self.word.shown = self.word.text.len();
+        self.word.mark_shown();
     }
 
     fn end_line(&mut self) {
@@ -330,11 +326,8 @@ impl Formatter {
         let quotes = word.starts_with('>');
         if (before_blank || quotes) && is_marker(word) {
             self.marked = true;
-            if quotes {
-                self.quoted = true;
-            } else {
-                self.in_list = true;
-            }
+            self.quoted |= quotes;
+            self.in_list |= !quotes;
             return LineKind::Begin;
         }
         let may_be_heading = self.marked || self.in_list || self.begin < CODE_INDENT;
@@ -353,10 +346,8 @@ impl Formatter {
 
     /// Whether the line closes the fence.
     fn closes_fence(&self) -> bool {
-        let Some(fence) = self.fence else {
-            return false;
-        };
-        self.line == LineKind::Code && fence.is_closed_by(&self.word.text)
+        let is_closed = |fence: OpenFence| fence.is_closed_by(&self.word.text);
+        self.line == LineKind::Code && self.fence.is_some_and(is_closed)
     }
 
     /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next. `next` is
@@ -374,12 +365,13 @@ impl Formatter {
         match self.line {
             LineKind::Table => self.put_cells(next),
             LineKind::Code if !self.closes_fence() => self.pen.put(CODE, word),
-            // A word that ends before the text begins is a marker.
-            LineKind::Begin if next.is_some() => self.pen.put(DIM, word),
-            LineKind::Code | LineKind::Info | LineKind::Rule => self.pen.put(DIM, word),
-            _ => self.inline.put(word, next, &mut self.pen),
+            LineKind::Prose => self.inline.put(word, next, &mut self.pen),
+            // It may become a marker or text.
+            LineKind::Begin if next.is_none() => self.inline.put(word, next, &mut self.pen),
+            // Markers, fences and rules.
+            _ => self.pen.put(DIM, word),
         }
-        self.word.shown = self.word.text.len();
+        self.word.mark_shown();
         self.column += width;
     }
 
@@ -442,6 +434,10 @@ impl Word {
         &self.text[self.shown..]
     }
 
+    fn mark_shown(&mut self) {
+        self.shown = self.text.len();
+    }
+
     /// The columns of the rest, which may change the end of what is shown: a skin tone comes after its emoji.
     fn width(&self) -> usize {
         let before = end_of(&self.text[..self.shown]);
@@ -460,11 +456,9 @@ impl Word {
         let Some(base) = before.chars().rev().find(has_columns) else {
             return false;
         };
-        if !is_wide(base) || OPENING.contains(base) {
-            return false;
-        }
         let both = format!("{before}{character}");
-        both.width() > before.width()
+        let is_apart = both.width() > before.width();
+        is_apart && is_wide(base) && !OPENING.contains(base)
     }
 }
 
