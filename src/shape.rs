@@ -195,7 +195,12 @@ fn properties(fields: &str, more_types: &[ShortType]) -> Result<Map<String, Valu
 /// The schema of an object with these fields and no others.
 pub(crate) fn object_of(properties: Map<String, Value>) -> Value {
     let required: Vec<&String> = properties.keys().collect();
-    json!({"type": "object", "properties": &properties, "required": required, "additionalProperties": false})
+    json!({
+        "type": "object",
+        "properties": &properties,
+        "required": required,
+        "additionalProperties": false,
+    })
 }
 
 /// A field of the short form, such as `tags list: what they like`.
@@ -211,10 +216,10 @@ fn property(field: &str, more_types: &[ShortType]) -> Result<(String, Value), St
     let short = words.next().unwrap_or("str");
     let types = [TYPES, more_types].concat();
     let Some((_, kind)) = types.iter().find(|(known, _)| *known == short) else {
-        let types: Vec<&str> = types.iter().map(|(known, _)| *known).collect();
-        let types = types.join(", ");
+        let known: Vec<&str> = types.iter().map(|(known, _)| *known).collect();
+        let known = known.join(", ");
         return Err(format!(
-            "the field “{name}” has the type “{short}”; the types are {types}"
+            "the field “{name}” has the type “{short}”; the types are {known}"
         ));
     };
     if let Some(more) = words.next() {
@@ -318,8 +323,8 @@ fn fault_in(schema: &Value) -> Option<String> {
 
 fn fault_in_word(word: &str, value: &Value) -> Option<String> {
     match (word, value) {
-        ("type", Value::Array(kinds)) if kinds.iter().all(is_type) => None,
-        ("type", kind) if is_type(kind) => None,
+        ("type", Value::Array(types)) if types.iter().all(is_type) => None,
+        ("type", name) if is_type(name) => None,
         ("required", Value::Array(names)) if names.iter().all(Value::is_string) => None,
         ("properties" | "$defs" | "definitions", Value::Object(all)) => {
             all.values().find_map(fault_in)
@@ -340,7 +345,7 @@ fn is_type(name: &Value) -> bool {
 /// Whether the value of `type`, a word or a list of them, has this word.
 fn names(kind: &Value, word: &str) -> bool {
     match kind {
-        Value::Array(kinds) => kinds.iter().any(|kind| kind == word),
+        Value::Array(kinds) => kinds.contains(&word.into()),
         kind => kind == word,
     }
 }
@@ -453,7 +458,8 @@ impl<'a> Part<'a> {
         let Value::Object(words) = schema else {
             return Ok(());
         };
-        if around.iter().any(|outer| std::ptr::eq(*outer, schema)) {
+        let is_schema = |outer: &&Value| std::ptr::eq(*outer, schema);
+        if around.iter().any(is_schema) {
             return Ok(());
         }
         self.check_type(words)?;
@@ -530,7 +536,8 @@ impl<'a> Part<'a> {
         // These have schemas of their own.
         let first = list_in(words, "prefixItems").len();
         for (at, item) in items.iter().enumerate().skip(first) {
-            self.part(&at.to_string(), item).check(schema, &[])?;
+            let part = self.part(&at.to_string(), item);
+            part.check(schema, &[])?;
         }
         Ok(())
     }

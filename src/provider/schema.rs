@@ -61,7 +61,7 @@ pub(super) fn of_object(tool: &Tool) -> Value {
 /// The schema of a tool without the keywords that combine several schemas at the top.
 pub(super) fn without_combinations(tool: &Tool) -> Value {
     let mut schema = of_object(tool);
-    if let Some(fields) = schema.as_object_mut() {
+    if let Value::Object(fields) = &mut schema {
         fields.retain(|name, _| !COMBINATIONS.contains(&name.as_str()));
     }
     schema
@@ -84,6 +84,7 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
         return schema.clone();
     };
     let is_reference = fields.contains_key("$ref");
+    let has_any_of = fields.contains_key("anyOf");
     let mut words = Map::new();
     let mut rules: Vec<String> = Vec::new();
     for (name, value) in fields {
@@ -98,7 +99,7 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
             "properties" | "$defs" | "definitions" => named_with_rules_in_words(value),
             "items" if value.is_object() => with_rules_in_words(value),
             "anyOf" | "allOf" => each_with_rules_in_words(value),
-            "oneOf" if !fields.contains_key("anyOf") => {
+            "oneOf" if !has_any_of => {
                 name = "anyOf";
                 each_with_rules_in_words(value)
             }
