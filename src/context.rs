@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::output::{Look, Notes};
-use crate::session::folder::{Folder, Location};
+use crate::session::folder::{ConversationLocation, Folder};
 use crate::session::name::Which;
 use crate::session::rules::Rules;
 use crate::settings::{Environment, Values};
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     pub(crate) folder: Folder,
     /// How the user names it; in place of a number, the name.
     pub(crate) which: Which,
-    pub(crate) location: Location,
+    pub(crate) location: ConversationLocation,
 }
 
 impl Context {

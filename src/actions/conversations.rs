@@ -19,7 +19,7 @@ use crate::session::commit;
 use crate::session::files;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
-use crate::session::rules::Found;
+use crate::session::rules::FileContent;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Entry, Exchange};
 use crate::settings::{Settings, Values};
@@ -42,10 +42,10 @@ impl Place {
             ErrorKind::File
         };
         match files::read(&self.location.path) {
-            Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
-            Ok(Found::Nothing) if self.which.is_current() => Ok(None),
-            Ok(Found::Nothing) => Err(self.missing()),
-            Ok(Found::Unusable(reason)) => Err(Error::new(
+            Ok(FileContent::Conversation(conversation)) => Ok(Some(conversation)),
+            Ok(FileContent::Nothing) if self.which.is_current() => Ok(None),
+            Ok(FileContent::Nothing) => Err(self.missing()),
+            Ok(FileContent::Unusable(reason)) => Err(Error::new(
                 kind,
                 format!("{}: {reason}", self.location.path.display()),
             )),

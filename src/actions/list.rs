@@ -16,7 +16,7 @@ use crate::fence;
 use crate::one_line::on_one_line;
 use crate::output::{Notes, print, visible};
 use crate::session::files;
-use crate::session::rules::Found;
+use crate::session::rules::FileContent;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Entry, Exchange, age};
 use crate::unix::{self, Size};
@@ -164,7 +164,7 @@ fn read(
             break;
         }
         match files::read(&file.path) {
-            Ok(Found::Conversation(conversation)) => {
+            Ok(FileContent::Conversation(conversation)) => {
                 let mut number = None;
                 if !file.is_state {
                     counted += 1;
@@ -177,8 +177,8 @@ fn read(
                 }
             }
             // It was removed in the meantime.
-            Ok(Found::Nothing) => {}
-            Ok(Found::Unusable(reason)) => {
+            Ok(FileContent::Nothing) => {}
+            Ok(FileContent::Unusable(reason)) => {
                 listing.has_unusable = true;
                 notes.note(&format!("not listed: {}: {reason}", file.path.display()));
             }

@@ -10,7 +10,7 @@ use crate::server::choice::{self, HeldWith, Model};
 use crate::server::discover;
 use crate::session::Conversation;
 use crate::session::files;
-use crate::session::rules::Found;
+use crate::session::rules::FileContent;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{
     Configured, Key, KeyPlace, Place, Provider, RemoteServer, Settings, Sourced,
@@ -234,9 +234,9 @@ fn read_conversation(context: &Context) -> Option<(String, Result<Conversation, 
     };
     let path = location.path.display().to_string();
     match files::read(&location.path) {
-        Ok(Found::Nothing) => None,
-        Ok(Found::Conversation(conversation)) => Some((path, Ok(conversation))),
-        Ok(Found::Unusable(reason)) => Some((path, Err(reason))),
+        Ok(FileContent::Nothing) => None,
+        Ok(FileContent::Conversation(conversation)) => Some((path, Ok(conversation))),
+        Ok(FileContent::Unusable(reason)) => Some((path, Err(reason))),
         Err(error) => Some((path, Err(error.to_string()))),
     }
 }

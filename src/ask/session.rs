@@ -16,7 +16,7 @@ use crate::session::Conversation;
 use crate::session::commit::Committer;
 use crate::session::files;
 use crate::session::name::Which;
-use crate::session::rules::{self, Asked, Found, Intent, Rules, Seen};
+use crate::session::rules::{self, FileContent, Identity, Intent, Responder, Rules};
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::unix;
@@ -66,11 +66,15 @@ impl Session {
 
     /// Pins a conversation that was chosen by its id, or its number; on a terminal it becomes the current one.
     fn choose(&mut self, arguments: &Arguments, settings: &Settings, context: &Context) {
-        let Some(place) = self.place.as_ref().filter(|place| place.which.is_unnamed()) else {
+        let Some(place) = self
+            .place
+            .as_ref()
+            .filter(|place| place.which.is_id_or_number())
+        else {
             return;
         };
         self.pins = true;
-        if settings.values.save && !arguments.dry_run && place.location.is_unnamed {
+        if settings.values.save && !arguments.dry_run && place.location.is_auto_named {
             unix::touch(&place.location.path);
         }
         if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
@@ -119,7 +123,7 @@ impl Session {
     ) -> Option<Committer> {
         let place = self.place.as_ref()?;
         // Conversations that the user named or chose keep everything.
-        let is_trimmed = place.which.is_current() && place.location.is_unnamed;
+        let is_trimmed = place.which.is_current() && place.location.is_auto_named;
         Some(Committer {
             folder: place.folder.clone(),
             location: place.location.clone(),
@@ -168,7 +172,7 @@ fn is_pinned(context: &Context) -> bool {
     let Ok(place) = context.place() else {
         return false;
     };
-    matches!(files::read(&place.location.path), Ok(Found::Conversation(conversation)) if conversation.pinned)
+    matches!(files::read(&place.location.path), Ok(FileContent::Conversation(conversation)) if conversation.pinned)
 }
 
 /// Opens the conversation of this question. `known` is the server, unless only the conversation knows it.
@@ -262,7 +266,7 @@ fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Sessio
         (None, false) => return Err(place.missing()),
     };
     let intent = Intent::Again(
-        Seen::new(&conversation),
+        Identity::new(&conversation),
         conversation.undo().ok_or_else(nothing)?,
     );
     let target = target_from_conversation(&conversation, settings, notes)?;
@@ -283,7 +287,7 @@ fn open_named(
 ) -> Result<Session, Error> {
     let notes = &context.notes;
     let Some(conversation) = read(&place)? else {
-        if place.which.is_unnamed() || arguments.follow {
+        if place.which.is_id_or_number() || arguments.follow {
             return Err(place.missing());
         }
         if io::stderr().is_terminal() {
@@ -296,7 +300,7 @@ fn open_named(
         return Ok(Session::new(Some(place), target, Intent::Named, None));
     };
     let target = target_from_conversation(&conversation, settings, notes)?;
-    let intent = Intent::Follow(Seen::new(&conversation));
+    let intent = Intent::Follow(Identity::new(&conversation));
     Ok(Session::new(
         Some(place),
         target,
@@ -323,8 +327,8 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
         )
     });
     match found? {
-        Found::Conversation(conversation) => Ok(Some(conversation)),
-        Found::Unusable(reason) => {
+        FileContent::Conversation(conversation) => Ok(Some(conversation)),
+        FileContent::Unusable(reason) => {
             let error = format!("{}: {reason}", place.location.path.display());
             Err(match is_named {
                 true => Error::new(ErrorKind::Session, error).advise(
@@ -333,7 +337,7 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
                 false => Error::file(error),
             })
         }
-        Found::Nothing => Ok(None),
+        FileContent::Nothing => Ok(None),
     }
 }
 
@@ -369,7 +373,7 @@ fn follow(
     };
     let rules = context::rules(&settings.values);
     let target = match &found {
-        Found::Conversation(conversation)
+        FileContent::Conversation(conversation)
             if conversation.pinned && !rules.is_idle(conversation, now) =>
         {
             target_from_conversation(conversation, settings, notes)?
@@ -377,18 +381,18 @@ fn follow(
         _ => target_from_settings(known, settings, notes)?,
     };
     let model = target.choice.named_model().map(str::to_owned);
-    let asked = Asked {
+    let asked = Responder {
         provider: target.provider().name.clone(),
         model,
         at: now,
     };
     match (rules::obstacle(&found, &asked, &rules), found) {
-        (None, Found::Conversation(conversation)) => {
+        (None, FileContent::Conversation(conversation)) => {
             Ok(continue_current(place, target, conversation))
         }
         (obstacle, found) => {
             let old = match found {
-                Found::Conversation(conversation) if rules.keeps() => {
+                FileContent::Conversation(conversation) if rules.keeps() => {
                     let id = place.folder.id(&place.location.path, conversation.created);
                     format!("; this continues the old one: q -s {id}")
                 }
@@ -416,7 +420,7 @@ fn continue_current(place: Place, mut target: Target, conversation: Conversation
         Some(model) if is_same_provider => Some(format!("{name}, model {model}")),
         _ => Some(name).filter(|_| !is_same_provider),
     };
-    let intent = Intent::Follow(Seen::new(&conversation));
+    let intent = Intent::Follow(Identity::new(&conversation));
     Session {
         handed_to,
         ..Session::new(Some(place), target, intent, Some(conversation))

@@ -9,17 +9,17 @@ use std::time::{Duration, SystemTime};
 
 use super::conversation::{Conversation, Exchange};
 use super::files::{self, NotReplaced};
-use super::folder::{Folder, Location};
+use super::folder::{ConversationLocation, Folder};
 use super::format::{self, MAX_SIZE};
 use super::lock::Lock;
-use super::rules::{self, Action, Asked, Found, Intent, Rules};
+use super::rules::{self, Decision, FileContent, Intent, Responder, Rules};
 use super::timestamp::Timestamp;
 
 /// Where and how an exchange is saved.
 #[derive(Debug, Clone)]
 pub(crate) struct Committer {
     pub(crate) folder: Folder,
-    pub(crate) location: Location,
+    pub(crate) location: ConversationLocation,
     pub(crate) intent: Intent,
     /// The link that leads to the conversation from now on, in place of another.
     pub(crate) becomes_current: Option<PathBuf>,
@@ -129,17 +129,17 @@ impl Committer {
                 .symlink_metadata()
                 .map_or(true, |metadata| metadata.is_symlink());
         let found = if had_no_link {
-            Found::Nothing
+            FileContent::Nothing
         } else {
             files::read_again(&path, self.known.as_deref())?
         };
-        let asked = Asked {
+        let asked = Responder {
             provider: self.provider.clone(),
             model: Some(self.model.clone()),
             at: self.asked,
         };
         match rules::decide(&intent, found, exchange, &asked, &self.rules) {
-            Action::Begin => match &self.location.link {
+            Decision::Begin => match &self.location.link {
                 Some(link) => Ok(self.begin_current(exchange, link, Some(lock))?),
                 None => {
                     let conversation = self.new_conversation(exchange);
@@ -148,13 +148,15 @@ impl Committer {
                     Ok(self.saved(path, &conversation))
                 }
             },
-            Action::Extend(conversation) => self.extend(&path, conversation, exchange, false, lock),
-            Action::Replace(mut conversation) => {
+            Decision::Extend(conversation) => {
+                self.extend(&path, conversation, exchange, false, lock)
+            }
+            Decision::Replace(mut conversation) => {
                 conversation.exchanges.pop();
                 self.extend(&path, conversation, exchange, true, lock)
             }
-            Action::Separate(reason) => Ok(self.save_separately(exchange, Some(lock), reason)?),
-            Action::Refuse(reason) => {
+            Decision::Separate(reason) => Ok(self.save_separately(exchange, Some(lock), reason)?),
+            Decision::Refuse(reason) => {
                 Ok(Committed::unsaved(&format!("{}: {reason}", path.display())))
             }
         }
@@ -162,7 +164,7 @@ impl Committer {
 
     /// The file of the conversation as it is under the lock, and what to do with it.
     fn path_now(&self, lock: &Lock) -> io::Result<(PathBuf, Intent)> {
-        let Location { path, link, .. } = &self.location;
+        let ConversationLocation { path, link, .. } = &self.location;
         let mut intent = self.intent.clone();
         // What stays with a conversation must not get into one that another q has begun.
         if intent == Intent::FollowOrNew && (self.system.is_some() || self.tools.is_some()) {
@@ -173,14 +175,14 @@ impl Committer {
                 Ok((self.folder.settle(link, lock)?, intent))
             }
             // The conversation was a file in place of the link.
-            (Intent::Follow(seen) | Intent::Again(seen, _), Some(link)) if path == link => {
-                let is_there = matches!(files::read(link)?, Found::Conversation(now) if seen.is(&now, self.rules.pairs));
+            (Intent::Follow(identity) | Intent::Again(identity, _), Some(link)) if path == link => {
+                let is_there = matches!(files::read(link)?, FileContent::Conversation(now) if identity.matches(&now, self.rules.pairs));
                 let settled = self.folder.settle(link, lock)?;
                 match files::read(&settled)? {
                     // If its id was taken, it has another one now.
-                    Found::Conversation(now) if is_there => seen.created = now.created,
+                    FileContent::Conversation(now) if is_there => identity.created = now.created,
                     // Another q has given it the name of its id, and has left it.
-                    _ => return Ok((self.folder.file(&seen.created.id()), intent)),
+                    _ => return Ok((self.folder.file(&identity.created.id()), intent)),
                 }
                 Ok((settled, intent))
             }
@@ -366,7 +368,7 @@ pub(crate) fn undo(
     lock: Option<&Lock>,
 ) -> Result<Option<(String, Exchange)>, NotReplaced> {
     let path = lock.map_or_else(|| Ok(path.to_owned()), |lock| folder.settle(path, lock))?;
-    let Found::Conversation(mut conversation) = files::read(&path)? else {
+    let FileContent::Conversation(mut conversation) = files::read(&path)? else {
         return Ok(None);
     };
     let Some(undone) = conversation.undo() else {

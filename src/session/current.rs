@@ -15,7 +15,7 @@ use super::files::{self, are_same, read, remove, second_name};
 use super::folder::{Folder, TEMPORARY, UNREADABLE, is_current, own_temporary};
 use super::format;
 use super::lock::Lock;
-use super::rules::Found;
+use super::rules::FileContent;
 use super::timestamp::Timestamp;
 use crate::unix;
 
@@ -30,7 +30,7 @@ impl Folder {
             Some(lock) if is_file(link) => self.adopt(link, lock)?,
             _ => self.resolve(link).unwrap_or_default(),
         };
-        if !self.is_unnamed(&path) || !path.exists() {
+        if !self.is_auto_named(&path) || !path.exists() {
             return Ok(None);
         }
         unix::touch(&path);
@@ -66,10 +66,10 @@ impl Folder {
     /// Gives a file in place of a link the name of its id; one that cannot be read, that of the time when it was changed.
     fn adopt(&self, link: &Path, lock: &Lock) -> io::Result<PathBuf> {
         let adopted = match read(link)? {
-            Found::Conversation(conversation) => {
+            FileContent::Conversation(conversation) => {
                 self.adopt_conversation(link, conversation, lock)?
             }
-            Found::Unusable(_) | Found::Nothing => {
+            FileContent::Unusable(_) | FileContent::Nothing => {
                 let changed = Timestamp::from_mtime(fs::metadata(link)?.modified()?);
                 let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
                 self.link_first_free(
@@ -95,7 +95,7 @@ impl Folder {
             _ => return Ok(path),
         }
         // An older q has continued it in place of the link.
-        if matches!(read(&path)?, Found::Conversation(old) if conversation.exchanges.starts_with(&old.exchanges))
+        if matches!(read(&path)?, FileContent::Conversation(old) if conversation.exchanges.starts_with(&old.exchanges))
         {
             self.replace(&path, &format::to_bytes(&conversation)?)
                 .map_err(|unreplaced| unreplaced.error)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::conversation::Conversation;
 use super::format;
-use super::rules::Found;
+use super::rules::FileContent;
 use crate::unix;
 
 /// The mode of files that only their owner may read.
@@ -24,7 +24,7 @@ const COMPARED_AT_ONCE: usize = 64 << 10;
 ///
 /// # Errors
 /// It cannot be read, for a reason that says nothing about its content.
-pub(crate) fn read(path: &Path) -> io::Result<Found> {
+pub(crate) fn read(path: &Path) -> io::Result<FileContent> {
     read_again(path, None)
 }
 
@@ -32,8 +32,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Found> {
 ///
 /// # Errors
 /// As for [`read`].
-pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<Found> {
-    let nothing = |error| check_missing(error, "read", path).map(|()| Found::Nothing);
+pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<FileContent> {
+    let nothing = |error| check_missing(error, "read", path).map(|()| FileContent::Nothing);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) => return nothing(error),
@@ -46,7 +46,7 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
         ));
     }
     if let Err(too_large) = format::check_size(metadata.len()) {
-        return Ok(Found::Unusable(too_large));
+        return Ok(FileContent::Unusable(too_large));
     }
     let has_same = |known: &&Conversation| {
         known
@@ -55,7 +55,7 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
             .is_some_and(|source| has_bytes(path, source))
     };
     if let Some(known) = known.filter(has_same) {
-        return Ok(Found::Conversation(known.clone()));
+        return Ok(FileContent::Conversation(known.clone()));
     }
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -66,7 +66,7 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
         source: Some(Arc::new(bytes)),
         ..read
     });
-    Ok(read.map_or_else(Found::Unusable, Found::Conversation))
+    Ok(read.map_or_else(FileContent::Unusable, FileContent::Conversation))
 }
 
 /// Whether a file can be read, and has these bytes and no others. Reading it in parts saves the memory for all of it.
@@ -284,7 +284,7 @@ mod tests {
             while !writer.is_finished() {
                 assert!(!matches!(
                     read(&path).expect("a look at the file"),
-                    Found::Conversation(_)
+                    FileContent::Conversation(_)
                 ));
             }
         });

@@ -14,7 +14,7 @@ use super::files::{
 use super::format;
 use super::lock::{LOCK_PATIENCE, Lock, NoLock};
 use super::name::{self, STATE, Which};
-use super::rules::Found;
+use super::rules::FileContent;
 use super::timestamp::{Timestamp, UNNAMED};
 use crate::unix;
 
@@ -40,18 +40,18 @@ pub(crate) struct Folder {
 
 /// Where a conversation is, or will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Location {
+pub(crate) struct ConversationLocation {
     /// Its file, without links at its end.
     pub(crate) path: PathBuf,
     /// The `current.json` that leads to it, or will.
     pub(crate) link: Option<PathBuf>,
     /// q has chosen the file's name, so q may trim, sweep and remove it.
-    pub(crate) is_unnamed: bool,
+    pub(crate) is_auto_named: bool,
 }
 
 /// A file of the folder, in a list.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ConversationFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     /// An earlier state, which has no number.
@@ -91,7 +91,7 @@ impl Folder {
     /// # Errors
     /// A link leads to a folder that is not there, or the search for an old id failed. `NotFound`: the list has no such
     /// number.
-    pub(crate) fn locate(&self, which: &Which) -> io::Result<Location> {
+    pub(crate) fn locate(&self, which: &Which) -> io::Result<ConversationLocation> {
         let (path, link) = match which {
             Which::Current { slot } => {
                 let link = self.link(slot.as_deref());
@@ -107,11 +107,11 @@ impl Folder {
             Which::Number(number) => (self.resolve(&self.find_number(*number)?)?, None),
             Which::File(path) => (self.as_written(path), None),
         };
-        let is_unnamed = link.as_ref() == Some(&path) || self.is_unnamed(&path);
-        Ok(Location {
+        let is_auto_named = link.as_ref() == Some(&path) || self.is_auto_named(&path);
+        Ok(ConversationLocation {
             path,
             link,
-            is_unnamed,
+            is_auto_named,
         })
     }
 
@@ -148,7 +148,7 @@ impl Folder {
     }
 
     /// Whether q, not the user, has given a conversation its name.
-    pub(super) fn is_unnamed(&self, path: &Path) -> bool {
+    pub(super) fn is_auto_named(&self, path: &Path) -> bool {
         self.has(path) && matches!(self.which(path), Which::Id(_))
     }
 
@@ -194,10 +194,10 @@ impl Folder {
         let Some(to_the_second) = id.get(.."session_20261121100000".len()) else {
             return Ok(None);
         };
-        for Listed { path, .. } in self.list(false)? {
+        for ConversationFile { path, .. } in self.list(false)? {
             let may_be = is_current(&path) || name_of(&path).starts_with(to_the_second);
             if may_be
-                && matches!(read(&path)?, Found::Conversation(conversation) if conversation.created.id() == id)
+                && matches!(read(&path)?, FileContent::Conversation(conversation) if conversation.created.id() == id)
             {
                 return Ok(Some(path));
             }
@@ -208,9 +208,9 @@ impl Folder {
     /// The conversation with this number in the list, which leaves out files that cannot be used.
     fn find_number(&self, number: usize) -> io::Result<PathBuf> {
         let mut left = number;
-        for Listed { path, .. } in self.list(false)? {
+        for ConversationFile { path, .. } in self.list(false)? {
             match read(&path) {
-                Ok(Found::Conversation(_)) => left -= 1,
+                Ok(FileContent::Conversation(_)) => left -= 1,
                 Err(error) if error.kind() != files::NOT_REGULAR => return Err(error),
                 _ => {}
             }
@@ -365,7 +365,7 @@ impl Folder {
     /// Keeps a copy of a conversation before anything but its end changes: as `ID~1.json`, or with the next free number; of
     /// a file elsewhere, as a conversation of its own. The caller has the lock.
     pub(super) fn keep_state(&self, path: &Path) -> io::Result<PathBuf> {
-        let Found::Conversation(mut conversation) = read(path)? else {
+        let FileContent::Conversation(mut conversation) = read(path)? else {
             return Err(io::ErrorKind::NotFound.into());
         };
         if !self.has(path) {
@@ -415,7 +415,7 @@ impl Folder {
     }
 
     /// The files of conversations, newest first; earlier states only if `all`, but for one that is current.
-    pub(crate) fn list(&self, all: bool) -> io::Result<Vec<Listed>> {
+    pub(crate) fn list(&self, all: bool) -> io::Result<Vec<ConversationFile>> {
         let current = self.resolve(&self.link(None)).unwrap_or_default();
         let mut listed = Vec::new();
         for path in self.paths()? {
@@ -435,7 +435,7 @@ impl Folder {
             match fs::metadata(&path).or_else(own) {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(metadata) => {
-                    listed.push(Listed {
+                    listed.push(ConversationFile {
                         bytes: metadata.len(),
                         is_state,
                         modified: metadata.modified()?,
@@ -468,8 +468,12 @@ impl Folder {
 
     /// Deletes a conversation and the link to it; of a link of the user's own to the current one, only the link. `link` is
     /// the link by which the conversation is named. Returns whether there was one. The caller has the lock.
-    pub(crate) fn clear(&self, location: &Location, link: Option<&Path>) -> io::Result<bool> {
-        let is_own_link = location.link.is_some() && !location.is_unnamed;
+    pub(crate) fn clear(
+        &self,
+        location: &ConversationLocation,
+        link: Option<&Path>,
+    ) -> io::Result<bool> {
+        let is_own_link = location.link.is_some() && !location.is_auto_named;
         let existed = !is_own_link && self.remove(&location.path)?;
         let link =
             link.filter(|link| is_own_link || (location.link.is_none() && link.is_symlink()));
@@ -507,7 +511,7 @@ impl Folder {
         if self.has(path) {
             // A file in place of the link has states that are named by its id.
             let id = match read(path) {
-                Ok(Found::Conversation(conversation)) => self.id(path, conversation.created),
+                Ok(FileContent::Conversation(conversation)) => self.id(path, conversation.created),
                 _ => stem_of(&name_of(path)).unwrap_or_default().to_owned(),
             };
             for other in self.paths()? {

@@ -108,7 +108,7 @@ impl Which {
     }
 
     /// Whether it is one without a name, whose file q has named.
-    pub(crate) fn is_unnamed(&self) -> bool {
+    pub(crate) fn is_id_or_number(&self) -> bool {
         matches!(self, Which::Id(_) | Which::Number(_))
     }
 }

@@ -9,7 +9,7 @@ use super::timestamp::Timestamp;
 /// What is at the path of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of it")]
-pub(crate) enum Found {
+pub(crate) enum FileContent {
     /// There is no file.
     Nothing,
     Conversation(Conversation),
@@ -49,30 +49,30 @@ pub(crate) enum Intent {
     /// A new one, which becomes the current one.
     New,
     /// The one that was read.
-    Follow(Seen),
+    Follow(Identity),
     /// A follow-up that found nothing to continue: a new one, unless another follow-up has begun it by now.
     FollowOrNew,
     /// The one with this name, or in this file. It is created if it is missing.
     Named,
     /// The one that was read, in place of its last exchange, if that is still the last.
-    Again(Seen, Exchange),
+    Again(Identity, Exchange),
 }
 
-/// What identifies a conversation that was read before.
+/// What a conversation that was read before is recognized by.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct Identity {
     pub(super) created: Timestamp,
     first: Option<Entry>,
     last: Option<Entry>,
 }
 
-impl Seen {
-    pub(crate) fn new(conversation: &Conversation) -> Seen {
+impl Identity {
+    pub(crate) fn new(conversation: &Conversation) -> Identity {
         let (first, last) = (
             conversation.entries().next().cloned(),
             conversation.entries().last().cloned(),
         );
-        Seen {
+        Identity {
             created: conversation.created,
             first,
             last,
@@ -81,7 +81,7 @@ impl Seen {
 
     /// Whether this is still the conversation. Another q may have cut off its beginning, to keep `pairs` exchanges or the
     /// limit of the size.
-    pub(super) fn is(&self, now: &Conversation, pairs: usize) -> bool {
+    pub(super) fn matches(&self, now: &Conversation, pairs: usize) -> bool {
         let first = now.entries().next();
         let same_beginning =
             self.first.is_none() || first.is_none() || self.first.as_ref() == first;
@@ -91,18 +91,18 @@ impl Seen {
     }
 }
 
-/// Which provider and model are asked now, and when.
+/// The provider and the model that are to answer, and when.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Responder {
     pub(crate) provider: String,
-    /// `None` if no model is named anywhere: the conversation's own is used.
+    /// `None` if no model is named anywhere: the conversation's own answers.
     pub(crate) model: Option<String>,
     pub(crate) at: Timestamp,
 }
 
 /// What saving an exchange does.
 #[derive(Debug, PartialEq)]
-pub(super) enum Action {
+pub(super) enum Decision {
     /// Begins a conversation.
     Begin,
     /// Adds the exchange to this conversation.
@@ -118,50 +118,56 @@ pub(super) enum Action {
 /// Decides what to do with what was found under the lock.
 pub(super) fn decide(
     intent: &Intent,
-    found: Found,
+    found: FileContent,
     exchange: &Exchange,
-    asked: &Asked,
+    responder: &Responder,
     rules: &Rules,
-) -> Action {
+) -> Decision {
     match (intent, found) {
-        (Intent::New, _) | (Intent::Named, Found::Nothing) => Action::Begin,
-        (Intent::Named, Found::Conversation(conversation)) => Action::Extend(conversation),
-        (Intent::Named, Found::Unusable(reason)) => Action::Refuse(reason),
-        (Intent::FollowOrNew, found) => match (obstacle(&found, asked, rules), found) {
-            (None, Found::Conversation(conversation)) if conversation.system.is_none() => {
-                Action::Extend(conversation)
+        (Intent::New, _) | (Intent::Named, FileContent::Nothing) => Decision::Begin,
+        (Intent::Named, FileContent::Conversation(conversation)) => Decision::Extend(conversation),
+        (Intent::Named, FileContent::Unusable(reason)) => Decision::Refuse(reason),
+        (Intent::FollowOrNew, found) => match (obstacle(&found, responder, rules), found) {
+            (None, FileContent::Conversation(conversation)) if conversation.system.is_none() => {
+                Decision::Extend(conversation)
             }
-            _ => Action::Begin,
+            _ => Decision::Begin,
         },
-        (Intent::Follow(seen), Found::Conversation(conversation))
-            if seen.is(&conversation, rules.pairs) =>
+        (Intent::Follow(identity), FileContent::Conversation(conversation))
+            if identity.matches(&conversation, rules.pairs) =>
         {
-            Action::Extend(conversation)
+            Decision::Extend(conversation)
         }
         (Intent::Follow(_), _) => {
-            Action::Separate("the conversation was cleared or replaced in the meantime")
+            Decision::Separate("the conversation was cleared or replaced in the meantime")
         }
         (Intent::Again(..), _) if !exchange.is_complete() => {
-            Action::Separate("the new answer is incomplete")
+            Decision::Separate("the new answer is incomplete")
         }
-        (Intent::Again(seen, last), Found::Conversation(conversation))
-            if seen.is(&conversation, rules.pairs)
+        (Intent::Again(identity, last), FileContent::Conversation(conversation))
+            if identity.matches(&conversation, rules.pairs)
                 && conversation.exchanges.last() == Some(last) =>
         {
-            Action::Replace(conversation)
+            Decision::Replace(conversation)
         }
-        (Intent::Again(..), _) => Action::Separate("the conversation has changed in the meantime"),
+        (Intent::Again(..), _) => {
+            Decision::Separate("the conversation has changed in the meantime")
+        }
     }
 }
 
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<String> {
+pub(crate) fn obstacle(
+    found: &FileContent,
+    responder: &Responder,
+    rules: &Rules,
+) -> Option<String> {
     let conversation = match found {
-        Found::Nothing => return Some("there is no conversation to continue".to_owned()),
-        Found::Unusable(reason) => {
+        FileContent::Nothing => return Some("there is no conversation to continue".to_owned()),
+        FileContent::Unusable(reason) => {
             return Some(format!("the conversation cannot be continued: {reason}"));
         }
-        Found::Conversation(conversation) => conversation,
+        FileContent::Conversation(conversation) => conversation,
     };
     let Conversation {
         provider,
@@ -169,20 +175,20 @@ pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<St
         updated,
         ..
     } = conversation;
-    if rules.is_idle(conversation, asked.at) {
-        let idle = age::in_words(updated.elapsed_until(asked.at));
+    if rules.is_idle(conversation, responder.at) {
+        let idle = age::in_words(updated.elapsed_until(responder.at));
         return Some(format!("the conversation was idle for {idle}"));
     }
     if rules.continue_on_mismatch {
         return None;
     }
-    if *provider != asked.provider {
+    if *provider != responder.provider {
         return Some(format!(
             "the conversation is with the provider {provider}, not {}",
-            asked.provider
+            responder.provider
         ));
     }
-    let other = asked.model.as_ref().filter(|other| *other != model)?;
+    let other = responder.model.as_ref().filter(|other| *other != model)?;
     Some(format!(
         "the conversation is with the model {model}, not {other}"
     ))
@@ -201,8 +207,8 @@ mod tests {
         continue_on_mismatch: false,
     };
 
-    fn asked(provider: &str, model: Option<&str>, second: i64) -> Asked {
-        Asked {
+    fn asked(provider: &str, model: Option<&str>, second: i64) -> Responder {
+        Responder {
             provider: provider.to_owned(),
             model: model.map(str::to_owned),
             at: moment(second),
@@ -211,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_conversation_is_followed_while_it_is_fresh_and_the_same() {
-        let found = Found::Conversation(Conversation::new("openai", "m", moment(0)));
+        let found = FileContent::Conversation(Conversation::new("openai", "m", moment(0)));
         let obstacle =
             |second, provider, model| obstacle(&found, &asked(provider, model, second), &RULES);
         for second in [23 * HOUR, 24 * HOUR, -HOUR] {
@@ -244,7 +250,7 @@ mod tests {
 
     #[test]
     fn settings_let_a_conversation_be_continued_later_or_by_another_model() {
-        let found = Found::Conversation(Conversation::new("openai", "m", moment(0)));
+        let found = FileContent::Conversation(Conversation::new("openai", "m", moment(0)));
         let never = Rules {
             expire: None,
             ..RULES
@@ -277,7 +283,12 @@ mod tests {
     }
 
     /// What is done to what is found, as one word.
-    fn action(intent: &Intent, found: Found, exchange: &Exchange, pairs: usize) -> &'static str {
+    fn action(
+        intent: &Intent,
+        found: FileContent,
+        exchange: &Exchange,
+        pairs: usize,
+    ) -> &'static str {
         match decide(
             intent,
             found,
@@ -285,46 +296,49 @@ mod tests {
             &asked("openai", Some("m"), 9),
             &Rules { pairs, ..RULES },
         ) {
-            Action::Begin => "begin",
-            Action::Extend(_) => "extend",
-            Action::Replace(_) => "replace",
-            Action::Separate(_) => "separate",
-            Action::Refuse(_) => "refuse",
+            Decision::Begin => "begin",
+            Decision::Extend(_) => "extend",
+            Decision::Replace(_) => "replace",
+            Decision::Separate(_) => "separate",
+            Decision::Refuse(_) => "refuse",
         }
     }
 
     #[test]
     fn what_is_found_under_the_lock_decides_where_an_exchange_goes() {
         let read = conversation(&[("one", "1"), ("two", "2")]);
-        let (follow, last) = (Intent::Follow(Seen::new(&read)), exchange("two", "2", 1));
-        let again = Intent::Again(Seen::new(&read), last);
-        let there = |exchanges: &[(&str, &str)]| Found::Conversation(conversation(exchanges));
-        let same = || Found::Conversation(read.clone());
+        let (follow, last) = (
+            Intent::Follow(Identity::new(&read)),
+            exchange("two", "2", 1),
+        );
+        let again = Intent::Again(Identity::new(&read), last);
+        let there = |exchanges: &[(&str, &str)]| FileContent::Conversation(conversation(exchanges));
+        let same = || FileContent::Conversation(read.clone());
         let undone = || there(&[("one", "1")]);
         let grown = || there(&[("one", "1"), ("two", "2"), ("three", "3")]);
         let other = || there(&[("other", "1"), ("new", "x")]);
         let moved = || {
-            Found::Conversation(Conversation {
+            FileContent::Conversation(Conversation {
                 created: moment(1),
                 ..read.clone()
             })
         };
-        let unusable = || Found::Unusable(String::new());
+        let unusable = || FileContent::Unusable(String::new());
         let idle = || {
-            Found::Conversation(Conversation {
+            FileContent::Conversation(Conversation {
                 updated: moment(-25 * HOUR),
                 ..read.clone()
             })
         };
         let own = || {
-            Found::Conversation(Conversation {
+            FileContent::Conversation(Conversation {
                 system: Some("own".to_owned()),
                 ..read.clone()
             })
         };
-        let nothing = || Found::Nothing;
+        let nothing = || FileContent::Nothing;
         /// Where it goes for: new, follow, follow or new, named, again.
-        type Row<'a> = (&'a str, &'a dyn Fn() -> Found, [&'a str; 5]);
+        type Row<'a> = (&'a str, &'a dyn Fn() -> FileContent, [&'a str; 5]);
         let table: &[Row] = &[
             (
                 "nothing",
@@ -411,17 +425,27 @@ mod tests {
         let mut emptied = read.clone();
         emptied.exchanges.clear();
         assert_eq!(
-            action(&Intent::Follow(Seen::new(&emptied)), same(), &complete, 20),
+            action(
+                &Intent::Follow(Identity::new(&emptied)),
+                same(),
+                &complete,
+                20
+            ),
             "extend"
         );
         assert_eq!(
-            action(&follow, Found::Conversation(emptied), &complete, 20),
+            action(&follow, FileContent::Conversation(emptied), &complete, 20),
             "extend"
         );
         let mut cut = conversation(&[("one", "1"), ("two", "2"), ("three", "3")]);
         cut.exchanges.remove(0);
         assert_eq!(
-            action(&follow, Found::Conversation(cut), &complete, usize::MAX),
+            action(
+                &follow,
+                FileContent::Conversation(cut),
+                &complete,
+                usize::MAX
+            ),
             "extend"
         );
     }

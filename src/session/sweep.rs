@@ -115,19 +115,23 @@ impl Folder {
         }
         // Other programs may keep files here.
         stem_of(&name)?;
-        let is_unnamed = self.is_unnamed(path);
-        let is_of_slot = is_unnamed && targets.of_slots.contains(path);
+        let is_auto_named = self.is_auto_named(path);
+        let is_of_slot = is_auto_named && targets.of_slots.contains(path);
         if name.starts_with(SLOT) || is_of_slot {
             return Some(limits.keep.max(limits.expire));
         }
-        if is_unnamed { Some(limits.keep) } else { None }
+        if is_auto_named {
+            Some(limits.keep)
+        } else {
+            None
+        }
     }
 
     fn remove_dead_link(&self, link: &Path) {
         let leads_nowhere = matches!(link.try_exists(), Ok(false));
         if leads_nowhere
             && let Ok(path) = self.resolve(link)
-            && self.is_unnamed(&path)
+            && self.is_auto_named(&path)
         {
             let _ = self.remove_link(link, &path);
         }
