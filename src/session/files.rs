@@ -20,143 +20,147 @@ pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
 /// How much of a file is compared at once.
 const COMPARED_AT_ONCE: usize = 64 << 10;
 
-/// Reads what is at a path.
-///
-/// # Errors
-/// It cannot be read, for a reason that says nothing about its content.
+/// Reads what is at a path. An error says nothing about the content.
 pub(crate) fn read(path: &Path) -> io::Result<FileContent> {
     read_again(path, None)
 }
 
-/// The same, but a file that still has the bytes of a conversation that is known is not parsed again.
-///
-/// # Errors
-/// As for [`read`].
+/// The same, but a file that still has the bytes of a known conversation is not parsed again.
 pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<FileContent> {
-    let nothing = |error| check_missing(error, "read", path).map(|()| FileContent::Nothing);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) => return nothing(error),
+        Err(error) => {
+            check_missing(error, "read", path)?;
+            return Ok(FileContent::Nothing);
+        }
     };
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
-        return Err(io::Error::new(
-            NOT_REGULAR,
-            format!("{} is not a regular file", path.display()),
-        ));
+        let reason = format!("{} is not a regular file", path.display());
+        return Err(io::Error::new(NOT_REGULAR, reason));
     }
     if let Err(too_large) = format::check_size(metadata.len()) {
         return Ok(FileContent::Unusable(too_large));
     }
-    let has_same = |known: &&Conversation| {
-        known
-            .source
-            .as_ref()
-            .is_some_and(|source| has_bytes(path, source))
-    };
-    if let Some(known) = known.filter(has_same) {
+    if let Some(known) = known
+        && let Some(source) = &known.source
+        && has_bytes(path, source)
+    {
         return Ok(FileContent::Conversation(known.clone()));
     }
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         // Another q may have deleted it just now.
-        Err(error) => return nothing(error),
+        Err(error) => {
+            check_missing(error, "read", path)?;
+            return Ok(FileContent::Nothing);
+        }
     };
-    let read = format::read(&bytes).map(|read| Conversation {
-        source: Some(Arc::new(bytes)),
-        ..read
-    });
-    Ok(read.map_or_else(FileContent::Unusable, FileContent::Conversation))
+    match format::read(&bytes) {
+        Ok(mut conversation) => {
+            conversation.source = Some(Arc::new(bytes));
+            Ok(FileContent::Conversation(conversation))
+        }
+        Err(reason) => Ok(FileContent::Unusable(reason)),
+    }
 }
 
 /// Whether a file can be read, and has these bytes and no others. Reading it in parts saves the memory for all of it.
-fn has_bytes(path: &Path, mut left: &[u8]) -> bool {
-    let Ok(mut file) =
-        File::open(path).map(|file| BufReader::with_capacity(COMPARED_AT_ONCE, file))
-    else {
+fn has_bytes(path: &Path, bytes: &[u8]) -> bool {
+    let Ok(file) = File::open(path) else {
         return false;
     };
-    while let Ok(part) = file.fill_buf()
-        && let Some(rest) = left.strip_prefix(part)
-    {
-        let count = part.len();
-        if count == 0 {
+    let mut file = BufReader::with_capacity(COMPARED_AT_ONCE, file);
+    let mut left = bytes;
+    loop {
+        let Ok(part) = file.fill_buf() else {
+            return false;
+        };
+        if part.is_empty() {
             return left.is_empty();
         }
+        let Some(rest) = left.strip_prefix(part) else {
+            return false;
+        };
+        let count = part.len();
         left = rest;
         file.consume(count);
     }
-    false
 }
 
 /// Whether there is anything at a path, even a link to nothing.
-///
-/// # Errors
-/// It cannot be known, because a folder above it cannot be entered.
 pub(crate) fn exists(path: &Path) -> io::Result<bool> {
-    let found = fs::symlink_metadata(path).map(|_| true);
-    found.or_else(|error| check_missing(error, "look at", path).map(|()| false))
+    if let Err(error) = fs::symlink_metadata(path) {
+        check_missing(error, "look at", path)?;
+        return Ok(false);
+    }
+    Ok(true)
 }
 
 /// Accepts an error that says that there is no such file, and returns any other.
 fn check_missing(error: io::Error, action: &str, path: &Path) -> io::Result<()> {
-    match error.kind() {
-        io::ErrorKind::NotFound => check_dangling_link(path.parent()),
-        _ => Err(named(error, action, path)),
+    if error.kind() == io::ErrorKind::NotFound {
+        check_dangling_link(path.parent())
+    } else {
+        Err(named(error, action, path))
     }
 }
 
-/// Distinguishes a missing folder from one that is out of reach, because a link leads to a disk that is not mounted.
-///
-/// # Errors
-/// The folder, or one above it, is a link to nothing.
+/// Fails if a folder, or one above it, is a link to nothing: it is not missing, its disk is not mounted.
 pub(super) fn check_dangling_link(folder: Option<&Path>) -> io::Result<()> {
-    let mut parts = folder.into_iter().flat_map(Path::ancestors);
-    match parts.find(|part| part.is_symlink() && matches!(part.try_exists(), Ok(false))) {
-        Some(link) => Err(io::Error::other(format!(
-            "{} is a link to something that does not exist",
-            link.display()
-        ))),
-        None => Ok(()),
+    let Some(folder) = folder else {
+        return Ok(());
+    };
+    for part in folder.ancestors() {
+        if part.is_symlink() && matches!(part.try_exists(), Ok(false)) {
+            return Err(io::Error::other(format!(
+                "{} is a link to something that does not exist",
+                part.display()
+            )));
+        }
     }
+    Ok(())
 }
 
 /// Deletes a file. Returns whether it existed.
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
-    let removed = fs::remove_file(path).map(|()| true);
-    removed.or_else(|error| check_missing(error, "remove", path).map(|()| false))
+    if let Err(error) = fs::remove_file(path) {
+        check_missing(error, "remove", path)?;
+        return Ok(false);
+    }
+    Ok(true)
 }
 
 /// Writes a file that must not exist yet by way of one without a name, which disappears with its process. `None`: the
 /// system has no such files.
 pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
-    let mut file = unix::unnamed_file(path.parent()?, PRIVATE_FILE).ok()?;
-    let mut written = || {
-        file.write_all(bytes)?;
-        // The umask may have removed bits of the mode.
-        file.set_permissions(fs::Permissions::from_mode(PRIVATE_FILE))?;
-        file.sync_all()
-    };
-    if let Err(error) = written() {
+    let file = unix::unnamed_file(path.parent()?, PRIVATE_FILE).ok()?;
+    if let Err(error) = fill(&file, bytes, PRIVATE_FILE) {
         return Some(Err(named(error, "write", path)));
     }
     match unix::name_file(&file, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => None,
-        named => Some(named),
+        result => Some(result),
     }
 }
 
 /// The same by way of a temporary file.
 pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<()> {
-    let created =
-        write(temporary, bytes, None).and_then(|()| match fs_err::hard_link(temporary, path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => {
-                fs_err::rename(temporary, path)
-            }
-            linked => linked,
-        });
+    let created = write(temporary, bytes, None).and_then(|()| link_or_rename(temporary, path));
     let _ = fs_err::remove_file(temporary);
     created
+}
+
+/// Gives a temporary file its name, if that is free, even where there are no hard links.
+fn link_or_rename(temporary: &Path, path: &Path) -> io::Result<()> {
+    let linked = fs_err::hard_link(temporary, path);
+    let Err(error) = &linked else {
+        return linked;
+    };
+    if error.kind() == io::ErrorKind::AlreadyExists || exists(path)? {
+        return linked;
+    }
+    fs_err::rename(temporary, path)
 }
 
 /// Why a file was not replaced.
@@ -196,8 +200,9 @@ pub(super) fn replace(
     // Only a temporary file that is still there to be removed was certainly not renamed.
     let may_be_replaced = fs::remove_file(temporary).is_err();
     Err(NotReplaced {
+        error: named(error, "replace", path),
         may_be_replaced,
-        ..named(error, "replace", path).into()
+        state: None,
     })
 }
 
@@ -213,34 +218,35 @@ pub(super) fn second_name(path: &Path, name: &Path, temporary: &Path) -> io::Res
 
 /// Whether two names are of one file.
 pub(super) fn are_same(a: &Path, b: &Path) -> bool {
-    let identity = |path| {
-        fs::symlink_metadata(path)
-            .map(|metadata| (metadata.dev(), metadata.ino()))
-            .ok()
+    let (Ok(a), Ok(b)) = (fs::symlink_metadata(a), fs::symlink_metadata(b)) else {
+        return false;
     };
-    identity(a).is_some_and(|a| Some(a) == identity(b))
+    a.dev() == b.dev() && a.ino() == b.ino()
 }
 
 /// Writes a file with the mode, and as far as possible the owner and the group, of `like`.
 fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
+    // A killed run may have left it.
+    let _ = fs::remove_file(path);
+    write_new(path, bytes, like).map_err(|error| named(error, "write", path))
+}
+
+fn write_new(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
-    let written = || {
-        // A killed run may have left it.
-        let _ = fs::remove_file(path);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(path)?;
-        if let Some(like) = like {
-            keep_owner(&file, like)?;
-        }
-        file.write_all(bytes)?;
-        // The umask may have removed bits of the mode, and a new owner some more.
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        file.sync_all()
-    };
-    written().map_err(|error| named(error, "write", path))
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode);
+    let file = options.open(path)?;
+    if let Some(like) = like {
+        keep_owner(&file, like)?;
+    }
+    fill(&file, bytes, mode)
+}
+
+fn fill(mut file: &File, bytes: &[u8], mode: u32) -> io::Result<()> {
+    file.write_all(bytes)?;
+    // The umask may have removed bits of the mode, and a new owner some more.
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.sync_all()
 }
 
 /// Only root may give a file to another user; others may give it only to their own groups.
@@ -250,10 +256,9 @@ fn keep_owner(file: &File, like: &Metadata) -> io::Result<()> {
         return Ok(());
     }
     if own.gid() == like.gid() {
-        Ok(())
-    } else {
-        fchown(file, None, Some(like.gid()))
+        return Ok(());
     }
+    fchown(file, None, Some(like.gid()))
 }
 
 /// An error that says what failed on which file.
