@@ -23,8 +23,8 @@ use crate::unix;
 const LINK_PATIENCE: Duration = Duration::from_millis(200);
 
 impl Folder {
-    /// The conversation that has been current until now; the time for which it is kept starts. `None`: there is none, or it
-    /// is not q's to change. Without the lock, a file in place of the link is left alone.
+    /// The conversation that has been current until now; the time for which it is kept starts. `None`: there is none, or
+    /// the user named it. Without the lock, a file in place of the link is left alone.
     pub(super) fn leave(&self, link: &Path, lock: Option<&Lock>) -> io::Result<Option<PathBuf>> {
         let path = match lock {
             Some(lock) if is_file(link) => self.adopt(link, lock)?,
@@ -42,20 +42,20 @@ impl Folder {
     pub(super) fn settle(&self, path: &Path, lock: &Lock) -> io::Result<PathBuf> {
         // A q that was killed may have given this name to the file in place of a link.
         let has_two_names = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() > 1);
-        let all = if has_two_names {
-            self.paths().unwrap_or_default()
-        } else {
-            Vec::new()
-        };
-        let link = all
-            .iter()
-            .find(|other| is_current(other) && are_same(path, other));
-        let path = link.map_or(path, PathBuf::as_path);
-        if !self.has(path) || !is_current(path) || !is_file(path) {
-            return self.resolve(path);
+        let mut link = path.to_owned();
+        if has_two_names {
+            for other in self.paths().unwrap_or_default() {
+                if is_current(&other) && are_same(path, &other) {
+                    link = other;
+                    break;
+                }
+            }
         }
-        let adopted = self.adopt(path, lock)?;
-        let settled = self.point(path, &adopted)?;
+        if !self.has(&link) || !is_current(&link) || !is_file(&link) {
+            return self.resolve(&link);
+        }
+        let adopted = self.adopt(&link, lock)?;
+        let settled = self.point(&link, &adopted)?;
         if settled != adopted {
             // There is only one name for it.
             let _ = fs::remove_file(&adopted);
@@ -72,10 +72,8 @@ impl Folder {
             FileContent::Unusable(_) | FileContent::Nothing => {
                 let changed = Timestamp::from_mtime(fs::metadata(link)?.modified()?);
                 let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
-                self.link_first_free(
-                    link,
-                    moments.map(|moment| format!("{}{UNREADABLE}", moment.id())),
-                )?
+                let names = moments.map(|moment| format!("{}{UNREADABLE}", moment.id()));
+                self.link_first_free(link, names)?
             }
         };
         let _ = fs::set_permissions(&adopted, Permissions::from_mode(files::PRIVATE_FILE));
@@ -89,15 +87,21 @@ impl Folder {
         lock: &Lock,
     ) -> io::Result<PathBuf> {
         let path = self.file(&conversation.created.id());
-        match second_name(link, &path, &self.temporary(&path)) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Err(_) if !are_same(link, &path) => {}
-            _ => return Ok(path),
+        let Err(error) = second_name(link, &path, &self.temporary(&path)) else {
+            return Ok(path);
+        };
+        if error.kind() != io::ErrorKind::AlreadyExists {
+            return Err(error);
+        }
+        if are_same(link, &path) {
+            return Ok(path);
         }
         // An older q has continued it in place of the link.
-        if matches!(read(&path)?, FileContent::Conversation(old) if conversation.exchanges.starts_with(&old.exchanges))
+        if let FileContent::Conversation(old) = read(&path)?
+            && conversation.exchanges.starts_with(&old.exchanges)
         {
-            self.replace(&path, &format::to_bytes(&conversation)?)
+            let bytes = format::to_bytes(&conversation)?;
+            self.replace(&path, &bytes)
                 .map_err(|unreplaced| unreplaced.error)?;
             return Ok(path);
         }
@@ -119,24 +123,27 @@ impl Folder {
         };
         // A killed run may have left it.
         let _ = fs::remove_file(&temporary);
-        match symlink(name, &temporary) {
-            Err(_) if !link.is_symlink() => {
-                return fs::rename(path, link).map(|()| link.to_owned());
+        if let Err(error) = symlink(name, &temporary) {
+            if link.is_symlink() {
+                return Err(error);
             }
-            linked => linked?,
+            fs::rename(path, link)?;
+            return Ok(link.to_owned());
         }
-        let renamed = fs::rename(&temporary, link).inspect_err(|_| _ = fs::remove_file(&temporary));
-        renamed.map(|()| path.to_owned())
+        if let Err(error) = fs::rename(&temporary, link) {
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        Ok(path.to_owned())
     }
 
     /// Removes a link, unless another q has made it lead to another conversation by now.
     pub(super) fn remove_link(&self, link: &Path, path: &Path) -> io::Result<()> {
         let _lock = self.lock_links();
         if self.leads_to(link, path)? {
-            remove(link).map(drop)
-        } else {
-            Ok(())
+            remove(link)?;
         }
+        Ok(())
     }
 
     /// Removes the link that a killed run was about to put in the place of another.
