@@ -32,37 +32,35 @@ pub(crate) enum Which {
 
 impl Which {
     /// The conversation that the option names, else that of the slot that `Q_SESSION` names, else the current one.
-    ///
-    /// # Errors
-    /// `Usage` or `Settings`: a value that cannot be a name.
     pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
         if let Some(value) = option {
-            return Which::parse(value)
-                .map_err(|reason| Error::usage(format!("--session: {reason}")));
+            let which = Which::parse(value);
+            return which.map_err(|reason| Error::usage(format!("--session: {reason}")));
         }
-        slot.map_or(Ok(()), check)
-            .map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
+        if let Some(slot) = slot
+            && let Err(reason) = check(slot)
+        {
+            return Err(Error::settings(format!("Q_SESSION: {reason}")));
+        }
         Ok(Which::Current {
             slot: slot.map(str::to_owned),
         })
     }
 
-    /// Reads the value of `-s`.
-    ///
-    /// # Errors
-    /// Why it names no conversation.
+    /// Reads the value of `-s`. The error says why it names no conversation.
     fn parse(value: &OsStr) -> Result<Which, String> {
         if value.as_encoded_bytes().ends_with(b".json") {
             return resolve(Path::new(value)).map(Which::File);
         }
-        let name = value
-            .to_str()
-            .ok_or_else(|| format!("“{}” is not a valid name: it is not UTF-8", value.display()))?;
+        let Some(name) = value.to_str() else {
+            let name = value.display();
+            return Err(format!("“{name}” is not a valid name: it is not UTF-8"));
+        };
         if let Some(number) = name.strip_prefix('%') {
-            let number = number.parse().ok().filter(|number| *number > 0);
-            return number
-                .map(Which::Number)
-                .ok_or_else(|| format!("“{name}” is not a number of the list, such as %1"));
+            return match number.parse() {
+                Ok(number) if number > 0 => Ok(Which::Number(number)),
+                _ => Err(format!("“{name}” is not a number of the list, such as %1")),
+            };
         }
         check(base(name))?;
         Ok(Which::from_stem(name))
@@ -89,17 +87,13 @@ impl Which {
     }
 
     /// Reads the name for a copy, which must be one that users may give.
-    ///
-    /// # Errors
-    /// `Usage`: a value that cannot be such a name.
     pub(crate) fn for_copy(value: &OsStr) -> Result<Which, Error> {
-        match Which::parse(value).map_err(|reason| Error::usage(format!("--copy: {reason}")))? {
-            which @ (Which::Named(_) | Which::File(_)) => Ok(which),
-            _ => Err(Error::usage(format!(
-                "--copy: “{}” is not a name that users may give",
-                value.display()
-            ))),
-        }
+        let reason = match Which::parse(value) {
+            Ok(which @ (Which::Named(_) | Which::File(_))) => return Ok(which),
+            Ok(_) => format!("“{}” is not a name that users may give", value.display()),
+            Err(reason) => reason,
+        };
+        Err(Error::usage(format!("--copy: {reason}")))
     }
 
     /// Whether it is a current conversation, which may expire.
@@ -107,7 +101,7 @@ impl Which {
         matches!(self, Which::Current { .. })
     }
 
-    /// Whether it is one without a name, whose file q has named.
+    /// Whether it is chosen among those that exist, so q never creates it.
     pub(crate) fn is_id_or_number(&self) -> bool {
         matches!(self, Which::Id(_) | Which::Number(_))
     }
@@ -141,23 +135,24 @@ fn check(name: &str) -> Result<(), String> {
 /// The path without links. The file need not exist yet, but its folder must.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
     match fs::canonicalize(path) {
+        Ok(real) => return Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        real => return real.map_err(|error| format!("{}: {error}", path.display())),
+        Err(error) => return Err(format!("{}: {error}", path.display())),
     }
     // A link to a file that does not exist yet; a link to itself is another error.
     if let Ok(target) = fs::read_link(path) {
         return resolve(&path.with_file_name("").join(target));
     }
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let folder = fs::canonicalize(folder)
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let real_folder = fs::canonicalize(folder)
         .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
-    let name = path
-        .file_name()
-        .ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
-    Ok(folder.join(name))
+    match path.file_name() {
+        Some(name) => Ok(real_folder.join(name)),
+        None => Err(format!("{} is not the path of a file", path.display())),
+    }
 }
 
 #[cfg(test)]
