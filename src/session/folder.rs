@@ -49,7 +49,7 @@ pub(crate) struct ConversationLocation {
     pub(crate) is_auto_named: bool,
 }
 
-/// A file of the folder, in a list.
+/// A file that contains a conversation, or should, as a list shows it.
 #[derive(Debug)]
 pub(crate) struct ConversationFile {
     pub(crate) path: PathBuf,
@@ -63,17 +63,18 @@ impl Folder {
     /// The folder below `$XDG_STATE_HOME`, if that is set, else below the platform's folder for state, or for local
     /// data if it has none. `None` without a home folder.
     pub(crate) fn find(state_home: Option<PathBuf>) -> Option<Folder> {
-        let home = state_home.or_else(|| {
-            let folders = directories::BaseDirs::new()?;
-            Some(
-                folders
-                    .state_dir()
-                    .unwrap_or_else(|| folders.data_local_dir())
-                    .to_owned(),
-            )
-        });
+        let home = match state_home {
+            Some(home) => home,
+            None => {
+                let folders = directories::BaseDirs::new()?;
+                let home = folders.state_dir().unwrap_or(folders.data_local_dir());
+                home.to_owned()
+            }
+        };
         // A relative path would mean another folder wherever q is started.
-        let home = home.filter(|home| home.is_absolute())?;
+        if !home.is_absolute() {
+            return None;
+        }
         let root = home.join("q");
         Some(Folder {
             sessions: root.join("sessions"),
@@ -86,32 +87,26 @@ impl Folder {
         &self.sessions
     }
 
-    /// Finds the file of a conversation. It need not exist.
-    ///
-    /// # Errors
-    /// A link leads to a folder that is not there, or the search for an old id failed. `NotFound`: the list has no such
-    /// number.
+    /// Finds the file of a conversation. It need not exist. `NotFound`: the list has no such number.
     pub(crate) fn locate(&self, which: &Which) -> io::Result<ConversationLocation> {
-        let (path, link) = match which {
+        let mut link = None;
+        let path = match which {
             Which::Current { slot } => {
-                let link = self.link(slot.as_deref());
-                (self.resolve(&link)?, Some(link))
+                let current = self.link(slot.as_deref());
+                let path = self.resolve(&current)?;
+                link = Some(current);
+                path
             }
-            Which::Named(name) => (self.resolve(&self.file(name))?, None),
-            Which::Id(id) if exists(&self.file(id))? => (self.file(id), None),
-            Which::Id(id) => (
-                self.find_created(id)?
-                    .map_or_else(|| self.file_of_id(id), Ok)?,
-                None,
-            ),
-            Which::Number(number) => (self.resolve(&self.find_number(*number)?)?, None),
-            Which::File(path) => (self.as_written(path), None),
+            Which::Named(name) => self.resolve(&self.file(name))?,
+            Which::Id(id) => self.find_id(id)?,
+            Which::Number(number) => self.resolve(&self.find_number(*number)?)?,
+            Which::File(path) => self.as_written(path),
         };
-        let is_auto_named = link.as_ref() == Some(&path) || self.is_auto_named(&path);
+        let is_in_place_of_link = link.as_ref() == Some(&path);
         Ok(ConversationLocation {
+            is_auto_named: is_in_place_of_link || self.is_auto_named(&path),
             path,
             link,
-            is_auto_named,
         })
     }
 
@@ -134,7 +129,10 @@ impl Folder {
 
     /// The file `current.json`, or that of a slot.
     pub(crate) fn link(&self, slot: Option<&str>) -> PathBuf {
-        self.file(&slot.map_or_else(|| "current".to_owned(), |slot| format!("{SLOT}{slot}")))
+        match slot {
+            Some(slot) => self.file(&format!("{SLOT}{slot}")),
+            None => self.file("current"),
+        }
     }
 
     /// The file of a name or an id.
@@ -154,12 +152,13 @@ impl Folder {
 
     /// Follows a link; any other path stays as it is. A file of the folder gets its path as q writes it.
     pub(super) fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
-        match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_symlink() => {}
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(named(error, "look at", path));
-            }
-            _ => return Ok(path.to_owned()),
+        let is_link = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata.is_symlink(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(named(error, "look at", path)),
+        };
+        if !is_link {
+            return Ok(path.to_owned());
         }
         // q's own links name a file beside them, so the folders above need not be resolved.
         if let Ok(target) = fs_err::read_link(path)
@@ -169,24 +168,41 @@ impl Folder {
         {
             return Ok(self.sessions.join(target));
         }
-        name::resolve(path)
-            .map_err(io::Error::other)
-            .map(|real| self.as_written(&real))
+        let real = name::resolve(path).map_err(io::Error::other)?;
+        Ok(self.as_written(&real))
     }
 
     /// A path without links, as q writes it if it is in the folder.
     fn as_written(&self, real: &Path) -> PathBuf {
         let sessions = fs::canonicalize(&self.sessions).unwrap_or_else(|_| self.sessions.clone());
-        real.strip_prefix(&sessions)
-            .map_or_else(|_| real.to_owned(), |below| self.sessions.join(below))
+        match real.strip_prefix(&sessions) {
+            Ok(below) => self.sessions.join(below),
+            Err(_) => real.to_owned(),
+        }
+    }
+
+    fn find_id(&self, id: &str) -> io::Result<PathBuf> {
+        let path = self.file(id);
+        if exists(&path)? {
+            return Ok(path);
+        }
+        match self.find_created(id)? {
+            Some(path) => Ok(path),
+            None => self.file_of_id(id),
+        }
     }
 
     /// The file of an id. If NAME in NAME~1 is a link, the state belongs to the conversation that it leads to.
     fn file_of_id(&self, id: &str) -> io::Result<PathBuf> {
         let (base, number) = id.split_at(name::base(id).len());
-        let real = Some(self.resolve(&self.file(base))?).filter(|real| self.has(real));
-        let stem = real.as_ref().and_then(|real| real.file_stem()?.to_str());
-        Ok(self.file(&format!("{}{number}", stem.unwrap_or(base))))
+        let real = self.resolve(&self.file(base))?;
+        let mut stem = base;
+        if self.has(&real)
+            && let Some(of_real) = real.file_stem().and_then(OsStr::to_str)
+        {
+            stem = of_real;
+        }
+        Ok(self.file(&format!("{stem}{number}")))
     }
 
     /// The file of q 0.2 with this id: its name has only the second, or is that of a current conversation.
@@ -197,7 +213,8 @@ impl Folder {
         for ConversationFile { path, .. } in self.list(false)? {
             let may_be = is_current(&path) || name_of(&path).starts_with(to_the_second);
             if may_be
-                && matches!(read(&path)?, FileContent::Conversation(conversation) if conversation.created.id() == id)
+                && let FileContent::Conversation(conversation) = read(&path)?
+                && conversation.created.id() == id
             {
                 return Ok(Some(path));
             }
@@ -225,9 +242,6 @@ impl Folder {
     }
 
     /// Refuses folders of another user, who could read what is in them, or put a conversation there.
-    ///
-    /// # Errors
-    /// There is such a folder, or it cannot be looked at.
     pub(crate) fn check_owner(&self) -> io::Result<()> {
         for folder in [&self.root, &self.sessions] {
             match fs::metadata(folder) {
@@ -250,8 +264,10 @@ impl Folder {
     pub(crate) fn prepare(&self) -> io::Result<()> {
         self.check_owner()?;
         for folder in [&self.root, &self.sessions] {
-            let is_open = |it: fs::Metadata| it.is_dir() && it.mode() & 0o7777 != PRIVATE_FOLDER;
-            if fs::metadata(folder).is_ok_and(is_open) {
+            if let Ok(metadata) = fs::metadata(folder)
+                && metadata.is_dir()
+                && metadata.mode() & 0o7777 != PRIVATE_FOLDER
+            {
                 fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
             }
         }
@@ -261,11 +277,10 @@ impl Folder {
         }
         check_dangling_link(Some(&self.sessions))?;
         let mut builder = fs::DirBuilder::new();
-        let made = builder
-            .recursive(true)
-            .mode(PRIVATE_FOLDER)
-            .create(&self.sessions);
-        made.map_err(|error| named(error, "make the folder", &self.sessions))
+        builder.recursive(true).mode(PRIVATE_FOLDER);
+        builder
+            .create(&self.sessions)
+            .map_err(|error| named(error, "make the folder", &self.sessions))
     }
 
     /// Takes the lock for writing a file. While another process has the lock, `give_up` is asked from time to time, with
@@ -302,23 +317,20 @@ impl Folder {
     ) -> io::Result<PathBuf> {
         loop {
             let path = self.file(&conversation.created.id());
+            let bytes = format::to_bytes(conversation)?;
+            let Err(error) = self.write_new(&path, &bytes, lock) else {
+                return Ok(path);
+            };
             let next = conversation.created.next();
-            match self.write_new(&path, &format::to_bytes(conversation)?, lock) {
-                Err(error)
-                    if error.kind() == io::ErrorKind::AlreadyExists
-                        && next != conversation.created =>
-                {
-                    conversation.created = next;
-                }
-                done => return done.map(|()| path),
+            let is_last = next == conversation.created;
+            if error.kind() != io::ErrorKind::AlreadyExists || is_last {
+                return Err(error);
             }
+            conversation.created = next;
         }
     }
 
-    /// Writes a file that must not exist yet.
-    ///
-    /// # Errors
-    /// `AlreadyExists`, or it cannot be written.
+    /// Writes a file that must not exist yet, else the error is `AlreadyExists`.
     pub(super) fn write_new(
         &self,
         path: &Path,
@@ -388,12 +400,12 @@ impl Folder {
         for name in names {
             let name = self.sessions.join(name);
             match second_name(path, &name, &self.temporary(&name)) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                linked => {
-                    linked?;
+                Ok(()) => {
                     unix::touch(&name);
                     return Ok(name);
                 }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -408,16 +420,16 @@ impl Folder {
         if self.has(path) || !metadata.is_file() || user == 0 {
             return false;
         }
-        let is_shared = [0o060, 0o006]
-            .iter()
-            .any(|both| metadata.mode() & both == *both);
-        !unix::is_in_group(metadata.gid()) || (metadata.uid() != user && !is_shared)
+        let mode = metadata.mode();
+        let is_shared = mode & 0o060 == 0o060 || mode & 0o006 == 0o006;
+        let locks_owner_out = metadata.uid() != user && !is_shared;
+        locks_owner_out || !unix::is_in_group(metadata.gid())
     }
 
     /// The files of conversations, newest first; earlier states only if `all`, but for one that is current.
     pub(crate) fn list(&self, all: bool) -> io::Result<Vec<ConversationFile>> {
         let current = self.resolve(&self.link(None)).unwrap_or_default();
-        let mut listed = Vec::new();
+        let mut files = Vec::new();
         for path in self.paths()? {
             let name = name_of(&path);
             let Some(stem) = stem_of(&name) else { continue };
@@ -427,32 +439,24 @@ impl Folder {
             if name.starts_with('.') || is_second_name || (is_state && !all) {
                 continue;
             }
-            // The time of a link that cannot be followed is its own.
-            let own = |error: io::Error| match error.kind() {
-                io::ErrorKind::NotFound => Err(error),
-                _ => fs::symlink_metadata(&path),
-            };
-            match fs::metadata(&path).or_else(own) {
-                Ok(metadata) if metadata.is_dir() => {}
-                Ok(metadata) => {
-                    listed.push(ConversationFile {
-                        bytes: metadata.len(),
-                        is_state,
-                        modified: metadata.modified()?,
-                        path,
-                    });
-                }
+            let metadata = match metadata_of(&path) {
+                Ok(metadata) => metadata,
                 // It was removed in the meantime, or is a link that leads nowhere.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(named(error, "look at", &path)),
+            };
+            if metadata.is_dir() {
+                continue;
             }
+            files.push(ConversationFile {
+                bytes: metadata.len(),
+                is_state,
+                modified: metadata.modified()?,
+                path,
+            });
         }
-        listed.sort_by(|a, b| {
-            b.modified
-                .cmp(&a.modified)
-                .then_with(|| b.path.cmp(&a.path))
-        });
-        Ok(listed)
+        files.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
+        Ok(files)
     }
 
     /// What is in the folder; nothing if there is no folder.
@@ -460,7 +464,8 @@ impl Folder {
         match fs::read_dir(&self.sessions) {
             Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                check_dangling_link(Some(&self.sessions)).map(|()| Vec::new())
+                check_dangling_link(Some(&self.sessions))?;
+                Ok(Vec::new())
             }
             Err(error) => Err(named(error, "list", &self.sessions)),
         }
@@ -474,10 +479,17 @@ impl Folder {
         link: Option<&Path>,
     ) -> io::Result<bool> {
         let is_own_link = location.link.is_some() && !location.is_auto_named;
-        let existed = !is_own_link && self.remove(&location.path)?;
-        let link =
-            link.filter(|link| is_own_link || (location.link.is_none() && link.is_symlink()));
-        Ok(link.map_or(Ok(false), remove)? || existed)
+        let mut existed = false;
+        if !is_own_link {
+            existed = self.remove(&location.path)?;
+        }
+        let Some(link) = link else {
+            return Ok(existed);
+        };
+        if is_own_link || (location.link.is_none() && link.is_symlink()) {
+            existed |= remove(link)?;
+        }
+        Ok(existed)
     }
 
     /// Deletes every conversation. Returns how many there were, without earlier states. The caller has the lock.
@@ -488,26 +500,33 @@ impl Folder {
         let (mut deleted, mut failed) = (0, None);
         for path in self.paths().map_err(|error| (0, error))? {
             let name = name_of(&path);
+            let mut stem = stem_of(&name);
             // Hidden files that are not q's are no conversations.
-            let stem = stem_of(&name).filter(|_| !name.starts_with('.'));
-            if (stem.is_none() && !name.starts_with(TEMPORARY))
-                || (path.is_dir() && !path.is_symlink())
-            {
+            if name.starts_with('.') {
+                stem = None;
+            }
+            let is_folder = path.is_dir() && !path.is_symlink();
+            if is_folder || (stem.is_none() && !name.starts_with(TEMPORARY)) {
                 continue;
             }
             let is_link = path.is_symlink() && (is_current(&path) || !path.exists());
-            let counts = stem.is_some_and(|stem| name::base(stem) == stem) && !is_link;
+            let is_conversation = stem.is_some_and(|stem| name::base(stem) == stem);
+            let counts = is_conversation && !is_link;
             match remove(&path) {
                 Ok(existed) => deleted += usize::from(existed && counts),
                 Err(error) => failed = Some(error),
             }
         }
-        failed.map_or(Ok(deleted), |error| Err((deleted, error)))
+        match failed {
+            Some(error) => Err((deleted, error)),
+            None => Ok(deleted),
+        }
     }
 
     /// Removes a conversation, its earlier states and the links to it. Returns whether it existed.
     pub(super) fn remove(&self, path: &Path) -> io::Result<bool> {
-        let mut others = Vec::new();
+        let mut states = Vec::new();
+        let mut links = Vec::new();
         if self.has(path) {
             // A file in place of the link has states that are named by its id.
             let id = match read(path) {
@@ -516,21 +535,22 @@ impl Folder {
             };
             for other in self.paths()? {
                 let name = name_of(&other);
-                let is_state =
-                    stem_of(&name).is_some_and(|other| other != id && name::base(other) == id);
-                let is_link = self.leads_to(&other, path)?;
-                if is_state || is_link {
-                    others.push((other, is_link));
+                if self.leads_to(&other, path)? {
+                    links.push(other);
+                } else if let Some(stem) = stem_of(&name)
+                    && stem != id
+                    && name::base(stem) == id
+                {
+                    states.push(other);
                 }
             }
         }
         let existed = remove(path)?;
-        for (other, is_link) in others {
-            if is_link {
-                self.remove_link(&other, path)?
-            } else {
-                self.remove(&other).map(drop)?
-            }
+        for link in links {
+            self.remove_link(&link, path)?;
+        }
+        for state in states {
+            self.remove(&state)?;
         }
         Ok(existed)
     }
@@ -542,7 +562,8 @@ impl Folder {
                 return Ok(());
             }
         }
-        self.remove(path).map(drop)
+        self.remove(path)?;
+        Ok(())
     }
 
     /// Whether this is a link to a conversation.
@@ -563,8 +584,16 @@ pub(super) fn is_current(path: &Path) -> bool {
 }
 
 pub(super) fn name_of(path: &Path) -> String {
-    path.file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// What a path leads to; of a link that cannot be followed, the link itself.
+fn metadata_of(path: &Path) -> io::Result<fs::Metadata> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => fs::symlink_metadata(path),
+        metadata => metadata,
+    }
 }
 
 /// The name of a conversation's file without its ending, even if the file cannot be read.
