@@ -68,20 +68,11 @@ impl Committer {
         exchange: &Exchange,
         give_up: &dyn Fn(Duration) -> bool,
     ) -> Committed {
-        let is_elsewhere = !self.folder.has(&self.location.path);
         let prepared = self.folder.prepare();
         let may_sweep = prepared.is_ok();
-        let saved = match (prepared, &self.location.link) {
-            (Err(error), _) if !is_elsewhere => Err(error),
-            // Nothing is moved or removed, so no lock is needed.
-            (_, Some(link))
-                if self.intent == Intent::New
-                    && self.rules.keeps()
-                    && (link.is_symlink() || !link.exists()) =>
-            {
-                self.begin_current(exchange, link, None)
-            }
-            _ => self.commit_locked(exchange, give_up),
+        let saved = match prepared {
+            Err(error) if self.folder.has(&self.location.path) => Err(error),
+            _ => self.save(exchange, give_up),
         };
         if may_sweep {
             self.folder.sweep_if_due(&self.rules, SystemTime::now());
@@ -89,65 +80,82 @@ impl Committer {
         saved.unwrap_or_else(|error| Committed::unsaved(&error))
     }
 
-    fn commit_locked(
+    fn save(
         &self,
         exchange: &Exchange,
         give_up: &dyn Fn(Duration) -> bool,
     ) -> io::Result<Committed> {
-        // A new conversation changes the link.
-        let changed = match self.intent {
-            Intent::New | Intent::FollowOrNew => self.location.link.as_ref(),
-            _ => None,
-        };
-        let lock = match self
-            .folder
-            .lock(changed.unwrap_or(&self.location.path), give_up)
+        if self.intent == Intent::New
+            && self.rules.keeps()
+            && let Some(link) = &self.location.link
+            && (link.is_symlink() || !link.exists())
         {
+            // Nothing is moved or removed, so no lock is needed.
+            return self.begin_current(exchange, link, None);
+        }
+        // A new conversation changes the link.
+        let changed = match (&self.intent, &self.location.link) {
+            (Intent::New | Intent::FollowOrNew, Some(link)) => link,
+            _ => &self.location.path,
+        };
+        let lock = match self.folder.lock(changed, give_up) {
             Ok(lock) => lock,
             Err(no_lock) => return self.save_separately(exchange, None, &no_lock.to_string()),
         };
-        self.apply(exchange, &lock).or_else(|failed| {
-            let saved = self.save_separately(exchange, Some(&lock), &failed.error.to_string());
-            let mut saved = saved.unwrap_or_else(|error| Committed::unsaved(&error));
-            if failed.may_be_replaced {
-                let state = failed
-                    .state
-                    .map_or_else(String::new, |state| format!("; {state}"));
-                let doubt =
-                    format!("\nit is not certain whether the conversation has changed{state}");
-                saved.note.get_or_insert_default().push_str(&doubt);
+        match self.apply(exchange, &lock) {
+            Ok(saved) => Ok(saved),
+            Err(failed) => Ok(self.save_after_failure(exchange, &lock, failed)),
+        }
+    }
+
+    fn save_after_failure(
+        &self,
+        exchange: &Exchange,
+        lock: &Lock,
+        failed: NotReplaced,
+    ) -> Committed {
+        let mut saved = self
+            .save_separately(exchange, Some(lock), &failed.error.to_string())
+            .unwrap_or_else(|error| Committed::unsaved(&error));
+        if failed.may_be_replaced {
+            let note = saved.note.get_or_insert_default();
+            note.push_str("\nit is not certain whether the conversation has changed");
+            if let Some(state) = failed.state {
+                note.push_str("; ");
+                note.push_str(&state);
             }
-            Ok(saved)
-        })
+        }
+        saved
     }
 
     fn apply(&self, exchange: &Exchange, lock: &Lock) -> Result<Committed, NotReplaced> {
         let (path, intent) = self.path_now(lock)?;
         // Where there was no link, another q may make one now. It is not followed, or the file would take its place.
-        let had_no_link = self.location.link.as_ref() == Some(&path)
-            && path
-                .symlink_metadata()
-                .map_or(true, |metadata| metadata.is_symlink());
+        let is_link_path = self.location.link.as_ref() == Some(&path);
+        let is_missing_or_link = path
+            .symlink_metadata()
+            .map_or(true, |metadata| metadata.is_symlink());
+        let had_no_link = is_link_path && is_missing_or_link;
         let found = if had_no_link {
             FileContent::Nothing
         } else {
             files::read_again(&path, self.known.as_deref())?
         };
-        let asked = Responder {
+        let responder = Responder {
             provider: self.provider.clone(),
             model: Some(self.model.clone()),
             at: self.asked,
         };
-        match rules::decide(&intent, found, exchange, &asked, &self.rules) {
-            Decision::Begin => match &self.location.link {
-                Some(link) => Ok(self.begin_current(exchange, link, Some(lock))?),
-                None => {
-                    let conversation = self.new_conversation(exchange);
-                    self.folder
-                        .write_new(&path, &format::to_bytes(&conversation)?, Some(lock))?;
-                    Ok(self.saved(path, &conversation))
+        match rules::decide(&intent, found, exchange, &responder, &self.rules) {
+            Decision::Begin => {
+                if let Some(link) = &self.location.link {
+                    return Ok(self.begin_current(exchange, link, Some(lock))?);
                 }
-            },
+                let conversation = self.new_conversation(exchange);
+                let bytes = format::to_bytes(&conversation)?;
+                self.folder.write_new(&path, &bytes, Some(lock))?;
+                Ok(self.saved(path, &conversation))
+            }
             Decision::Extend(conversation) => {
                 self.extend(&path, conversation, exchange, false, lock)
             }
@@ -170,24 +178,30 @@ impl Committer {
         if intent == Intent::FollowOrNew && (self.system.is_some() || self.tools.is_some()) {
             intent = Intent::New;
         }
-        match (&mut intent, link) {
+        let identity = match (&mut intent, link) {
             (Intent::New | Intent::FollowOrNew, Some(link)) => {
-                Ok((self.folder.settle(link, lock)?, intent))
+                return Ok((self.folder.settle(link, lock)?, intent));
             }
-            // The conversation was a file in place of the link.
             (Intent::Follow(identity) | Intent::Again(identity, _), Some(link)) if path == link => {
-                let is_there = matches!(files::read(link)?, FileContent::Conversation(now) if identity.matches(&now, self.rules.pairs));
-                let settled = self.folder.settle(link, lock)?;
-                match files::read(&settled)? {
-                    // If its id was taken, it has another one now.
-                    FileContent::Conversation(now) if is_there => identity.created = now.created,
-                    // Another q has given it the name of its id, and has left it.
-                    _ => return Ok((self.folder.file(&identity.created.id()), intent)),
-                }
-                Ok((settled, intent))
+                identity
             }
-            _ => Ok((self.folder.settle(path, lock)?, intent)),
+            _ => return Ok((self.folder.settle(path, lock)?, intent)),
+        };
+        // The conversation was a file in place of the link.
+        let was_there = match files::read(path)? {
+            FileContent::Conversation(now) => identity.matches(&now, self.rules.pairs),
+            _ => false,
+        };
+        let settled = self.folder.settle(path, lock)?;
+        if let FileContent::Conversation(now) = files::read(&settled)?
+            && was_there
+        {
+            // If its id was taken, it has another one now.
+            identity.created = now.created;
+            return Ok((settled, intent));
         }
+        // Another q has given it the name of its id, and has left it.
+        Ok((self.folder.file(&identity.created.id()), intent))
     }
 
     /// A new conversation, which becomes the current one.
@@ -222,8 +236,9 @@ impl Committer {
                 return saved;
             }
         }
-        if let Some(left) =
-            left.filter(|left| saved.path.as_ref() != Some(left) && !self.rules.keeps())
+        if !self.rules.keeps()
+            && let Some(left) = left
+            && saved.path.as_ref() != Some(&left)
             && let Err(error) = self.folder.remove_left(&left)
         {
             saved.note = Some(format!(
@@ -253,17 +268,17 @@ impl Committer {
         }
         let bytes = bytes?;
         let becomes_current = self.becomes_current.as_deref();
-        let left = becomes_current
-            .map(|link| self.folder.leave(link, Some(lock)))
-            .transpose()?;
+        let mut left = None;
+        if let Some(link) = becomes_current {
+            left = self.folder.leave(link, Some(lock))?;
+        }
         let keeps_state = (drops || is_too_large) && self.rules.keeps();
         let state = rewrite(&self.folder, path, &bytes, keeps_state)?;
-        let note = is_too_large.then(|| note_too_large(&conversation, state.as_deref()));
-        let saved = Committed {
-            note,
-            ..self.saved(path.to_owned(), &conversation)
-        };
-        Ok(self.make_current(becomes_current, left.flatten(), saved))
+        let mut saved = self.saved(path.to_owned(), &conversation);
+        if is_too_large {
+            saved.note = Some(note_too_large(&conversation, state.as_deref()));
+        }
+        Ok(self.make_current(becomes_current, left, saved))
     }
 
     /// Saves in a conversation of its own, if necessary without the lock.
@@ -280,11 +295,10 @@ impl Committer {
             "{reason}: this exchange is saved on its own, in {}",
             path.display()
         );
-        Ok(Committed {
-            note: Some(note),
-            saved_separately: true,
-            ..self.saved(path, &conversation)
-        })
+        let mut saved = self.saved(path, &conversation);
+        saved.note = Some(note);
+        saved.saved_separately = true;
+        Ok(saved)
     }
 
     fn saved(&self, path: PathBuf, conversation: &Conversation) -> Committed {
@@ -323,26 +337,22 @@ fn rewrite(
     bytes: &[u8],
     keeps_state: bool,
 ) -> Result<Option<PathBuf>, NotReplaced> {
-    let state = if keeps_state {
-        Some(folder.keep_state(path)?)
-    } else {
-        None
-    };
-    let Err(failed) = folder.replace(path, bytes) else {
+    let mut state = None;
+    if keeps_state {
+        state = Some(folder.keep_state(path)?);
+    }
+    let Err(mut failed) = folder.replace(path, bytes) else {
         return Ok(state);
     };
-    let state = match state {
-        Some(state) if failed.may_be_replaced => Some(format!(
-            "q{} has the state before",
-            folder.which(&state).option()
-        )),
-        Some(state) => {
+    if let Some(state) = state {
+        if failed.may_be_replaced {
+            let option = folder.which(&state).option();
+            failed.state = Some(format!("q{option} has the state before"));
+        } else {
             let _ = fs::remove_file(state);
-            None
         }
-        None => None,
-    };
-    Err(NotReplaced { state, ..failed })
+    }
+    Err(failed)
 }
 
 /// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
@@ -358,35 +368,28 @@ fn note_too_large(rest: &Conversation, state: Option<&Path>) -> String {
 
 /// Drops the last exchange of a conversation; an earlier state keeps it. Returns the id of the conversation, and the
 /// exchange. `None`: there was none.
-///
-/// # Errors
-/// A file could not be read or written.
 pub(crate) fn undo(
     folder: &Folder,
     path: &Path,
     rules: &Rules,
     lock: Option<&Lock>,
 ) -> Result<Option<(String, Exchange)>, NotReplaced> {
-    let path = lock.map_or_else(|| Ok(path.to_owned()), |lock| folder.settle(path, lock))?;
+    let path = match lock {
+        Some(lock) => folder.settle(path, lock)?,
+        None => path.to_owned(),
+    };
     let FileContent::Conversation(mut conversation) = files::read(&path)? else {
         return Ok(None);
     };
     let Some(undone) = conversation.undo() else {
         return Ok(None);
     };
-    rewrite(
-        folder,
-        &path,
-        &format::to_bytes(&conversation)?,
-        rules.keeps(),
-    )?;
+    let bytes = format::to_bytes(&conversation)?;
+    rewrite(folder, &path, &bytes, rules.keeps())?;
     Ok(Some((folder.id(&path, conversation.created), undone)))
 }
 
-/// Writes a conversation into a file that must not exist yet.
-///
-/// # Errors
-/// `AlreadyExists`, or the file could not be written.
+/// Writes a conversation into a file that must not exist yet, else the error is `AlreadyExists`.
 pub(crate) fn copy(
     folder: &Folder,
     path: &Path,

@@ -68,26 +68,25 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn new(conversation: &Conversation) -> Identity {
-        let (first, last) = (
-            conversation.entries().next().cloned(),
-            conversation.entries().last().cloned(),
-        );
         Identity {
             created: conversation.created,
-            first,
-            last,
+            first: conversation.entries().next().cloned(),
+            last: conversation.entries().next_back().cloned(),
         }
     }
 
     /// Whether this is still the conversation. Another q may have cut off its beginning, to keep `pairs` exchanges or the
     /// limit of the size.
     pub(super) fn matches(&self, now: &Conversation, pairs: usize) -> bool {
+        if self.created != now.created {
+            return false;
+        }
         let first = now.entries().next();
-        let same_beginning =
-            self.first.is_none() || first.is_none() || self.first.as_ref() == first;
-        let has_last = || now.entries().any(|entry| Some(entry) == self.last.as_ref());
-        self.created == now.created
-            && (same_beginning || now.exchanges.len() >= pairs || has_last())
+        let is_either_empty = self.first.is_none() || first.is_none();
+        if is_either_empty || self.first.as_ref() == first || now.exchanges.len() >= pairs {
+            return true;
+        }
+        now.entries().any(|entry| Some(entry) == self.last.as_ref())
     }
 }
 
@@ -127,12 +126,17 @@ pub(super) fn decide(
         (Intent::New, _) | (Intent::Named, FileContent::Nothing) => Decision::Begin,
         (Intent::Named, FileContent::Conversation(conversation)) => Decision::Extend(conversation),
         (Intent::Named, FileContent::Unusable(reason)) => Decision::Refuse(reason),
-        (Intent::FollowOrNew, found) => match (obstacle(&found, responder, rules), found) {
-            (None, FileContent::Conversation(conversation)) if conversation.system.is_none() => {
-                Decision::Extend(conversation)
+        (Intent::FollowOrNew, found) => {
+            let has_obstacle = obstacle(&found, responder, rules).is_some();
+            match found {
+                FileContent::Conversation(conversation)
+                    if !has_obstacle && conversation.system.is_none() =>
+                {
+                    Decision::Extend(conversation)
+                }
+                _ => Decision::Begin,
             }
-            _ => Decision::Begin,
-        },
+        }
         (Intent::Follow(identity), FileContent::Conversation(conversation))
             if identity.matches(&conversation, rules.pairs) =>
         {
@@ -169,29 +173,26 @@ pub(crate) fn obstacle(
         }
         FileContent::Conversation(conversation) => conversation,
     };
-    let Conversation {
-        provider,
-        model,
-        updated,
-        ..
-    } = conversation;
     if rules.is_idle(conversation, responder.at) {
-        let idle = age::in_words(updated.elapsed_until(responder.at));
+        let idle = age::in_words(conversation.updated.elapsed_until(responder.at));
         return Some(format!("the conversation was idle for {idle}"));
     }
     if rules.continue_on_mismatch {
         return None;
     }
-    if *provider != responder.provider {
+    let (old, new) = (&conversation.provider, &responder.provider);
+    if old != new {
         return Some(format!(
-            "the conversation is with the provider {provider}, not {}",
-            responder.provider
+            "the conversation is with the provider {old}, not {new}"
         ));
     }
-    let other = responder.model.as_ref().filter(|other| *other != model)?;
-    Some(format!(
-        "the conversation is with the model {model}, not {other}"
-    ))
+    let (old, new) = (&conversation.model, responder.model.as_ref()?);
+    if old != new {
+        return Some(format!(
+            "the conversation is with the model {old}, not {new}"
+        ));
+    }
+    None
 }
 
 #[cfg(test)]
