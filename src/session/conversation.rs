@@ -141,27 +141,27 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
+        let mut attachments = Vec::new();
+        let mut lost = String::new();
         // Attachments of an answer come from another program, and no provider takes them.
-        let attachments = self
-            .attachments
-            .iter()
-            .filter(|_| self.role == Role::User)
-            .cloned();
-        let (kept, lost): (Vec<_>, Vec<_>) =
-            attachments.partition(|attachment| !attachment.data.is_empty());
-        if text.is_empty() && kept.is_empty() {
-            // APIs refuse an empty text.
-            text = lost
-                .iter()
-                .map(|lost| format!("[{}, no longer kept]", lost.name))
-                .collect::<String>()
-                .into();
+        if self.role == Role::User {
+            for attachment in &self.attachments {
+                if attachment.data.is_empty() {
+                    lost += &format!("[{}, no longer kept]", attachment.name);
+                } else {
+                    attachments.push(attachment.clone());
+                }
+            }
+        }
+        // APIs refuse an empty text.
+        if text.is_empty() && attachments.is_empty() {
+            text = lost.into();
         }
         let calls = self.steps.iter().map(|step| step.calls.len()).sum();
         Message {
             calls,
             input_alone: self.input_alone,
-            ..Message::with_attachments(self.role, kept, text)
+            ..Message::with_attachments(self.role, attachments, text)
         }
     }
 }
@@ -169,16 +169,14 @@ impl Entry {
 impl Exchange {
     /// The question, if there is one.
     pub(crate) fn question(&self) -> Option<&Entry> {
-        self.entries
-            .first()
-            .filter(|entry| entry.role == Role::User)
+        let first = self.entries.first()?;
+        (first.role == Role::User).then_some(first)
     }
 
     /// The last answer, if there is one.
     pub(crate) fn answer(&self) -> Option<&Entry> {
-        self.entries
-            .last()
-            .filter(|entry| entry.role == Role::Assistant)
+        let last = self.entries.last()?;
+        (last.role == Role::Assistant).then_some(last)
     }
 
     /// Whether its last answer is complete.
@@ -223,16 +221,13 @@ impl Conversation {
 
     /// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
     pub(crate) fn window(&self, most: usize) -> Vec<Message> {
-        let sent = self
-            .exchanges
-            .iter()
-            .filter(|exchange| !exchange.is_blocked());
-        let mut window: Vec<Message> = sent
-            .flat_map(|exchange| &exchange.entries)
-            .rev()
-            .take(most)
-            .map(Entry::to_message)
-            .collect();
+        let exchanges = self.exchanges.iter();
+        let sent = exchanges.filter(|exchange| !exchange.is_blocked());
+        let entries = sent.flat_map(|exchange| &exchange.entries);
+        let mut window = Vec::new();
+        for entry in entries.rev().take(most) {
+            window.push(entry.to_message());
+        }
         window.reverse();
         window
     }
@@ -240,30 +235,29 @@ impl Conversation {
     /// From now on this provider and this model answer. Answers of q 0.2 do not say which ones gave them, so they are marked
     /// with the earlier ones.
     pub(super) fn hand_over(&mut self, provider: &str, model: &str) {
-        if (self.provider.as_str(), self.model.as_str()) == (provider, model) {
+        if self.provider == provider && self.model == model {
             return;
         }
-        let earlier_provider = std::mem::replace(&mut self.provider, provider.to_owned());
-        let earlier_model = std::mem::replace(&mut self.model, model.to_owned());
-        let answers = self
-            .exchanges
-            .iter_mut()
-            .flat_map(|exchange| &mut exchange.entries);
-        for answer in answers.filter(|entry| entry.role == Role::Assistant) {
-            if answer.provider.is_none() && answer.model.is_none() {
-                (answer.provider, answer.model) =
-                    (Some(earlier_provider.clone()), Some(earlier_model.clone()));
+        for exchange in &mut self.exchanges {
+            for entry in &mut exchange.entries {
+                let is_unmarked = entry.provider.is_none() && entry.model.is_none();
+                if entry.role == Role::Assistant && is_unmarked {
+                    entry.provider = Some(self.provider.clone());
+                    entry.model = Some(self.model.clone());
+                }
             }
         }
+        self.provider = provider.to_owned();
+        self.model = model.to_owned();
     }
 
     /// Adds an exchange to the end.
     pub(crate) fn add(&mut self, exchange: Exchange) {
-        self.updated = exchange
-            .entries
-            .last()
-            .and_then(Entry::timestamp)
-            .unwrap_or(self.updated);
+        if let Some(entry) = exchange.entries.last()
+            && let Some(updated) = entry.timestamp()
+        {
+            self.updated = updated;
+        }
         self.exchanges.push(exchange);
     }
 
@@ -285,12 +279,9 @@ impl Conversation {
 fn grouped<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<Exchange>, D::Error> {
     let mut exchanges: Vec<Exchange> = Vec::new();
     for entry in Vec::<Entry>::deserialize(field)? {
-        match exchanges
-            .last_mut()
-            .filter(|_| entry.role == Role::Assistant)
-        {
-            Some(exchange) => exchange.entries.push(entry),
-            None => exchanges.push(Exchange {
+        match exchanges.last_mut() {
+            Some(exchange) if entry.role == Role::Assistant => exchange.entries.push(entry),
+            _ => exchanges.push(Exchange {
                 entries: vec![entry],
             }),
         }
