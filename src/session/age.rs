@@ -26,7 +26,8 @@ pub(crate) fn in_words(age: Duration) -> String {
         seconds if seconds < 2 * DAY => (seconds / HOUR, "hour"),
         seconds => (seconds / DAY, "day"),
     };
-    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{ending}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The JSON of a conversation's file, version 1: read completely, and written without losing what q does not know.
 
-use std::fmt::Display;
 use std::io;
 
 use serde_json::Value;
@@ -20,55 +19,51 @@ const SEPARATOR: usize = 2;
 /// What some editors write at the beginning of a file (UTF-8 byte order mark).
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Reads a file's bytes.
-///
-/// # Errors
-/// Why it cannot be used as a conversation.
+/// Reads a file's bytes. The error says why it cannot be used as a conversation.
 pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, String> {
     check_size(bytes.len() as u64)?;
-    let malformed = |reason: &dyn Display| format!("it cannot be parsed ({reason})");
-    let text = str::from_utf8(bytes.strip_prefix(MARK).unwrap_or(bytes))
-        .map_err(|_| malformed(&"it is not UTF-8"))?;
+    let unmarked = bytes.strip_prefix(MARK).unwrap_or(bytes);
+    let Ok(text) = str::from_utf8(unmarked) else {
+        return Err("it cannot be parsed (it is not UTF-8)".to_owned());
+    };
     let conversation: Result<Conversation, _> = serde_json::from_str(text);
     let version = match &conversation {
         Ok(conversation) => conversation.version,
         // Another version may have another form.
-        Err(_) => serde_json::from_str(text)
-            .ok()
-            .and_then(|file: Value| file["version"].as_u64())
-            .unwrap_or(VERSION),
+        Err(_) => version(text).unwrap_or(VERSION),
     };
     if version != VERSION {
         return Err(format!(
             "it has version {version}, but q reads version {VERSION}"
         ));
     }
-    conversation.map_err(|error| malformed(&error))
+    conversation.map_err(|error| format!("it cannot be parsed ({error})"))
+}
+
+fn version(text: &str) -> Option<u64> {
+    let file: Value = serde_json::from_str(text).ok()?;
+    file["version"].as_u64()
 }
 
 /// Refuses files that are too large, which are not opened.
-///
-/// # Errors
-/// Why it cannot be used as a conversation.
 pub(super) fn check_size(bytes: u64) -> Result<(), String> {
     if bytes > MAX_SIZE as u64 {
-        Err(format!("it is {bytes} bytes, more than {MAX_SIZE}"))
-    } else {
-        Ok(())
+        return Err(format!("it is {bytes} bytes, more than {MAX_SIZE}"));
     }
+    Ok(())
 }
 
-/// The file of a conversation: JSON, one message a line.
-///
-/// # Errors
-/// `FileTooLarge`: it would be more than [`MAX_SIZE`].
+/// The file of a conversation: JSON, one message a line. `FileTooLarge`: it would be more than [`MAX_SIZE`].
 pub(crate) fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(conversation)?;
     // All but the messages, which come last.
     bytes.pop();
     bytes.extend_from_slice(b",\"messages\":[");
     for (index, entry) in conversation.entries().enumerate() {
-        bytes.extend_from_slice(if index == 0 { b"\n" } else { b",\n" });
+        if index > 0 {
+            bytes.push(b',');
+        }
+        bytes.push(b'\n');
         serde_json::to_writer(&mut bytes, entry)?;
     }
     bytes.extend_from_slice(b"\n]}\n");
@@ -83,14 +78,14 @@ pub(crate) fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
 
 /// Removes the oldest exchanges of a conversation that has become too large; the last one stays.
 pub(super) fn shrink(conversation: &mut Conversation) -> io::Result<()> {
-    let mut room = MAX_SHRUNK_SIZE.saturating_sub(serde_json::to_vec(conversation)?.len());
+    let without_messages = serde_json::to_vec(conversation)?.len();
+    let mut room = MAX_SHRUNK_SIZE.saturating_sub(without_messages);
     let mut kept = 0;
     for exchange in conversation.exchanges.iter().rev() {
-        let sizes = exchange
-            .entries
-            .iter()
-            .map(|entry| Ok(serde_json::to_vec(entry)?.len() + SEPARATOR));
-        let size: usize = sizes.sum::<io::Result<usize>>()?;
+        let mut size = 0;
+        for entry in &exchange.entries {
+            size += serde_json::to_vec(entry)?.len() + SEPARATOR;
+        }
         if kept > 0 && size > room {
             break;
         }

@@ -52,21 +52,24 @@ impl Lock {
         let file =
             File::open(folder).map_err(|error| NoLock::Failed(named(error, "open", folder)))?;
         let began = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => {
-                    return Ok(Lock {
-                        _file: file,
-                        folder: folder.to_owned(),
-                    });
+        while let Err(error) = file.try_lock() {
+            match error {
+                TryLockError::WouldBlock => {
+                    if give_up(began.elapsed()) {
+                        return Err(NoLock::Busy);
+                    }
+                    std::thread::sleep(LOCK_POLL);
                 }
-                Err(TryLockError::WouldBlock) if give_up(began.elapsed()) => {
-                    return Err(NoLock::Busy);
+                TryLockError::Error(error) => {
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(NoLock::Unsupported);
+                    }
                 }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_POLL),
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(TryLockError::Error(_)) => return Err(NoLock::Unsupported),
             }
         }
+        Ok(Lock {
+            _file: file,
+            folder: folder.to_owned(),
+        })
     }
 }

@@ -24,21 +24,21 @@ impl Timestamp {
 
     /// When a file was changed; 1970 for an earlier time.
     pub(crate) fn from_mtime(modified: SystemTime) -> Timestamp {
-        let since = modified
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        Timestamp::new(
-            OffsetDateTime::UNIX_EPOCH.saturating_add(since.try_into().unwrap_or_default()),
-        )
+        let since_1970 = modified.duration_since(SystemTime::UNIX_EPOCH);
+        let since_1970 = since_1970.unwrap_or_default().try_into();
+        let moment = OffsetDateTime::UNIX_EPOCH.saturating_add(since_1970.unwrap_or_default());
+        Timestamp::new(moment)
     }
 
     /// Reads RFC 3339. `None`: it is not such a time.
     pub(super) fn parse(text: &str) -> Option<Timestamp> {
-        let moment = OffsetDateTime::parse(text, &Rfc3339)
-            .ok()?
-            .checked_to_offset(UtcOffset::UTC)?;
+        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        let moment = moment.checked_to_offset(UtcOffset::UTC)?;
         // RFC 3339 has no way to write a year before 0.
-        (moment.year() >= 0).then(|| Timestamp::new(moment))
+        if moment.year() < 0 {
+            return None;
+        }
+        Some(Timestamp::new(moment))
     }
 
     /// The next moment, one millisecond later; the last of the calendar is its own next.
@@ -53,11 +53,13 @@ impl Timestamp {
 
     /// Local time to the minute, for people.
     pub(crate) fn local(self) -> String {
-        let offset = UtcOffset::from_whole_seconds(unix::utc_offset(self.0.unix_timestamp()));
-        let local = offset
-            .ok()
-            .and_then(|offset| self.0.checked_to_offset(offset))
-            .unwrap_or(self.0);
+        let seconds = unix::utc_offset(self.0.unix_timestamp());
+        let mut local = self.0;
+        if let Ok(offset) = UtcOffset::from_whole_seconds(seconds)
+            && let Some(moment) = self.0.checked_to_offset(offset)
+        {
+            local = moment;
+        }
         format!("{} {:02}:{:02}", local.date(), local.hour(), local.minute())
     }
 
@@ -68,11 +70,8 @@ impl Timestamp {
 
     /// The id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
     pub(crate) fn id(self) -> String {
-        let digits: String = self
-            .to_string()
-            .chars()
-            .filter(char::is_ascii_digit)
-            .collect();
+        let mut digits = self.to_string();
+        digits.retain(|character| character.is_ascii_digit());
         format!("{UNNAMED}{digits}")
     }
 }
