@@ -59,20 +59,20 @@ impl Session {
 
     /// How the user names the conversation.
     pub(super) fn which(&self) -> Which {
-        self.place
-            .as_ref()
-            .map_or(Which::Current { slot: None }, |place| place.which.clone())
+        match &self.place {
+            Some(place) => place.which.clone(),
+            None => Which::Current { slot: None },
+        }
     }
 
     /// Pins a conversation that was chosen by its id, or its number; on a terminal it becomes the current one.
     fn choose(&mut self, arguments: &Arguments, settings: &Settings, context: &Context) {
-        let Some(place) = self
-            .place
-            .as_ref()
-            .filter(|place| place.which.is_id_or_number())
-        else {
+        let Some(place) = &self.place else {
             return;
         };
+        if !place.which.is_id_or_number() {
+            return;
+        }
         self.pins = true;
         if settings.values.save && !arguments.dry_run && place.location.is_auto_named {
             unix::touch(&place.location.path);
@@ -86,30 +86,22 @@ impl Session {
 
     /// Says which conversation is continued.
     pub(super) fn report(&self, notes: &Notes) {
-        let continued = self.conversation.as_ref().zip(self.place.as_ref());
-        notes.detail(|| match continued {
-            Some((
-                conversation,
-                Place {
-                    folder, location, ..
-                },
-            )) => {
-                let id = folder.id(&location.path, conversation.created);
-                format!(
-                    "continues conversation {id}, {} messages",
-                    conversation.message_count()
-                )
-            }
-            None => "begins a conversation".to_owned(),
+        notes.detail(|| {
+            let (Some(conversation), Some(place)) = (&self.conversation, &self.place) else {
+                return "begins a conversation".to_owned();
+            };
+            let id = place.folder.id(&place.location.path, conversation.created);
+            let count = conversation.message_count();
+            format!("continues conversation {id}, {count} messages")
         });
     }
 
     /// The question to ask again.
     pub(super) fn last_question(&self) -> Option<Message> {
-        match &self.intent {
-            Intent::Again(_, last) => Some(last.question()?.to_message()),
-            _ => None,
-        }
+        let Intent::Again(_, last) = &self.intent else {
+            return None;
+        };
+        Some(last.question()?.to_message())
     }
 
     /// How to save the exchange; `None` without a place for it. `system` and `tools` are saved with it.
@@ -119,11 +111,14 @@ impl Session {
         system: Option<String>,
         tools: Option<Vec<String>>,
         asked: Timestamp,
-        rules: Rules,
+        mut rules: Rules,
     ) -> Option<Committer> {
         let place = self.place.as_ref()?;
-        // Conversations that the user named or chose keep everything.
         let is_trimmed = place.which.is_current() && place.location.is_auto_named;
+        // Conversations that the user named or chose keep everything.
+        if !is_trimmed {
+            rules.pairs = usize::MAX;
+        }
         Some(Committer {
             folder: place.folder.clone(),
             location: place.location.clone(),
@@ -135,10 +130,7 @@ impl Session {
             system,
             tools,
             asked,
-            rules: Rules {
-                pairs: if is_trimmed { rules.pairs } else { usize::MAX },
-                ..rules
-            },
+            rules,
             known: self.conversation.clone(),
         })
     }
@@ -146,9 +138,6 @@ impl Session {
 
 /// The server that is asked, as far as it is known before the conversation is read. A wrong provider or key is reported
 /// before q waits for input. `None`: the conversation says which one it is.
-///
-/// # Errors
-/// Why there is no server to ask.
 pub(super) fn known_target(
     arguments: &Arguments,
     settings: &Settings,
@@ -172,14 +161,13 @@ fn is_pinned(context: &Context) -> bool {
     let Ok(place) = context.place() else {
         return false;
     };
-    matches!(files::read(&place.location.path), Ok(FileContent::Conversation(conversation)) if conversation.pinned)
+    match files::read(&place.location.path) {
+        Ok(FileContent::Conversation(conversation)) => conversation.pinned,
+        _ => false,
+    }
 }
 
 /// Opens the conversation of this question. `known` is the server, unless only the conversation knows it.
-///
-/// # Errors
-/// `Session`: the named conversation cannot be used, or its provider is gone. `Nothing`: a conversation that must exist
-/// does not, or has no question. Else why there is no server to ask.
 pub(super) fn open(
     arguments: &Arguments,
     known: Option<Target>,
@@ -187,18 +175,17 @@ pub(super) fn open(
     context: &Context,
     now: Timestamp,
 ) -> Result<Session, Error> {
+    let notes = &context.notes;
     let mut session = match find_place(arguments, context)? {
-        Some(place) if arguments.again => open_again(place, settings, &context.notes)?,
+        Some(place) if arguments.again => open_again(place, settings, notes)?,
         Some(place) if !place.which.is_current() => {
             open_named(place, arguments, settings, context)?
         }
-        Some(place) if arguments.follow => follow(place, known, settings, &context.notes, now)?,
-        place => Session::new(
-            place,
-            target_from_settings(known, settings, &context.notes)?,
-            Intent::New,
-            None,
-        ),
+        Some(place) if arguments.follow => follow(place, known, settings, notes, now)?,
+        place => {
+            let target = target_from_settings(known, settings, notes)?;
+            Session::new(place, target, Intent::New, None)
+        }
     };
     session.pins = arguments.provider.is_some() || arguments.model.is_some();
     session.choose(arguments, settings, context);
@@ -207,33 +194,30 @@ pub(super) fn open(
 
 /// Where the conversation is. `None`: there is no place for a current one.
 fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>, Error> {
-    match context.place() {
-        Ok(place) => Ok(Some(place)),
-        Err(error)
-            if matches!(
-                context.which,
-                Which::Named(_) | Which::Id(_) | Which::File(_)
-            ) =>
-        {
-            Err(Error {
+    let error = match context.place() {
+        Ok(place) => return Ok(Some(place)),
+        Err(error) => error,
+    };
+    match context.which {
+        Which::Named(_) | Which::Id(_) | Which::File(_) => {
+            return Err(Error {
                 kind: ErrorKind::Session,
                 ..error
-            })
-        }
-        Err(error) if !context.which.is_current() || arguments.again => Err(error),
-        Err(error) => {
-            context.notes.note(&match context.folder {
-                None => {
-                    "there is no home folder: conversations are neither read nor saved".to_owned()
-                }
-                Some(_) => format!(
-                    "conversations are neither read nor saved: {}",
-                    error.message
-                ),
             });
-            Ok(None)
         }
+        Which::Number(_) => return Err(error),
+        Which::Current { .. } if arguments.again => return Err(error),
+        Which::Current { .. } => {}
     }
+    if context.folder.is_none() {
+        let note = "there is no home folder: conversations are neither read nor saved";
+        context.notes.note(note);
+    } else {
+        let reason = error.message;
+        let note = format!("conversations are neither read nor saved: {reason}");
+        context.notes.note(&note);
+    }
+    Ok(None)
 }
 
 /// The server that the settings choose.
@@ -242,7 +226,10 @@ fn target_from_settings(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Target, Error> {
-    known.map_or_else(|| discover::find(settings, None, notes), Ok)
+    match known {
+        Some(target) => Ok(target),
+        None => discover::find(settings, None, notes),
+    }
 }
 
 /// The server for a conversation that keeps its own provider and model.
@@ -251,24 +238,25 @@ fn target_from_conversation(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Target, Error> {
-    let Conversation {
-        provider, model, ..
-    } = conversation.clone();
-    discover::find(settings, Some(&HeldWith { provider, model }), notes)
+    let held_with = HeldWith {
+        provider: conversation.provider.clone(),
+        model: conversation.model.clone(),
+    };
+    discover::find(settings, Some(&held_with), notes)
 }
 
 /// The conversation whose last question is asked again.
 fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Session, Error> {
     let nothing = || Error::nothing("there is no question to ask again");
-    let mut conversation = match (read(&place)?, place.which.is_current()) {
-        (Some(conversation), _) => conversation,
-        (None, true) => return Err(nothing()),
-        (None, false) => return Err(place.missing()),
+    let Some(mut conversation) = read(&place)? else {
+        if place.which.is_current() {
+            return Err(nothing());
+        }
+        return Err(place.missing());
     };
-    let intent = Intent::Again(
-        Identity::new(&conversation),
-        conversation.undo().ok_or_else(nothing)?,
-    );
+    let identity = Identity::new(&conversation);
+    let last = conversation.undo().ok_or_else(nothing)?;
+    let intent = Intent::Again(identity, last);
     let target = target_from_conversation(&conversation, settings, notes)?;
     Ok(Session::new(
         Some(place),
@@ -291,10 +279,11 @@ fn open_named(
             return Err(place.missing());
         }
         if io::stderr().is_terminal() {
-            let other = place
-                .nearest()
-                .map_or_else(String::new, |other| format!("; did you mean {other}?"));
-            notes.note(&format!("{} is a new conversation{other}", place.name()));
+            let mut note = format!("{} is a new conversation", place.name());
+            if let Some(other) = place.nearest() {
+                note += &format!("; did you mean {other}?");
+            }
+            notes.note(&note);
         }
         let target = discover::find(settings, None, notes)?;
         return Ok(Session::new(Some(place), target, Intent::Named, None));
@@ -315,30 +304,24 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
     // Naming a file that cannot be used is a usage error.
     let is_named = !place.which.is_current();
     let found = files::read(&place.location.path).map_err(|error| {
-        let is_usage = is_named
-            && (error.kind() == files::NOT_REGULAR || matches!(place.which, Which::File(_)));
-        Error::new(
-            if is_usage {
-                ErrorKind::Session
-            } else {
-                ErrorKind::File
-            },
-            error.to_string(),
-        )
-    });
-    match found? {
-        FileContent::Conversation(conversation) => Ok(Some(conversation)),
-        FileContent::Unusable(reason) => {
-            let error = format!("{}: {reason}", place.location.path.display());
-            Err(match is_named {
-                true => Error::new(ErrorKind::Session, error).advise(
-                    "it was left as it is; -s with another name starts another conversation",
-                ),
-                false => Error::file(error),
-            })
+        let is_file = matches!(place.which, Which::File(_));
+        let mut kind = ErrorKind::File;
+        if is_named && (is_file || error.kind() == files::NOT_REGULAR) {
+            kind = ErrorKind::Session;
         }
-        FileContent::Nothing => Ok(None),
+        Error::new(kind, error.to_string())
+    });
+    let reason = match found? {
+        FileContent::Conversation(conversation) => return Ok(Some(conversation)),
+        FileContent::Nothing => return Ok(None),
+        FileContent::Unusable(reason) => reason,
+    };
+    let message = format!("{}: {reason}", place.location.path.display());
+    if !is_named {
+        return Err(Error::file(message));
     }
+    let advice = "it was left as it is; -s with another name starts another conversation";
+    Err(Error::new(ErrorKind::Session, message).advise(advice))
 }
 
 /// The current conversation, if a follow-up can continue it; else a note says why q starts a new one.
@@ -349,26 +332,14 @@ fn follow(
     notes: &Notes,
     now: Timestamp,
 ) -> Result<Session, Error> {
-    let found = files::read(&place.location.path).or_else(|error| match error.kind() {
-        // If the folder is the user's own, saving would correct its mode too.
-        io::ErrorKind::PermissionDenied => place
-            .folder
-            .prepare()
-            .and_then(|()| files::read(&place.location.path)),
-        _ => Err(error),
-    });
-    let found = match found {
+    let found = match read_current(&place) {
         Ok(found) => found,
         Err(error) => {
             notes.note(&format!(
                 "the conversation cannot be read ({error}); starting a new conversation"
             ));
-            return Ok(Session::new(
-                Some(place),
-                target_from_settings(known, settings, notes)?,
-                Intent::FollowOrNew,
-                None,
-            ));
+            let target = target_from_settings(known, settings, notes)?;
+            return Ok(Session::new(Some(place), target, Intent::FollowOrNew, None));
         }
     };
     let rules = context::rules(&settings.values);
@@ -380,49 +351,56 @@ fn follow(
         }
         _ => target_from_settings(known, settings, notes)?,
     };
-    let model = target.choice.named_model().map(str::to_owned);
-    let asked = Responder {
+    let responder = Responder {
         provider: target.provider().name.clone(),
-        model,
+        model: target.choice.named_model().map(str::to_owned),
         at: now,
     };
-    match (rules::obstacle(&found, &asked, &rules), found) {
-        (None, FileContent::Conversation(conversation)) => {
-            Ok(continue_current(place, target, conversation))
+    let obstacle = rules::obstacle(&found, &responder, &rules);
+    let mut advice = String::new();
+    if let FileContent::Conversation(conversation) = found {
+        if obstacle.is_none() {
+            return Ok(continue_current(place, target, conversation));
         }
-        (obstacle, found) => {
-            let old = match found {
-                FileContent::Conversation(conversation) if rules.keeps() => {
-                    let id = place.folder.id(&place.location.path, conversation.created);
-                    format!("; this continues the old one: q -s {id}")
-                }
-                _ => String::new(),
-            };
-            if let Some(obstacle) = obstacle {
-                notes.note(&format!("{obstacle}; starting a new conversation{old}"));
-            }
-            Ok(Session::new(Some(place), target, Intent::FollowOrNew, None))
+        if rules.keeps() {
+            let id = place.folder.id(&place.location.path, conversation.created);
+            advice = format!("; this continues the old one: q -s {id}");
         }
+    }
+    if let Some(obstacle) = obstacle {
+        notes.note(&format!("{obstacle}; starting a new conversation{advice}"));
+    }
+    Ok(Session::new(Some(place), target, Intent::FollowOrNew, None))
+}
+
+fn read_current(place: &Place) -> io::Result<FileContent> {
+    let path = &place.location.path;
+    match files::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            // If the folder is the user's own, saving would correct its mode too.
+            place.folder.prepare()?;
+            files::read(path)
+        }
+        found => found,
     }
 }
 
 fn continue_current(place: Place, mut target: Target, conversation: Conversation) -> Session {
-    let is_same_provider = target.provider().name == conversation.provider;
+    let provider = target.provider().name.clone();
+    let is_same_provider = provider == conversation.provider;
     if is_same_provider {
         target.choice.continue_with(&conversation.model);
     }
-    let name = target.provider().name.clone();
-    let handed_to = match target
-        .choice
-        .named_model()
-        .filter(|model| *model != conversation.model)
+    let mut handed_to = None;
+    if !is_same_provider {
+        handed_to = Some(provider);
+    } else if let Some(model) = target.choice.named_model()
+        && model != conversation.model
     {
-        Some(model) if is_same_provider => Some(format!("{name}, model {model}")),
-        _ => Some(name).filter(|_| !is_same_provider),
-    };
-    let intent = Intent::Follow(Identity::new(&conversation));
-    Session {
-        handed_to,
-        ..Session::new(Some(place), target, intent, Some(conversation))
+        handed_to = Some(format!("{provider}, model {model}"));
     }
+    let intent = Intent::Follow(Identity::new(&conversation));
+    let mut session = Session::new(Some(place), target, intent, Some(conversation));
+    session.handed_to = handed_to;
+    session
 }
