@@ -493,9 +493,7 @@ impl Folder {
     }
 
     /// Deletes every conversation. Returns how many there were, without earlier states. The caller has the lock.
-    ///
-    /// # Errors
-    /// How many were deleted, and why one could not be.
+    /// An error comes with how many were deleted all the same.
     pub(crate) fn clear_all(&self) -> Result<usize, (usize, io::Error)> {
         let (mut deleted, mut failed) = (0, None);
         for path in self.paths().map_err(|error| (0, error))? {
