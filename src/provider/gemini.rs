@@ -45,40 +45,37 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
 const FUNCTION_CALL: &str = "functionCall";
 
 fn path(prompt: &Prompt) -> String {
-    let model = prompt.model.strip_prefix("models/").unwrap_or(prompt.model);
-    let model = utf8_percent_encode(model, UNRESERVED);
-    match prompt.stream {
-        true => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
-        false => format!("/v1beta/models/{model}:generateContent"),
+    let name = prompt.model.strip_prefix("models/");
+    let model = utf8_percent_encode(name.unwrap_or(prompt.model), UNRESERVED);
+    if prompt.stream {
+        format!("/v1beta/models/{model}:streamGenerateContent?alt=sse")
+    } else {
+        format!("/v1beta/models/{model}:generateContent")
     }
 }
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
-    let turns = prompt.messages.iter().map(turn);
-    // The model's turn goes back as it came, because each signature must stay with its part.
-    let steps = prompt.steps.iter().flat_map(|step| {
-        [
-            json!({"role": "model", "parts": step.echo}),
-            results_of(step),
-        ]
-    });
-    let has_tools = !prompt.tools.is_empty();
+    let system = json!({"parts": [{"text": prompt.system}]});
+    let no_storage = prompt.refuses_storage && quirks.stores;
     request::without_empty(json!({
-        "contents": turns.chain(steps).collect::<Vec<_>>(),
-        "systemInstruction": (!prompt.system.is_empty()).then(|| json!({"parts": [{"text": prompt.system}]})),
+        "contents": contents(prompt),
+        "systemInstruction": (!prompt.system.is_empty()).then_some(system),
         "generationConfig": generation_config(prompt),
-        "store": (prompt.refuses_storage && quirks.stores).then_some(false),
-        "tools": offer(prompt.tools).into_iter().chain(prompt.web.then(|| json!({"google_search": {}}))).collect::<Vec<_>>(),
-        "toolConfig": has_tools.then(|| tool_config(prompt)),
+        "store": no_storage.then_some(false),
+        "tools": tools(prompt),
+        "toolConfig": tool_config(prompt),
     }))
 }
 
-/// Gemini refuses its search beside other tools unless it may show its calls.
-fn tool_config(prompt: &Prompt) -> Value {
-    request::without_empty(json!({
-        "functionCallingConfig": prompt.forbids_calls.then(|| json!({"mode": "NONE"})),
-        "includeServerSideToolInvocations": prompt.web.then_some(true),
-    }))
+/// The messages, then the calls of this question with their results.
+fn contents(prompt: &Prompt) -> Vec<Value> {
+    let mut contents: Vec<Value> = prompt.messages.iter().map(turn).collect();
+    for step in prompt.steps {
+        // The model's turn goes back as it came, because each signature must stay with its part.
+        contents.push(json!({"role": "model", "parts": step.echo}));
+        contents.push(results_of(step));
+    }
+    contents
 }
 
 /// The attachments of a message, then its text.
@@ -95,7 +92,35 @@ fn turn(message: &Message) -> Value {
 }
 
 fn part_of(attachment: &Attachment) -> Value {
-    json!({"inlineData": {"mimeType": attachment.media, "data": &*attachment.data}})
+    json!({"inlineData": {
+        "mimeType": attachment.media,
+        "data": &*attachment.data,
+    }})
+}
+
+/// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.
+fn results_of(step: &Step) -> Value {
+    let mut calls = step.echo.iter().filter_map(|part| part.get(FUNCTION_CALL));
+    let mut parts = Vec::new();
+    for run in &step.calls {
+        parts.push(result_of(run, calls.next()));
+    }
+    for run in &step.calls {
+        parts.extend(run.images.iter().map(part_of));
+    }
+    json!({"role": "user", "parts": parts})
+}
+
+/// The result of a call, which the model wrote like this.
+fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
+    let kind = if run.is_error { "error" } else { "result" };
+    let mut response = json!({"name": run.name, "response": {kind: run.result}});
+    // The model knows only the ids that it gave.
+    let id = call.and_then(|call| call["id"].as_str());
+    if let Some(id) = id.filter(|id| !id.is_empty()) {
+        response["id"] = id.into();
+    }
+    json!({"functionResponse": response})
 }
 
 fn generation_config(prompt: &Prompt) -> Value {
@@ -103,49 +128,47 @@ fn generation_config(prompt: &Prompt) -> Value {
         AnswerForm::Any | AnswerForm::Object => None,
         AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
     };
+    let is_json = prompt.form != AnswerForm::Any;
     request::without_empty(json!({
         "maxOutputTokens": prompt.max_tokens,
-        "thinkingConfig": prompt.effort.map(|effort| json!({"thinkingLevel": effort})),
-        "responseMimeType": (prompt.form != AnswerForm::Any).then_some("application/json"),
+        "thinkingConfig": request::without_empty(json!({"thinkingLevel": prompt.effort})),
+        "responseMimeType": is_json.then_some("application/json"),
         "responseJsonSchema": schema,
     }))
 }
 
-/// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
-fn offer(tools: &[Tool]) -> Option<Value> {
-    let declare = |tool: &Tool| {
-        let schema = schema::without_references(&schema::of_object(tool));
-        json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
-    };
-    let declarations: Vec<Value> = tools.iter().map(declare).collect();
-    (!declarations.is_empty()).then(|| json!({"functionDeclarations": declarations}))
-}
-
-/// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.
-fn results_of(step: &Step) -> Value {
-    // The model knows only the ids that it gave.
-    let ids = step
-        .echo
-        .iter()
-        .filter_map(|part| part.get(FUNCTION_CALL))
-        .map(|call| call.get("id").cloned());
-    let ids = ids.chain(std::iter::repeat(None));
-    let results = step
-        .calls
-        .iter()
-        .zip(ids)
-        .map(|(ran, id)| result_of(ran, id));
-    let images = step.calls.iter().flat_map(|ran| &ran.images).map(part_of);
-    json!({"role": "user", "parts": results.chain(images).collect::<Vec<_>>()})
-}
-
-fn result_of(ran: &ToolRun, id: Option<Value>) -> Value {
-    let kind = if ran.is_error { "error" } else { "result" };
-    let mut response = json!({"name": ran.name, "response": {kind: ran.result}});
-    if let Some(id) = id.filter(|id| id.as_str().is_some_and(|id| !id.is_empty())) {
-        response["id"] = id;
+fn tools(prompt: &Prompt) -> Vec<Value> {
+    let mut tools = Vec::new();
+    let declarations: Vec<Value> = prompt.tools.iter().map(declaration).collect();
+    if !declarations.is_empty() {
+        tools.push(json!({"functionDeclarations": declarations}));
     }
-    json!({"functionResponse": response})
+    if prompt.web {
+        tools.push(json!({"google_search": {}}));
+    }
+    tools
+}
+
+/// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
+fn declaration(tool: &Tool) -> Value {
+    let schema = schema::without_references(&schema::of_object(tool));
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parametersJsonSchema": schema,
+    })
+}
+
+/// Gemini refuses its search beside other tools unless it may show its calls.
+fn tool_config(prompt: &Prompt) -> Option<Value> {
+    if prompt.tools.is_empty() {
+        return None;
+    }
+    let mode = prompt.forbids_calls.then_some("NONE");
+    Some(request::without_empty(json!({
+        "functionCallingConfig": request::without_empty(json!({"mode": mode})),
+        "includeServerSideToolInvocations": prompt.web.then_some(true),
+    })))
 }
 
 /// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
@@ -189,14 +212,17 @@ struct Part<'a> {
 
 fn usage_of(counts: &Value) -> Usage {
     let count = |place| lenient::count(counts, place);
-    let (answer, thoughts) = (count("/candidatesTokenCount"), count("/thoughtsTokenCount"));
     // What the results of Google's own tools added to the prompt.
     let by_tools = count("/toolUsePromptTokenCount").unwrap_or(0);
+    let answer = count("/candidatesTokenCount");
+    let thoughts = count("/thoughtsTokenCount");
+    let output = match (answer, thoughts) {
+        (Some(answer), Some(thoughts)) => Some(answer + thoughts),
+        _ => answer.or(thoughts),
+    };
     Usage {
         input_tokens: count("/promptTokenCount").map(|tokens| tokens + by_tools),
-        output_tokens: answer
-            .or(thoughts)
-            .map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
+        output_tokens: output,
         cached_tokens: count("/cachedContentTokenCount"),
         reasoning_tokens: thoughts,
         cost: None,
@@ -211,65 +237,65 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     if let Some(counts) = event.usage_metadata.0 {
         reply.add_usage(usage_of(&counts));
     }
-    let feedback = event.prompt_feedback.0.unwrap_or_default();
+    if let Some(feedback) = event.prompt_feedback.0 {
+        read_feedback(&feedback, reply);
+    }
+    for candidate in event.candidates.unwrap_or_default() {
+        // q asks for only one answer.
+        if candidate.index.0.unwrap_or(0) == 0 {
+            return read_candidate(candidate, reply);
+        }
+    }
+    Ok(())
+}
+
+/// Reads what the API says about the prompt: it may have blocked it.
+fn read_feedback(feedback: &Value, reply: &mut Reply) {
     if let Some(word) = feedback["blockReason"].as_str() {
         reply.block(word);
-        reply.explain(feedback["blockReasonMessage"].as_str().unwrap_or_default());
+        let reason = feedback["blockReasonMessage"].as_str();
+        reply.explain(reason.unwrap_or_default());
     }
-    // q asks for only one answer.
-    let first = event
-        .candidates
-        .into_iter()
-        .flatten()
-        .find(|candidate| candidate.index.0.unwrap_or(0) == 0);
-    let Some(candidate) = first else {
-        return Ok(());
-    };
-    for part in candidate
-        .content
-        .into_iter()
-        .flat_map(|content| content.parts.unwrap_or_default())
-    {
-        if reply.offers_tools() {
-            keep(part.get(), reply)?;
-        }
-        if part.get().starts_with('"') {
-            reply.add(part.get())?;
-        } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0 {
-            if part.thought.0 == Some(true) {
-                reply.think();
-                continue;
-            }
-            reply.add(&part.text.json()?)?;
-            if let Some(call) = part.server_call.0 {
-                reply.server_calls();
-                if call["toolType"]
-                    .as_str()
-                    .is_some_and(|kind| kind.contains("SEARCH"))
-                {
-                    reply.search();
-                }
-            }
-            if part.function_call.0.is_some() && !reply.offers_tools() {
-                reply.call_unoffered();
-            }
-        }
+}
+
+fn read_candidate(candidate: Candidate, reply: &mut Reply) -> Result<(), ReplyError> {
+    let content = candidate.content.unwrap_or_default();
+    for part in content.parts.unwrap_or_default() {
+        read_part(part.get(), reply)?;
     }
-    // A chunk is an object of one field, which names its kind: a page, a place, a file.
-    let grounding = lenient::value(candidate.grounding_metadata);
-    let chunks = grounding["groundingChunks"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object);
-    reply.add_sources(
-        &chunks.flat_map(|chunk| chunk.values().cloned()).collect(),
-        "/uri",
-        "/title",
-    );
-    if let Some(word) = candidate.finish_reason.0.filter(|word| is_word(word)) {
+    add_sources(&lenient::value(candidate.grounding_metadata), reply);
+    let word = candidate.finish_reason.0.unwrap_or_default();
+    if is_word(&word) {
         reply.finish(&word);
         reply.explain(&candidate.finish_message.0.unwrap_or_default());
+    }
+    Ok(())
+}
+
+fn read_part(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    if reply.offers_tools() {
+        keep(json, reply)?;
+    }
+    if json.starts_with('"') {
+        return reply.add(json);
+    }
+    let Some(part) = serde_json::from_str::<IfReadable<Part>>(json)?.0 else {
+        return Ok(());
+    };
+    if part.thought.0 == Some(true) {
+        reply.think();
+        return Ok(());
+    }
+    reply.add(&part.text.json()?)?;
+    if let Some(call) = part.server_call.0 {
+        reply.server_calls();
+        let kind = call["toolType"].as_str().unwrap_or_default();
+        if kind.contains("SEARCH") {
+            reply.search();
+        }
+    }
+    if part.function_call.0.is_some() && !reply.offers_tools() {
+        reply.call_unoffered();
     }
     Ok(())
 }
@@ -283,20 +309,36 @@ fn keep(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         _ => return Ok(()),
     };
     let is_signed = part.get("thoughtSignature").is_some();
-    if !is_signed && (part["thought"] == true || part == json!({"text": ""})) {
+    let says_nothing = part["thought"] == true || part == json!({"text": ""});
+    if says_nothing && !is_signed {
         return Ok(());
     }
-    let call = part.get(FUNCTION_CALL);
-    if let Some(call) = call {
-        let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default();
-        let arguments = call
-            .get("args")
-            .filter(|args| !args.is_null())
-            .map(Value::to_string);
-        reply.add_call(text("id"), text("name"), &arguments.unwrap_or_default());
+    if let Some(call) = part.get(FUNCTION_CALL) {
+        let id = call["id"].as_str().unwrap_or_default();
+        let name = call["name"].as_str().unwrap_or_default();
+        let arguments = match &call["args"] {
+            Value::Null => String::new(),
+            arguments => arguments.to_string(),
+        };
+        reply.add_call(id, name, &arguments);
     }
-    let is_call = call.is_some();
+    let is_call = part.get(FUNCTION_CALL).is_some();
     reply.keep(part, is_call)
+}
+
+fn add_sources(grounding: &Value, reply: &mut Reply) {
+    let mut sources = Vec::new();
+    for chunk in grounding["groundingChunks"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        // An object of one field, which names its kind: a page, a place, a file.
+        if let Some(chunk) = chunk.as_object() {
+            sources.extend(chunk.values().cloned());
+        }
+    }
+    reply.add_sources(&sources.into(), "/uri", "/title");
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
@@ -306,17 +348,14 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 }
 
 fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
-    let listed = |model: &Value| {
-        let name = model["name"].as_str()?;
-        Some(ListedModel {
-            id: name.strip_prefix("models/").unwrap_or(name).to_owned(),
-            created: None,
-        })
-    };
-    Ok(lenient::list_in(body, "models")?
-        .iter()
-        .filter_map(listed)
-        .collect())
+    let mut models = Vec::new();
+    for model in lenient::list_in(body, "models")? {
+        if let Some(name) = model["name"].as_str() {
+            let id = name.strip_prefix("models/").unwrap_or(name).to_owned();
+            models.push(ListedModel { id, created: None });
+        }
+    }
+    Ok(models)
 }
 
 #[cfg(test)]
