@@ -1,7 +1,5 @@
 //! OpenAI's chat completions, and how the many compatible servers differ.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -16,7 +14,7 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Attachment, AttachmentKind, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -52,77 +50,87 @@ const REASONING_DETAILS: &str = "reasoning_details";
 const WEB_SEARCH: &str = "openrouter:web_search";
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
-    // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
-    let (tools, steps) = if prompt.forbids_calls {
-        (&[][..], &[][..])
-    } else {
-        (prompt.tools, prompt.steps)
-    };
-    let searches = prompt.web && !prompt.forbids_calls;
-    let steps = steps.iter().flat_map(|step| elements_of(step, quirks));
-    let limit = |is_completion| {
-        prompt
-            .max_tokens
-            .filter(|_| quirks.max_completion_tokens == is_completion)
-    };
+    let usage = json!({"include_usage": true});
+    let asks_for_usage = prompt.stream && quirks.stream_usage;
+    let limit = prompt.max_tokens;
     request::without_empty(json!({
         "model": prompt.model,
         "stream": prompt.stream,
-        "stream_options": (prompt.stream && quirks.stream_usage).then(|| json!({"include_usage": true})),
-        "max_tokens": limit(false),
-        "max_completion_tokens": limit(true),
+        "stream_options": asks_for_usage.then_some(usage),
+        "max_tokens": limit.filter(|_| !quirks.max_completion_tokens),
+        "max_completion_tokens": limit.filter(|_| quirks.max_completion_tokens),
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
-        "messages": turns(prompt, quirks).into_iter().chain(steps).collect::<Vec<_>>(),
-        "tools": tools.iter().map(offer).chain(searches.then(|| json!({"type": WEB_SEARCH}))).collect::<Vec<_>>(),
+        "messages": messages(prompt, quirks),
+        "tools": tools(prompt),
     }))
 }
 
-/// The system prompt and the messages. If calls are forbidden, the earlier ones become text after the question.
-fn turns(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
-    let mut texts: Vec<Cow<str>> = prompt
-        .messages
-        .iter()
-        .map(|message| Cow::Borrowed(&*message.text))
-        .collect();
-    if prompt.forbids_calls
-        && !prompt.steps.is_empty()
-        && let Some(question) = texts.last_mut()
-    {
-        let calls = fence::calls_as_text(prompt.steps);
-        *question = if question.is_empty() {
-            calls
-        } else {
-            format!("{question}\n\n{calls}")
+/// Some servers ignore `tool_choice`, so no tools are offered where calls are forbidden.
+fn tools(prompt: &Prompt) -> Vec<Value> {
+    if prompt.forbids_calls {
+        return Vec::new();
+    }
+    let mut tools: Vec<Value> = prompt.tools.iter().map(offer).collect();
+    if prompt.web {
+        tools.push(json!({"type": WEB_SEARCH}));
+    }
+    tools
+}
+
+fn offer(tool: &Tool) -> Value {
+    let function = json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": schema::of_object(tool),
+    });
+    json!({"type": "function", "function": function})
+}
+
+/// The system prompt, the messages, and the calls of this question.
+fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
+    let mut messages = Vec::new();
+    if !prompt.system.is_empty() {
+        messages.push(json!({"role": "system", "content": prompt.system}));
+    }
+    for message in &prompt.messages {
+        messages.push(turn(message, quirks));
+    }
+    if !prompt.forbids_calls {
+        for step in prompt.steps {
+            messages.extend(elements_of(step, quirks));
         }
-        .into();
+    } else if let Some(question) = prompt.messages.last() {
+        // Without tools, other servers refuse calls, so these become text.
+        messages.pop();
+        messages.push(turn(&with_calls(question, prompt.steps), quirks));
     }
-    let mut attachments: Vec<Vec<&Attachment>> = prompt
-        .messages
-        .iter()
-        .map(|message| message.attachments.iter().collect())
-        .collect();
-    if let Some(question) = attachments.last_mut().filter(|_| prompt.forbids_calls) {
-        question.extend(prompt.steps.iter().flat_map(images_of));
+    messages
+}
+
+fn turn(message: &Message, quirks: Quirks) -> Value {
+    let attachments = message.attachments.iter();
+    let parts = attachments.map(|attachment| part_of(attachment, quirks));
+    let content = attachment::content(parts, &message.text);
+    json!({"role": message.role, "content": content})
+}
+
+/// The question with its calls as text after it, and with their images.
+fn with_calls(question: &Message, steps: &[Step]) -> Message {
+    let mut question = question.clone();
+    if steps.is_empty() {
+        return question;
     }
-    let system = json!({"role": "system", "content": prompt.system});
-    let turns =
-        prompt
-            .messages
-            .iter()
-            .zip(attachments)
-            .zip(texts)
-            .map(|((message, attachments), text)| {
-                let parts = attachments
-                    .into_iter()
-                    .map(|attachment| part_of(attachment, quirks));
-                json!({"role": message.role, "content": attachment::content(parts, &text)})
-            });
-    (!prompt.system.is_empty())
-        .then_some(system)
-        .into_iter()
-        .chain(turns)
-        .collect()
+    let calls = fence::calls_as_text(steps);
+    if question.text.is_empty() {
+        question.text = calls.into();
+    } else {
+        question.text = format!("{}\n\n{calls}", question.text).into();
+    }
+    for step in steps {
+        question.attachments.extend(images_of(step).cloned());
+    }
+    question
 }
 
 fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
@@ -133,7 +141,8 @@ fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
             json!({"type": "document_url", "document_url": url})
         }
         AttachmentKind::Pdf => {
-            json!({"type": "file", "file": {"filename": attachment::file_name(attachment), "file_data": url}})
+            let name = attachment::file_name(attachment);
+            json!({"type": "file", "file": {"filename": name, "file_data": url}})
         }
     }
 }
@@ -143,22 +152,45 @@ fn format_of(form: AnswerForm) -> Option<Value> {
         AnswerForm::Any => None,
         AnswerForm::Object => Some(json!({"type": "json_object"})),
         AnswerForm::Shaped(shape) => {
-            let schema =
-                json!({"name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()});
+            let schema = json!({
+                "name": SHAPE_NAME,
+                "schema": shape.schema(),
+                "strict": shape.is_strict(),
+            });
             Some(json!({"type": "json_schema", "json_schema": schema}))
         }
     }
 }
 
-fn offer(tool: &Tool) -> Value {
-    let function = json!({"name": tool.name, "description": tool.description, "parameters": schema::of_object(tool)});
-    json!({"type": "function", "function": function})
-}
-
 /// The model's turn, and a message for the result of each call.
 fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
+    let mut elements = vec![answer_of(step, quirks)];
+    for run in &step.calls {
+        elements.push(json!({
+            "role": "tool",
+            "tool_call_id": run.id,
+            "content": run.result,
+        }));
+    }
+    let mut images = Vec::new();
+    for image in images_of(step) {
+        images.push(part_of(image, quirks));
+    }
+    // A result can have only text.
+    if !images.is_empty() {
+        elements.push(json!({"role": "user", "content": images}));
+    }
+    elements
+}
+
+/// The model's turn, with the fields that came with its calls.
+fn answer_of(step: &Step, quirks: Quirks) -> Value {
     let calls: Vec<Value> = step.calls.iter().map(call_of).collect();
-    let mut turn = json!({"role": "assistant", "content": step.text, "tool_calls": calls});
+    let mut turn = json!({
+        "role": "assistant",
+        "content": step.text,
+        "tool_calls": calls,
+    });
     if quirks.returns_reasoning {
         turn[REASONING] = "".into();
     }
@@ -169,17 +201,13 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
             name => turn[name] = value.clone(),
         }
     }
-    let result =
-        |ran: &ToolRun| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
-    // A result can have only text.
-    let images: Vec<Value> = images_of(step)
-        .map(|image| part_of(image, quirks))
-        .collect();
-    let images = (!images.is_empty()).then(|| json!({"role": "user", "content": images}));
-    std::iter::once(turn)
-        .chain(step.calls.iter().map(result))
-        .chain(images)
-        .collect()
+    turn
+}
+
+fn call_of(run: &ToolRun) -> Value {
+    let arguments = calls::text(&run.arguments);
+    let function = json!({"name": run.name, "arguments": arguments});
+    json!({"id": run.id, "type": "function", "function": function})
 }
 
 /// The list whose elements were kept as text, each with a comma after it.
@@ -190,26 +218,19 @@ fn list_of(kept: &Value) -> Value {
 
 /// The images in the results of a step.
 fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
-    step.calls.iter().flat_map(|ran| &ran.images)
+    step.calls.iter().flat_map(|run| &run.images)
 }
 
 /// Gives each call of a turn what came with it. `extra` has it by the call's position.
 fn add_extra(turn: &mut Value, extra: &Value) {
-    for (place, call) in turn["tool_calls"]
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        if let Some(value) = extra.get(place.to_string()) {
+    let Some(calls) = turn["tool_calls"].as_array_mut() else {
+        return;
+    };
+    for (position, call) in calls.iter_mut().enumerate() {
+        if let Some(value) = extra.get(position.to_string()) {
             call[EXTRA] = value.clone();
         }
     }
-}
-
-fn call_of(ran: &ToolRun) -> Value {
-    let function = json!({"name": ran.name, "arguments": calls::text(&ran.arguments)});
-    json!({"id": ran.id, "type": "function", "function": function})
 }
 
 /// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
@@ -254,6 +275,18 @@ struct Delta<'a> {
     reasoning: Option<&'a RawValue>,
 }
 
+impl<'a> Choice<'a> {
+    fn delta(&self, is_whole: bool) -> Option<&Delta<'a>> {
+        let delta = self.delta.as_ref();
+        let message = self.message.as_deref();
+        if is_whole {
+            message.or(delta)
+        } else {
+            delta.or(message)
+        }
+    }
+}
+
 impl Delta<'_> {
     /// Whether it has reasoning in one of the fields for it or, as Mistral writes it, in a part of the content.
     fn is_reasoning(&self) -> bool {
@@ -271,15 +304,18 @@ impl Delta<'_> {
 fn usage_of(counts: &Value) -> Usage {
     let count = |place| lenient::count(counts, place);
     let input = count("/prompt_tokens");
+    let mut output = count("/completion_tokens");
     // xAI and Gemini count reasoning separately from the answer, which only the total shows. Mistral counts audio in the
     // total only.
-    let total = count("/total_tokens").filter(|_| !counts["prompt_audio_seconds"].is_number());
-    let beside_input = total
-        .zip(input)
-        .and_then(|(total, input)| total.checked_sub(input));
+    let has_audio = counts["prompt_audio_seconds"].is_number();
+    if let (Some(total), Some(input)) = (count("/total_tokens"), input)
+        && !has_audio
+    {
+        output = output.max(total.checked_sub(input));
+    }
     Usage {
         input_tokens: input,
-        output_tokens: count("/completion_tokens").max(beside_input),
+        output_tokens: output,
         // DeepSeek has it in a field of its own.
         cached_tokens: count("/prompt_tokens_details/cached_tokens")
             .or_else(|| count("/prompt_cache_hit_tokens")),
@@ -290,24 +326,16 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(data, reply, |choice| {
-        choice.delta.as_ref().or(choice.message.as_deref())
-    })
+    read(data, false, reply)
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(body, reply, |choice| {
-        choice.message.as_deref().or(choice.delta.as_ref())
-    })?;
+    read(body, true, reply)?;
     reply.end();
     Ok(())
 }
 
-fn read(
-    data: &str,
-    reply: &mut Reply,
-    said: for<'a, 'b> fn(&'b Choice<'a>) -> Option<&'b Delta<'a>>,
-) -> Result<(), ReplyError> {
+fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else {
         return Ok(());
     };
@@ -318,13 +346,18 @@ fn read(
         reply.add_usage(usage_of(&counts));
     }
     // Options may ask for several answers; q prints the first.
-    let first = chunk
-        .choices
-        .iter()
-        .flatten()
-        .find(|choice| choice.index.0.unwrap_or(0) == 0);
-    let delta = first.and_then(said);
-    // Those of the text come first, as in a stream.
+    let mut choices = chunk.choices.iter().flatten();
+    let first = choices.find(|choice| choice.index.0.unwrap_or(0) == 0);
+    let delta = first.and_then(|choice| choice.delta(is_whole));
+    read_sources(&chunk, delta, reply);
+    if let Some(choice) = first {
+        read_choice(choice, delta, reply)?;
+    }
+    Ok(())
+}
+
+/// Reads the sources. Those of the text come first, as in a stream.
+fn read_sources(chunk: &Chunk, delta: Option<&Delta>, reply: &mut Reply) {
     let annotations = delta.and_then(|delta| delta.annotations);
     add_sources(
         annotations,
@@ -336,36 +369,46 @@ fn read(
     for pages in [annotations, chunk.citations, chunk.search_results] {
         add_sources(pages, "/url", "/title", reply);
     }
-    let Some(choice) = first else { return Ok(()) };
+}
+
+fn read_choice(
+    choice: &Choice,
+    delta: Option<&Delta>,
+    reply: &mut Reply,
+) -> Result<(), ReplyError> {
     if let Some(counts) = lenient::if_readable(choice.usage) {
         reply.add_usage(usage_of(&counts));
     }
-    let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
     if let Some(delta) = delta {
-        if delta.is_reasoning() {
-            reply.think();
-        }
-        reply.add(&delta.content.json()?)?;
-        reply.refuse(&delta.refusal.json()?)?;
-        if reply.offers_tools() {
-            add_calls(delta.tool_calls, reply)?;
-            keep_reasoning(delta, reply)?;
-        } else if lenient::if_readable::<Vec<Value>>(delta.tool_calls)
-            .is_some_and(|calls| !calls.is_empty())
-        {
-            reply.call_unoffered();
-        }
+        read_delta(delta, reply)?;
     }
-    if let Some(error) = error.as_ref().and_then(failure::from_value) {
+    let error: Value = lenient::if_readable(choice.error).unwrap_or_default();
+    if failure::is_something(&error)
+        && let Some(error) = failure::from_value(&error)
+    {
         return Err(error.into());
     }
-    if let Some(word) = choice
-        .finish_reason
-        .0
-        .as_deref()
-        .filter(|word| is_word(word))
-    {
+    let word = choice.finish_reason.0.as_deref().unwrap_or_default();
+    if is_word(word) {
         reply.finish(word);
+    }
+    Ok(())
+}
+
+fn read_delta(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
+    if delta.is_reasoning() {
+        reply.think();
+    }
+    reply.add(&delta.content.json()?)?;
+    reply.refuse(&delta.refusal.json()?)?;
+    if reply.offers_tools() {
+        add_calls(delta.tool_calls, reply)?;
+        keep_reasoning(delta, reply)?;
+        return Ok(());
+    }
+    let calls: Vec<Value> = lenient::if_readable(delta.tool_calls).unwrap_or_default();
+    if !calls.is_empty() {
+        reply.call_unoffered();
     }
     Ok(())
 }
@@ -383,21 +426,21 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
     let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
     for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
         let fragment = Value::Object(fragment);
-        let text = |place| {
-            fragment
-                .pointer(place)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
+        let function = &fragment["function"];
         let index = lenient::count(&fragment, "/index").unwrap_or(position);
-        let arguments = lenient::arguments(&fragment["function"]["arguments"]);
-        let place = reply.call_fragment(index, text("/id"), text("/function/name"), &arguments)?;
-        if let (Some(extra), Some(place)) =
-            (fragment.get(EXTRA).filter(|extra| !extra.is_null()), place)
+        let id = fragment["id"].as_str().unwrap_or_default();
+        let name = function["name"].as_str().unwrap_or_default();
+        let arguments = lenient::arguments(&function["arguments"]);
+        let call = reply.call_fragment(index, id, name, &arguments)?;
+
+        let extra = &fragment[EXTRA];
+        if let Some(call) = call
+            && !extra.is_null()
             && reply.has_room(VALUE + extra.to_string().len(), true)?
-            && let Some(kept) = kept_fields(reply)
+            && let Some(fields) = echo_fields(reply)
         {
-            kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra.clone();
+            let extras = fields.entry(EXTRA).or_insert_with(|| json!({}));
+            extras[call.to_string()] = extra.clone();
         }
     }
     Ok(())
@@ -414,12 +457,12 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
     {
         return Ok(());
     }
-    let Some(kept) = kept_fields(reply) else {
+    let Some(fields) = echo_fields(reply) else {
         return Ok(());
     };
     for (name, piece) in [(REASONING, text), (REASONING_DETAILS, details)] {
         if !piece.is_empty()
-            && let Value::String(so_far) = kept.entry(name).or_insert_with(|| "".into())
+            && let Value::String(so_far) = fields.entry(name).or_insert_with(|| "".into())
         {
             so_far.push_str(&piece);
         }
@@ -428,28 +471,31 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
 }
 
 /// The fields that are sent back with the calls.
-fn kept_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
-    reply
-        .echo_mut()
-        .entry(0)
-        .or_insert_with(|| Value::Object(Map::new()))
-        .as_object_mut()
+fn echo_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
+    let first = reply.echo_mut().entry(0);
+    first.or_insert_with(|| json!({})).as_object_mut()
 }
 
 pub(super) fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
-    let listed = |model: &Value| {
-        // With leading zeros, numbers sort like text. Anthropic's list has the time as text.
-        let created = lenient::count(model, "/created").map(|seconds| format!("{seconds:012}"));
-        let created = created.or_else(|| model["created_at"].as_str().map(str::to_owned));
-        Some(ListedModel {
-            id: model["id"].as_str()?.to_owned(),
-            created,
-        })
-    };
-    Ok(lenient::list_in(body, "data")?
-        .iter()
-        .filter_map(listed)
-        .collect())
+    let mut models = Vec::new();
+    for model in lenient::list_in(body, "data")? {
+        if let Some(id) = model["id"].as_str() {
+            models.push(ListedModel {
+                id: id.to_owned(),
+                created: creation_time(&model),
+            });
+        }
+    }
+    Ok(models)
+}
+
+fn creation_time(model: &Value) -> Option<String> {
+    match lenient::count(model, "/created") {
+        // With leading zeros, numbers sort like text.
+        Some(seconds) => Some(format!("{seconds:012}")),
+        // Anthropic's list has the time as text.
+        None => model["created_at"].as_str().map(str::to_owned),
+    }
 }
 
 #[cfg(test)]
