@@ -11,7 +11,7 @@ use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
-use crate::message::{Attachment, AttachmentKind, Message, Role, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -52,22 +52,34 @@ const CLIENT_CALLS: &[&str] = &[
 const MESSAGE: &str = "message";
 
 fn body(prompt: &Prompt) -> Value {
-    let turns = prompt.messages.iter().map(turn);
     let has_tools = !prompt.tools.is_empty();
+    let forbids_calls = prompt.forbids_calls && has_tools;
+    // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
+    let needs_reasoning = prompt.refuses_storage && has_tools;
     request::without_empty(json!({
         "model": prompt.model,
         "stream": prompt.stream,
         "store": prompt.refuses_storage.then_some(false),
         "instructions": (!prompt.system.is_empty()).then_some(prompt.system),
-        "input": turns.chain(prompt.steps.iter().flat_map(items_of)).collect::<Vec<_>>(),
+        "input": input(prompt),
         "max_output_tokens": prompt.max_tokens,
-        "reasoning": prompt.effort.map(|effort| json!({"effort": effort})),
-        "text": format_of(prompt.form).map(|format| json!({"format": format})),
-        "tools": prompt.tools.iter().map(offer).chain(prompt.web.then(|| json!({"type": "web_search"}))).collect::<Vec<_>>(),
-        "tool_choice": (prompt.forbids_calls && has_tools).then_some("none"),
-        // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
-        "include": (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
+        "reasoning": request::without_empty(json!({"effort": prompt.effort})),
+        "text": request::without_empty(json!({"format": format_of(prompt.form)})),
+        "tools": tools(prompt),
+        "tool_choice": forbids_calls.then_some("none"),
+        "include": needs_reasoning.then_some(["reasoning.encrypted_content"]),
     }))
+}
+
+/// The messages, then the calls of this question with their results.
+fn input(prompt: &Prompt) -> Vec<Value> {
+    let mut input: Vec<Value> = prompt.messages.iter().map(turn).collect();
+    for step in prompt.steps {
+        // The model's turn goes back as it came.
+        input.extend_from_slice(&step.echo);
+        input.extend(step.calls.iter().map(result_of));
+    }
+    input
 }
 
 fn turn(message: &Message) -> Value {
@@ -75,7 +87,8 @@ fn turn(message: &Message) -> Value {
         Role::User => json!({"role": "user", "content": content_of(message, "input_text")}),
         // llama.cpp takes no message of the model without its type.
         Role::Assistant => {
-            json!({"type": MESSAGE, "role": "assistant", "content": content_of(message, "output_text")})
+            let content = content_of(message, "output_text");
+            json!({"type": MESSAGE, "role": "assistant", "content": content})
         }
     }
 }
@@ -92,10 +105,16 @@ fn content_of(message: &Message, kind_of_text: &str) -> Vec<Value> {
 fn part_of(attachment: &Attachment) -> Value {
     let url = attachment::url(attachment);
     match attachment.kind() {
-        AttachmentKind::Image => json!({"type": "input_image", "detail": "auto", "image_url": url}),
-        AttachmentKind::Pdf => {
-            json!({"type": "input_file", "filename": attachment::file_name(attachment), "file_data": url})
-        }
+        AttachmentKind::Image => json!({
+            "type": "input_image",
+            "detail": "auto",
+            "image_url": url,
+        }),
+        AttachmentKind::Pdf => json!({
+            "type": "input_file",
+            "filename": attachment::file_name(attachment),
+            "file_data": url,
+        }),
     }
 }
 
@@ -104,35 +123,41 @@ fn format_of(form: AnswerForm) -> Option<Value> {
         AnswerForm::Any => None,
         AnswerForm::Object => Some(json!({"type": "json_object"})),
         AnswerForm::Shaped(shape) => Some(json!({
-            "type": "json_schema", "name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()
+            "type": "json_schema",
+            "name": SHAPE_NAME,
+            "schema": shape.schema(),
+            "strict": shape.is_strict(),
         })),
     }
 }
 
+fn tools(prompt: &Prompt) -> Vec<Value> {
+    let mut tools: Vec<Value> = prompt.tools.iter().map(offer).collect();
+    if prompt.web {
+        tools.push(json!({"type": "web_search"}));
+    }
+    tools
+}
+
 /// The API makes a tool strict by default, but the schemas of MCP do not follow the rules for that.
 fn offer(tool: &Tool) -> Value {
-    json!({"type": "function", "name": tool.name, "description": tool.description,
-           "parameters": schema::of_object(tool), "strict": false})
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": schema::of_object(tool),
+        "strict": false,
+    })
 }
 
-/// The model's turn as it came, and the result of each call.
-fn items_of(step: &Step) -> Vec<Value> {
-    step.echo
-        .iter()
-        .cloned()
-        .chain(step.calls.iter().map(result_of))
-        .collect()
-}
-
-fn result_of(ran: &ToolRun) -> Value {
-    let text = json!({"type": "input_text", "text": ran.result});
-    let output: Value = match ran.images.is_empty() {
-        true => ran.result.as_str().into(),
-        false => std::iter::once(text)
-            .chain(ran.images.iter().map(part_of))
-            .collect(),
-    };
-    json!({"type": "function_call_output", "call_id": ran.id, "output": output})
+fn result_of(run: &ToolRun) -> Value {
+    let mut output = Value::from(run.result.as_str());
+    if !run.images.is_empty() {
+        let mut parts = vec![json!({"type": "input_text", "text": output})];
+        parts.extend(run.images.iter().map(part_of));
+        output = parts.into();
+    }
+    json!({"type": "function_call_output", "call_id": run.id, "output": output})
 }
 
 /// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
@@ -169,7 +194,8 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         return Ok(());
     };
     failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
-    match event.kind.0.as_deref().unwrap_or_default() {
+    let kind = event.kind.0.unwrap_or_default();
+    match kind.as_str() {
         "response.output_text.delta" => {
             reply.continue_message(event.output_index.0);
             reply.add(&event.delta.json()?)?;
@@ -183,30 +209,16 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             reply.add_late(&event.text.text()?);
         }
         "response.output_item.added" => {
-            begin_item(&lenient::value(event.item), event.output_index.0, reply)
+            begin_item(&lenient::value(event.item), event.output_index.0, reply);
         }
         "response.output_item.done" => end_item(lenient::value(event.item), reply)?,
         // xAI uses another closing word for it.
-        kind @ ("response.completed"
-        | "response.incomplete"
-        | "response.failed"
-        | "response.done") => {
-            if let Some(response) = event.response {
-                read_response(response.get(), reply)?;
-            }
-            // The response may be missing, or may not say how it ended.
-            if let Some(word @ ("incomplete" | "failed")) = kind.strip_prefix("response.") {
-                reply.finish(word);
-            }
-            let items = reply.echo();
-            add_messages(&items, reply)?;
-            read_calls(reply);
-            reply.end();
+        "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
+            end_response(&kind, event.response, reply)?;
         }
         "error" => {
-            return Err(failure::read(data)
-                .unwrap_or_else(|| ServerError::new(data))
-                .into());
+            let error = failure::read(data);
+            return Err(error.unwrap_or_else(|| ServerError::new(data)).into());
         }
         "response.output_text.annotation.added" => {
             reply.add_sources(&json!([lenient::value(event.annotation)]), "/url", "/title");
@@ -240,6 +252,28 @@ fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
+/// The response in a stream is complete.
+fn end_response(
+    kind: &str,
+    response: Option<&RawValue>,
+    reply: &mut Reply,
+) -> Result<(), ReplyError> {
+    if let Some(response) = response {
+        read_response(response.get(), reply)?;
+    }
+    // The response may be missing, or may not say how it ended.
+    match kind {
+        "response.incomplete" => reply.finish("incomplete"),
+        "response.failed" => reply.finish("failed"),
+        _ => {}
+    }
+    let items = reply.echo();
+    add_messages(&items, reply)?;
+    read_calls(reply);
+    reply.end();
+    Ok(())
+}
+
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read_response(body, reply)?;
     read_calls(reply);
@@ -248,46 +282,46 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 }
 
 fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let mut response = Value::Object(surrogates::lossy(json)?);
+    let response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
     failure::check(json, true)?;
-    let items = response
-        .get_mut("output")
-        .map(Value::take)
-        .unwrap_or_default();
-    let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
+    let items = response["output"].as_array();
+    let items = items.map(Vec::as_slice).unwrap_or_default();
     add_messages(items, reply)?;
-    let keeps = reply.echo_mut().is_empty();
+    let keeps_items = reply.echo_mut().is_empty();
     for item in items {
         read_search(item, reply);
-        if keeps {
+        if keeps_items {
             take_item(item.clone(), reply)?;
         }
     }
-    let reason = response["incomplete_details"]["reason"]
-        .as_str()
-        .filter(|reason| !reason.is_empty());
-    reply.finish(reason.or(response["status"].as_str()).unwrap_or_default());
+    let status = response["status"].as_str();
+    let reason = response["incomplete_details"]["reason"].as_str();
+    let reason = reason.filter(|reason| !reason.is_empty());
+    reply.finish(reason.or(status).unwrap_or_default());
     Ok(())
 }
 
 /// Adds the messages among these items, unless they have come in pieces, as they do in most streams.
 fn add_messages(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
-    let (has_answer, has_commentary) = (reply.has_begun(), reply.has_commentary());
-    for item in items.iter().filter(|item| item["type"] == MESSAGE) {
+    let has_answer = reply.has_begun();
+    let has_commentary = reply.has_commentary();
+    for item in items {
         let is_commentary = is_commentary(item);
         let has_come = if is_commentary {
             has_commentary
         } else {
             has_answer
         };
-        if has_come {
+        if item["type"] != MESSAGE || has_come {
             continue;
         }
         reply.begin_message(None, is_commentary);
-        reply.add(&Value::from(lenient::text_in(&item["content"])?).to_string())?;
+        let text = lenient::text_in(&item["content"])?;
+        reply.add(&json!(text).to_string())?;
         for part in item["content"].as_array().into_iter().flatten() {
-            reply.refuse(&Value::from(lenient::text_in(&part["refusal"])?).to_string())?;
+            let refusal = lenient::text_in(&part["refusal"])?;
+            reply.refuse(&json!(refusal).to_string())?;
         }
     }
     Ok(())
@@ -325,38 +359,42 @@ fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
 /// so was a custom one before a message, which xAI sends without its output.
 fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(reply.echo_mut());
-    let last_message = items
-        .values()
-        .rposition(|item| item["type"] == MESSAGE)
-        .unwrap_or_default();
-    let is_output = |item: &&Value| {
-        item["type"]
-            .as_str()
-            .is_some_and(|kind| kind.ends_with("_output"))
-    };
-    let ran: Vec<Value> = items
-        .values()
-        .filter(is_output)
-        .filter_map(|item| item.get("call_id").cloned())
-        .collect();
+    let mut last_message = 0;
+    let mut ids_with_output = Vec::new();
+    for (at, item) in items.values().enumerate() {
+        let kind = item["type"].as_str().unwrap_or_default();
+        if kind == MESSAGE {
+            last_message = at;
+        } else if kind.ends_with("_output") {
+            ids_with_output.extend(item.get("call_id").cloned());
+        }
+    }
     for (at, item) in items.values_mut().enumerate() {
-        let text = |name: &str| item[name].as_str().filter(|text| !text.is_empty());
-        let kind = text("type").unwrap_or_default();
-        let has_run = ran.contains(&item["call_id"]) || (kind == CUSTOM_CALL && at < last_message);
-        if !CLIENT_CALLS.contains(&kind) || has_run {
+        let kind = item["type"].as_str().unwrap_or_default();
+        let is_custom_and_over = kind == CUSTOM_CALL && at < last_message;
+        let has_run = is_custom_and_over || ids_with_output.contains(&item["call_id"]);
+        if has_run || !CLIENT_CALLS.contains(&kind) {
             continue;
         }
-        if kind != FUNCTION_CALL || !reply.offers_tools() {
+        if kind == FUNCTION_CALL && reply.offers_tools() {
+            add_call(item, reply);
+        } else {
             reply.finish(kind);
-            continue;
         }
-        // Some servers send the item's own id alone.
-        let id = text("call_id").or(text("id")).unwrap_or_default();
-        let arguments = lenient::arguments(&item["arguments"]);
-        let call = reply.add_call(id, text("name").unwrap_or_default(), &arguments);
-        item["call_id"] = call.id.as_str().into();
     }
     *reply.echo_mut() = items;
+}
+
+fn add_call(item: &mut Value, reply: &mut Reply) {
+    let text = |name: &str| item[name].as_str().unwrap_or_default();
+    let mut id = text("call_id");
+    // Some servers send the item's own id alone.
+    if id.is_empty() {
+        id = text("id");
+    }
+    let arguments = lenient::arguments(&item["arguments"]);
+    let call = reply.add_call(id, text("name"), &arguments);
+    item["call_id"] = call.id.as_str().into();
 }
 
 #[cfg(test)]
