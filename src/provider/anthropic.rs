@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
@@ -49,50 +49,64 @@ const INPUT: &str = "input";
 const TOOL_USE: &str = "tool_use";
 
 fn body(prompt: &Prompt) -> Value {
-    let turns = prompt.messages.iter().map(turn);
-    let steps = prompt
-        .steps
-        .iter()
-        .flat_map(|step| [answer_of(&step.echo), results_of(step)]);
-    let begun = (!prompt.begun.is_empty()).then(|| answer_of(prompt.begun));
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
+    let no_calls = json!({"type": "none"});
+    let cache = json!({"type": "ephemeral"});
     request::without_empty(json!({
         "model": prompt.model,
         "max_tokens": prompt.max_tokens.unwrap_or(MAX_TOKENS),
         "stream": prompt.stream,
         "system": (!prompt.system.is_empty()).then_some(prompt.system),
-        "messages": turns.chain(steps).chain(begun).collect::<Vec<_>>(),
+        "messages": messages(prompt),
         "output_config": output_config(prompt),
-        // The API demands the tools if the messages have calls, even if the model must not call tools again.
-        "tools": prompt.tools.iter().map(offer).chain(prompt.web.then(offer_web)).collect::<Vec<_>>(),
-        "tool_choice": forbids_calls.then(|| json!({"type": "none"})),
-        "cache_control": caches(prompt).then(|| json!({"type": "ephemeral"})),
+        "tools": tools(prompt),
+        "tool_choice": forbids_calls.then_some(no_calls),
+        "cache_control": caches(prompt).then_some(cache),
     }))
+}
+
+/// The messages, the calls of this question with their results, and the turn that the provider paused.
+fn messages(prompt: &Prompt) -> Vec<Value> {
+    let mut messages: Vec<Value> = prompt.messages.iter().map(turn).collect();
+    for step in prompt.steps {
+        messages.push(answer_of(&step.echo));
+        messages.push(results_of(step));
+    }
+    if !prompt.begun.is_empty() {
+        messages.push(answer_of(prompt.begun));
+    }
+    messages
 }
 
 /// Whether the request begins with what another one is likely to begin with, too: writing into the cache costs more than
 /// sending.
 fn caches(prompt: &Prompt) -> bool {
-    let has_attachments = prompt
-        .messages
-        .iter()
-        .any(|message| !message.attachments.is_empty());
-    prompt.caches
-        && (has_attachments || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
+    let mut messages = prompt.messages.iter();
+    let has_attachments = messages.any(|message| !message.attachments.is_empty());
+    let has_tools = prompt.web || !prompt.tools.is_empty();
+    let is_continued = prompt.messages.len() > 1;
+    prompt.caches && (has_attachments || has_tools || is_continued)
 }
 
 fn turn(message: &Message) -> Value {
-    json!({"role": message.role, "content": attachment::content(message.attachments.iter().map(part_of), &message.text)})
+    let attachments = message.attachments.iter().map(part_of);
+    let content = attachment::content(attachments, &message.text);
+    json!({"role": message.role, "content": content})
 }
 
 fn part_of(attachment: &Attachment) -> Value {
-    let source =
-        json!({"type": "base64", "media_type": attachment.media, "data": &*attachment.data});
+    let source = json!({
+        "type": "base64",
+        "media_type": attachment.media,
+        "data": &*attachment.data,
+    });
     match attachment.kind() {
         AttachmentKind::Image => json!({"type": "image", "source": source}),
-        AttachmentKind::Pdf => request::without_empty(
-            json!({"type": "document", "source": source, "title": attachment::title(attachment)}),
-        ),
+        AttachmentKind::Pdf => request::without_empty(json!({
+            "type": "document",
+            "source": source,
+            "title": attachment::title(attachment),
+        })),
     }
 }
 
@@ -100,31 +114,42 @@ fn output_config(prompt: &Prompt) -> Value {
     let format = match prompt.form {
         // The API has no way to ask for an object without a schema.
         AnswerForm::Any | AnswerForm::Object => None,
-        AnswerForm::Shaped(shape) => Some(
-            json!({"type": "json_schema", "schema": schema::with_rules_in_words(shape.schema())}),
-        ),
+        AnswerForm::Shaped(shape) => {
+            let schema = schema::with_rules_in_words(shape.schema());
+            Some(json!({"type": "json_schema", "schema": schema}))
+        }
     };
     request::without_empty(json!({"effort": prompt.effort, "format": format}))
 }
 
-fn offer(tool: &Tool) -> Value {
-    let schema = schema::without_combinations(tool);
-    json!({"name": tool.name, "description": tool.description, "input_schema": schema})
+/// The API demands the tools if the messages have calls, even if the model must not call tools again.
+fn tools(prompt: &Prompt) -> Vec<Value> {
+    let mut tools: Vec<Value> = prompt.tools.iter().map(offer).collect();
+    if prompt.web {
+        tools.push(json!({
+            // The version that every model supports.
+            "type": "web_search_20250305",
+            "name": "web_search",
+            "max_uses": MAX_SEARCHES,
+        }));
+    }
+    tools
 }
 
-/// The version of the tool that every model supports.
-fn offer_web() -> Value {
-    json!({"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES})
+fn offer(tool: &Tool) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": schema::without_combinations(tool),
+    })
 }
 
 /// The model's turn as it came, because signatures are valid only for an unchanged turn.
 fn answer_of(blocks: &[Value]) -> Value {
     // The API refuses text that is blank.
     let is_blank = |block: &Value| {
-        block["type"] == "text"
-            && block["text"]
-                .as_str()
-                .is_none_or(|text| text.trim().is_empty())
+        let text = block["text"].as_str().unwrap_or_default();
+        block["type"] == "text" && text.trim().is_empty()
     };
     let content: Vec<&Value> = blocks.iter().filter(|block| !is_blank(block)).collect();
     json!({"role": "assistant", "content": content})
@@ -136,16 +161,19 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "content": results})
 }
 
-fn result_of(ran: &ToolRun) -> Value {
-    let text = json!({"type": "text", "text": ran.result});
-    let content: Value = match ran.images.is_empty() {
-        true => ran.result.as_str().into(),
-        false => std::iter::once(text)
-            .chain(ran.images.iter().map(part_of))
-            .collect(),
-    };
-    let mut result = json!({"type": "tool_result", "tool_use_id": ran.id, "content": content});
-    if ran.is_error {
+fn result_of(run: &ToolRun) -> Value {
+    let mut content = Value::from(run.result.as_str());
+    if !run.images.is_empty() {
+        let mut parts = vec![json!({"type": "text", "text": content})];
+        parts.extend(run.images.iter().map(part_of));
+        content = parts.into();
+    }
+    let mut result = json!({
+        "type": "tool_result",
+        "tool_use_id": run.id,
+        "content": content,
+    });
+    if run.is_error {
         result["is_error"] = true.into();
     }
     result
@@ -197,34 +225,35 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
     let kind = event.kind.0.unwrap_or_default();
     if kind == "content_block_delta" {
-        let delta = lenient::in_field::<Delta>(event.delta)?;
-        return delta.map_or(Ok(()), |delta| add_delta(event.index.0, &delta, reply));
+        if let Some(delta) = lenient::in_field(event.delta)? {
+            add_delta(event.index.0, &delta, reply)?;
+        }
+        return Ok(());
     }
     // All others are rare.
     let mut fields: Value = surrogates::lossy(data)?;
     reply.add_usage(usage_of(&fields["usage"]));
     match kind.as_str() {
         "content_block_start" => {
-            if let Value::Object(block) = fields["content_block"].take() {
+            let block = fields["content_block"].take();
+            if block.is_object() {
                 add_block(event.index.0, block, reply)?;
             }
         }
         "message_start" => reply.add_usage(usage_of(&fields["message"]["usage"])),
         "message_delta" => {
-            let delta = &fields["delta"];
-            if delta["stop_reason"].is_string() {
+            if fields["delta"]["stop_reason"].is_string() {
                 read_calls(reply);
             }
-            finish(delta, reply);
+            finish(&fields["delta"], reply);
         }
         "message_stop" => {
             read_calls(reply);
             reply.end();
         }
         "error" => {
-            return Err(failure::read(data)
-                .unwrap_or_else(|| ServerError::new(data))
-                .into());
+            let error = failure::read(data);
+            return Err(error.unwrap_or_else(|| ServerError::new(data)).into());
         }
         _ => {}
     }
@@ -234,10 +263,11 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     failure::check(body, true)?;
     let message = Value::Object(surrogates::lossy(body)?);
-    for (block, index) in message["content"].as_array().into_iter().flatten().zip(0..) {
-        let Value::Object(block) = block else {
+    let blocks = message["content"].as_array().into_iter().flatten();
+    for (block, index) in blocks.zip(0..) {
+        if !block.is_object() {
             return Err(ReplyError::Malformed("a block is no object".to_owned()));
-        };
+        }
         add_block(Some(index), block.clone(), reply)?;
     }
     reply.add_usage(usage_of(&message["usage"]));
@@ -249,35 +279,27 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 
 /// Reads how a message ended, and why the model refused.
 fn finish(message: &Value, reply: &mut Reply) {
-    if let Some(word) = message["stop_reason"].as_str().filter(|word| is_word(word)) {
+    let word = message["stop_reason"].as_str().unwrap_or_default();
+    if is_word(word) {
         reply.finish(word);
-        if word == "pause_turn" {
-            reply.pause();
-        }
     }
-    let text = |name: &str| message["stop_details"][name].as_str();
-    reply.explain(
-        text("explanation")
-            .or_else(|| text("category"))
-            .unwrap_or_default(),
-    );
+    if word == "pause_turn" {
+        reply.pause();
+    }
+    let details = &message["stop_details"];
+    let explanation = details["explanation"].as_str();
+    let category = details["category"].as_str();
+    reply.explain(explanation.or(category).unwrap_or_default());
 }
 
-fn add_block(
-    index: Option<u64>,
-    block: Map<String, Value>,
-    reply: &mut Reply,
-) -> Result<(), ReplyError> {
-    let kind = block
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+    let kind = text_of(&block, "type");
     if kind.ends_with("thinking") {
         reply.think();
     }
     if kind == "text" {
-        let text = lenient::text_in(block.get("text").unwrap_or(&Value::Null))?;
-        reply.add(&Value::from(text).to_string())?;
+        let text = lenient::text_in(&block["text"])?;
+        reply.add(&json!(text).to_string())?;
     }
     if kind == TOOL_USE && !reply.offers_tools() {
         reply.call_unoffered();
@@ -286,108 +308,81 @@ fn add_block(
     if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
         reply.begin_paragraph();
     }
-    let of_web = |name: &str| {
-        block
-            .get(name)
-            .and_then(Value::as_str)
-            .is_some_and(|name| name.starts_with("web_"))
-    };
-    if kind == "server_tool_use" && of_web("name") {
+    if kind == "server_tool_use" && text_of(&block, "name").starts_with("web_") {
         reply.search();
     }
     // The result of a search is a list of pages, that of a fetch a page; or an object says why there is none.
-    if let Some(code) = block
-        .get("content")
-        .and_then(|result| result["error_code"].as_str())
-        .filter(|_| of_web("type"))
+    if kind.starts_with("web_")
+        && let Some(code) = block["content"]["error_code"].as_str()
     {
         reply.fail_search(kind == "web_fetch_tool_result", Some(code));
     }
-    reply.add_sources(
-        block.get("citations").unwrap_or(&Value::Null),
-        "/url",
-        "/title",
-    );
+    reply.add_sources(&block["citations"], "/url", "/title");
     keep_block(index, block, reply)
+}
+
+/// The text in a field of a block; empty if there is none.
+fn text_of<'a>(block: &'a Value, name: &str) -> &'a str {
+    block[name].as_str().unwrap_or_default()
 }
 
 /// Keeps a block, which is sent back after a pause or with the results of its calls. Its input is text until it is
 /// complete.
-fn keep_block(
-    index: Option<u64>,
-    mut block: Map<String, Value>,
-    reply: &mut Reply,
-) -> Result<(), ReplyError> {
-    let kind = block
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let is_call = kind == TOOL_USE;
-    if kind.ends_with(TOOL_USE) {
+fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+    let is_call = block["type"] == TOOL_USE;
+    if text_of(&block, "type").ends_with(TOOL_USE) {
+        let mut input = String::new();
         // If the input comes in fragments, this is an empty object or missing.
-        let input = block
-            .get(INPUT)
-            .filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
-        let input = input.map(Value::to_string).unwrap_or_default();
-        block.insert(INPUT.into(), input.into());
+        if let Value::Object(fields) = &block[INPUT]
+            && !fields.is_empty()
+        {
+            input = block[INPUT].to_string();
+        }
+        block[INPUT] = input.into();
     }
-    let next = reply
-        .echo_mut()
-        .last_key_value()
-        .map_or(0, |(last, _)| last + 1);
-    let block = Value::Object(block);
     if reply.has_room(VALUE + block.to_string().len(), is_call)? {
+        let last = reply.echo_mut().keys().next_back();
+        let next = last.map_or(0, |last| last + 1);
         reply.echo_mut().insert(index.unwrap_or(next), block);
     }
     Ok(())
 }
 
 fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
-    let kind = delta.kind.0.as_deref().unwrap_or_default();
-    if kind == "thinking_delta" {
-        reply.think();
-    }
-    let last = reply
-        .echo_mut()
-        .last_key_value()
-        .map_or(0, |(last, _)| *last);
-    let index = index.unwrap_or(last);
-    let (field, piece) = match kind {
-        "text_delta" => ("text", delta.text.json()?),
-        "thinking_delta" => ("thinking", delta.thinking.json()?),
-        "signature_delta" => ("signature", delta.signature.json()?),
-        "input_json_delta" => (INPUT, delta.partial_json.json()?),
-        "citations_delta" => {
-            return add_citation(index, lenient::value(delta.citation), reply);
+    let last = reply.echo_mut().keys().next_back().copied();
+    let index = index.or(last).unwrap_or(0);
+    match delta.kind.0.as_deref().unwrap_or_default() {
+        "text_delta" => {
+            let piece = delta.text.json()?;
+            reply.add(&piece)?;
+            // Some servers do not say that a text begins.
+            if !reply.echo_mut().contains_key(&index) {
+                keep_block(Some(index), json!({"type": "text"}), reply)?;
+            }
+            append(index, "text", &piece, reply)
         }
-        _ => return Ok(()),
-    };
-    if field == "text" {
-        reply.add(&piece)?;
-        // Some servers do not say that a text begins.
-        if !reply.echo_mut().contains_key(&index) {
-            keep_block(
-                Some(index),
-                Map::from_iter([("type".to_owned(), "text".into())]),
-                reply,
-            )?;
+        "thinking_delta" => {
+            reply.think();
+            append(index, "thinking", &delta.thinking.json()?, reply)
         }
+        "signature_delta" => append(index, "signature", &delta.signature.json()?, reply),
+        "input_json_delta" => append(index, INPUT, &delta.partial_json.json()?, reply),
+        "citations_delta" => add_citation(index, lenient::value(delta.citation), reply),
+        _ => Ok(()),
     }
-    let is_call = reply
-        .echo_mut()
-        .get(&index)
-        .is_some_and(|block| block["type"] == TOOL_USE);
+}
+
+/// Appends a JSON string to a field of a block, if there is room for it.
+fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    let block = reply.echo_mut().get(&index);
+    let is_call = block.is_some_and(|block| block["type"] == TOOL_USE);
     if !reply.has_room(piece.len(), is_call)? {
         return Ok(());
     }
-    let block = reply
-        .echo_mut()
-        .get_mut(&index)
-        .and_then(Value::as_object_mut);
-    if let Some(Value::String(so_far)) =
-        block.map(|block| block.entry(field).or_insert_with(|| "".into()))
+    if let Some(Value::Object(block)) = reply.echo_mut().get_mut(&index)
+        && let Value::String(text) = block.entry(field).or_insert("".into())
     {
-        so_far.push_str(&surrogates::lossy::<String>(&piece)?);
+        text.push_str(&surrogates::lossy::<String>(piece)?);
     }
     Ok(())
 }
@@ -395,12 +390,9 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
 /// Adds what a text is based on to its block: a page is a source.
 fn add_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if reply.has_room(VALUE + citation.to_string().len(), false)?
-        && let Some(block) = reply
-            .echo_mut()
-            .get_mut(&index)
-            .and_then(Value::as_object_mut)
+        && let Some(Value::Object(block)) = reply.echo_mut().get_mut(&index)
     {
-        match block.entry("citations").or_insert_with(|| json!([])) {
+        match block.entry("citations").or_insert(json!([])) {
             Value::Array(citations) => citations.push(citation.clone()),
             none => *none = json!([citation]),
         }
@@ -412,25 +404,17 @@ fn add_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), Re
 /// The blocks are complete: reads the input of each that has one, and finds the calls in them.
 fn read_calls(reply: &mut Reply) {
     let mut blocks = std::mem::take(reply.echo_mut());
-    for block in blocks.values_mut().filter_map(Value::as_object_mut) {
-        let text = |name: &str| {
-            block
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let (kind, id, name) = (text("type"), text("id"), text("name"));
-        let Some(input) = block.get(INPUT).and_then(Value::as_str).map(str::to_owned) else {
+    for block in blocks.values_mut() {
+        let Value::String(input) = &block[INPUT] else {
             continue;
         };
-        let mut fields = serde_json::from_str(&input).unwrap_or_else(|_| json!({}));
-        if kind == TOOL_USE && reply.offers_tools() {
-            let call = reply.add_call(&id, &name, &input);
-            block.insert("id".into(), call.id.as_str().into());
+        let mut fields = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
+        if text_of(block, "type") == TOOL_USE && reply.offers_tools() {
+            let call = reply.add_call(text_of(block, "id"), text_of(block, "name"), input);
             fields = calls::object(&call.arguments);
+            block["id"] = call.id.as_str().into();
         }
-        block.insert(INPUT.into(), fields);
+        block[INPUT] = fields;
     }
     *reply.echo_mut() = blocks;
 }
