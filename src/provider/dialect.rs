@@ -1,4 +1,4 @@
-//! What a dialect is: how requests are made and replies are read. Each dialect is a value in a file of its own.
+//! The type of a dialect: how requests are made and replies are read.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::shape::Shape;
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
 
-/// A way to ask for answers.
+/// A way to ask for answers. Each is a value in a file of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
     /// As in the configuration file.
@@ -26,9 +26,9 @@ pub(crate) struct Dialect {
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
     /// Adds the data of one event of a stream to the reply.
-    pub(super) event: fn(&str, &mut Reply) -> Result<(), ReplyError>,
+    pub(super) event: ReadFn,
     /// Adds an answer that came in one piece to the reply.
-    pub(crate) whole: fn(&str, &mut Reply) -> Result<(), ReplyError>,
+    pub(crate) whole: ReadFn,
     /// Reads the list of models, in the server's order.
     pub(crate) models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
@@ -43,6 +43,8 @@ pub(crate) struct Dialect {
     pub(crate) searches: bool,
 }
 
+type ReadFn = fn(&str, &mut Reply) -> Result<(), ReplyError>;
+
 impl Dialect {
     /// The request for a prompt, with fields that the user has set. What those touch stays as the user wants it.
     pub(crate) fn request(
@@ -53,26 +55,14 @@ impl Dialect {
         key: Option<&Secret>,
     ) -> Request {
         let (path, body) = (self.chat)(prompt, quirks);
-        let is_own = |pointer| {
-            body.pointer(pointer).is_some() && !fields.iter().any(|field| field.meets(pointer))
-        };
-        let fields_sent = self
-            .extras
-            .iter()
-            .filter(|(_, pointer)| is_own(pointer))
-            .map(|(extra, _)| *extra);
-        let mut extras: Vec<Extra> = fields_sent.collect();
-        let images = prompt
-            .steps
-            .iter()
-            .flat_map(|step| &step.calls)
-            .flat_map(|ran| &ran.images);
-        let mut attachments = prompt
-            .messages
-            .iter()
-            .flat_map(|message| &message.attachments)
-            .chain(images);
-        if attachments.any(|one| !one.data.is_empty()) {
+        let mut extras = Vec::new();
+        for (extra, pointer) in self.extras {
+            let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
+            if body.pointer(pointer).is_some() && !is_set_by_user {
+                extras.push(*extra);
+            }
+        }
+        if prompt.has_attachments() {
             extras.push(Extra::Attachments);
         }
         let body = Some(request::with_fields(body, fields));
@@ -90,10 +80,9 @@ impl Dialect {
 
     /// The request for the list of models.
     pub(crate) fn list_models(&self, key: Option<&Secret>) -> Request {
-        let (path, headers) = (self.models_path.to_owned(), self.headers(key));
         Request {
-            path,
-            headers,
+            path: self.models_path.to_owned(),
+            headers: self.headers(key),
             body: None,
             offers_tools: false,
             extras: Vec::new(),
@@ -102,18 +91,16 @@ impl Dialect {
     }
 
     fn headers(&self, key: Option<&Secret>) -> Vec<(String, Secret)> {
-        let (name, before) = self.key_header;
-        let key = key.map(|key| {
-            (
-                name.to_owned(),
-                Secret::new(format!("{before}{}", key.expose())),
-            )
-        });
-        let fixed = self
-            .fixed_headers
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
-        key.into_iter().chain(fixed).collect()
+        let mut headers = Vec::new();
+        if let Some(key) = key {
+            let (name, prefix) = self.key_header;
+            let value = format!("{prefix}{}", key.expose());
+            headers.push((name.to_owned(), Secret::new(value)));
+        }
+        for (name, value) in self.fixed_headers {
+            headers.push(((*name).to_owned(), Secret::new(*value)));
+        }
+        headers
     }
 
     /// Whether the API can enforce this shape.
@@ -122,13 +109,7 @@ impl Dialect {
     }
 
     /// Adds the data of one event of a stream to the reply.
-    ///
-    /// # Errors
-    /// The data is an error, or does not fit the dialect.
     pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-        if !data.trim_start().starts_with('[') {
-            return (self.event)(data, reply);
-        }
         // Proxies send it in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {
@@ -137,7 +118,8 @@ impl Dialect {
             return Ok(());
         }
         // Gateways pass on the list in which Gemini reports an error.
-        failure::check(data, true)?;
+        let is_list = data.trim_start().starts_with('[');
+        failure::check(data, is_list)?;
         (self.event)(data, reply)
     }
 }

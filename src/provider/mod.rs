@@ -1,4 +1,4 @@
-//! Providers: the table of built-in ones, and the dialects that they speak. Nothing here opens a connection.
+//! Providers: the table of built-in ones and the dialects that they speak, none of which opens a connection.
 
 mod anthropic;
 mod attachment;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Message, Step, Tool};
+use crate::message::{Attachment, Message, Step, Tool};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -34,6 +34,20 @@ pub(crate) struct Prompt<'a> {
     /// The tools are there, but must not be called again.
     pub(crate) forbids_calls: bool,
     pub(crate) form: AnswerForm<'a>,
+}
+
+impl Prompt<'_> {
+    /// Whether images or PDFs go with it, from the user or from tools.
+    pub(super) fn has_attachments(&self) -> bool {
+        let mut attachments: Vec<&Attachment> = Vec::new();
+        for message in &self.messages {
+            attachments.extend(&message.attachments);
+        }
+        for run in self.steps.iter().flat_map(|step| &step.calls) {
+            attachments.extend(&run.images);
+        }
+        attachments.iter().any(|one| !one.data.is_empty())
+    }
 }
 
 /// The form of answer that the API must enforce.
@@ -68,13 +82,10 @@ pub(crate) struct Field {
 
 impl Field {
     /// Reads `a.b=VALUE`: the value is JSON if it is valid JSON, else text.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Field, String> {
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| format!("“{text}” is not KEY=VALUE"))?;
+        let Some((key, value)) = text.split_once('=') else {
+            return Err(format!("“{text}” is not KEY=VALUE"));
+        };
         let path: Vec<String> = key.split('.').map(str::to_owned).collect();
         if path.iter().any(String::is_empty) {
             return Err(format!(
@@ -86,20 +97,20 @@ impl Field {
             value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
         };
         if field.names_model() {
-            Err("-m chooses the model, not -o".to_owned())
-        } else {
-            Ok(field)
+            return Err("-m chooses the model, not -o".to_owned());
         }
+        Ok(field)
     }
 
-    /// Whether it asks another model than the one that is reported and saved.
+    /// Whether it sets the model, which then differs from the one that is reported and saved.
     pub(crate) fn names_model(&self) -> bool {
         self.path.first().is_some_and(|name| name == "model") && !self.value.is_null()
     }
 
     /// Whether it sets the field at this JSON pointer, a part of it, or an object that it is in.
     pub(super) fn meets(&self, pointer: &str) -> bool {
-        let (own, other) = (format!("/{}/", self.path.join("/")), format!("{pointer}/"));
+        let own = format!("/{}/", self.path.join("/"));
+        let other = format!("{pointer}/");
         own.starts_with(&other) || other.starts_with(&own)
     }
 
@@ -118,24 +129,30 @@ impl Field {
             }
             place = &mut place[object.as_str()];
         }
-        match (place.as_object_mut(), &self.value) {
-            (Some(fields), Value::Null) => drop(fields.shift_remove(name)),
-            (Some(fields), value) => drop(fields.insert(name.clone(), value.clone())),
-            (None, _) => {}
+        let Some(fields) = place.as_object_mut() else {
+            return;
+        };
+        if self.value.is_null() {
+            fields.shift_remove(name);
+        } else {
+            fields.insert(name.clone(), self.value.clone());
         }
     }
 }
 
 /// The body with these fields; later ones win.
 pub(crate) fn with_fields(mut body: Value, fields: &[Field]) -> Value {
-    fields.iter().for_each(|field| field.set(&mut body));
+    for field in fields {
+        field.set(&mut body);
+    }
     body
 }
 
 /// The fields of a JSON object without those that are null or empty: servers refuse some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
+    let empty = [json!(null), json!([]), json!({})];
     if let Some(fields) = object.as_object_mut() {
-        fields.retain(|_, value| ![json!(null), json!([]), json!({})].contains(value));
+        fields.retain(|_, value| !empty.contains(value));
     }
     object
 }
@@ -183,7 +200,7 @@ pub(crate) struct Request {
     pub(crate) body: Option<Value>,
     /// Tool calls in the reply are expected; otherwise they are an odd end.
     pub(crate) offers_tools: bool,
-    /// What q has put into it, and not the user, that it can do without.
+    /// What q, not the user, has put into it and it can do without.
     pub(crate) extras: Vec<Extra>,
     /// How many calls of the question came before it.
     pub(crate) calls_before: usize,
@@ -192,11 +209,10 @@ pub(crate) struct Request {
 impl Request {
     /// The request with these headers too; they replace those with the same name.
     pub(crate) fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
-        self.headers.retain(|(name, _)| {
-            !headers
-                .iter()
-                .any(|(other, _)| other.eq_ignore_ascii_case(name))
-        });
+        for (name, _) in headers {
+            self.headers
+                .retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        }
         self.headers.extend_from_slice(headers);
         self
     }

@@ -242,25 +242,30 @@ pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
 
 /// The names of the built-in providers that can search the web.
 pub(crate) fn searching() -> String {
-    let rows = PROVIDERS
-        .iter()
-        .filter(|row| row.api.searches || row.quirks.searches);
-    rows.map(|row| row.name).collect::<Vec<_>>().join(", ")
+    let mut names = Vec::new();
+    for row in PROVIDERS {
+        if row.api.searches || row.quirks.searches {
+            names.push(row.name);
+        }
+    }
+    names.join(", ")
 }
 
 /// The row of the built-in provider that has this host, as its own or as one of its domain's.
 pub(crate) fn at_host(host: &str) -> Option<&'static ProviderRow> {
     let host = host.to_ascii_lowercase();
-    let is_there = |row: &&ProviderRow| {
+    for row in PROVIDERS {
         let own = row.base_url.split('/').nth(2).unwrap_or_default();
         let domain = own.strip_prefix("api.").unwrap_or(own);
-        host.strip_suffix(domain)
-            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
-    };
-    PROVIDERS
-        .iter()
-        .filter(|row| row.start.is_none())
-        .find(is_there)
+        let is_hosted = row.start.is_none();
+        if is_hosted
+            && let Some(subdomain) = host.strip_suffix(domain)
+            && (subdomain.is_empty() || subdomain.ends_with('.'))
+        {
+            return Some(row);
+        }
+    }
+    None
 }
 
 /// The row of a built-in provider.
