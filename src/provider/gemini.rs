@@ -114,7 +114,8 @@ fn results_of(step: &Step) -> Value {
 /// The result of a call, which the model wrote like this.
 fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
     let kind = if run.is_error { "error" } else { "result" };
-    let mut response = json!({"name": run.name, "response": {kind: run.result}});
+    let result = json!({kind: run.result});
+    let mut response = json!({"name": run.name, "response": result});
     // The model knows only the ids that it gave.
     let id = call.and_then(|call| call["id"].as_str());
     if let Some(id) = id.filter(|id| !id.is_empty()) {
@@ -129,9 +130,10 @@ fn generation_config(prompt: &Prompt) -> Value {
         AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
     };
     let is_json = prompt.form != AnswerForm::Any;
+    let thinking = json!({"thinkingLevel": prompt.effort});
     request::without_empty(json!({
         "maxOutputTokens": prompt.max_tokens,
-        "thinkingConfig": request::without_empty(json!({"thinkingLevel": prompt.effort})),
+        "thinkingConfig": request::without_empty(thinking),
         "responseMimeType": is_json.then_some("application/json"),
         "responseJsonSchema": schema,
     }))
@@ -165,8 +167,9 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
         return None;
     }
     let mode = prompt.forbids_calls.then_some("NONE");
+    let calling = json!({"mode": mode});
     Some(request::without_empty(json!({
-        "functionCallingConfig": request::without_empty(json!({"mode": mode})),
+        "functionCallingConfig": request::without_empty(calling),
         "includeServerSideToolInvocations": prompt.web.then_some(true),
     })))
 }

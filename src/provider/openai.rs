@@ -194,7 +194,8 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
     if quirks.returns_reasoning {
         turn[REASONING] = "".into();
     }
-    for (name, value) in step.echo.iter().filter_map(Value::as_object).flatten() {
+    let fields = step.echo.iter().filter_map(Value::as_object);
+    for (name, value) in fields.flatten() {
         match name.as_str() {
             EXTRA => add_extra(&mut turn, value),
             REASONING_DETAILS => turn[name] = list_of(value),
@@ -207,7 +208,11 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
 fn call_of(run: &ToolRun) -> Value {
     let arguments = calls::text(&run.arguments);
     let function = json!({"name": run.name, "arguments": arguments});
-    json!({"id": run.id, "type": "function", "function": function})
+    json!({
+        "id": run.id,
+        "type": "function",
+        "function": function,
+    })
 }
 
 /// The list whose elements were kept as text, each with a comma after it.

@@ -56,6 +56,8 @@ fn body(prompt: &Prompt) -> Value {
     let forbids_calls = prompt.forbids_calls && has_tools;
     // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
     let needs_reasoning = prompt.refuses_storage && has_tools;
+    let effort = json!({"effort": prompt.effort});
+    let format = json!({"format": format_of(prompt.form)});
     request::without_empty(json!({
         "model": prompt.model,
         "stream": prompt.stream,
@@ -63,8 +65,8 @@ fn body(prompt: &Prompt) -> Value {
         "instructions": (!prompt.system.is_empty()).then_some(prompt.system),
         "input": input(prompt),
         "max_output_tokens": prompt.max_tokens,
-        "reasoning": request::without_empty(json!({"effort": prompt.effort})),
-        "text": request::without_empty(json!({"format": format_of(prompt.form)})),
+        "reasoning": request::without_empty(effort),
+        "text": request::without_empty(format),
         "tools": tools(prompt),
         "tool_choice": forbids_calls.then_some("none"),
         "include": needs_reasoning.then_some(["reasoning.encrypted_content"]),
@@ -85,11 +87,12 @@ fn input(prompt: &Prompt) -> Vec<Value> {
 fn turn(message: &Message) -> Value {
     match message.role {
         Role::User => json!({"role": "user", "content": content_of(message, "input_text")}),
-        // llama.cpp takes no message of the model without its type.
-        Role::Assistant => {
-            let content = content_of(message, "output_text");
-            json!({"type": MESSAGE, "role": "assistant", "content": content})
-        }
+        Role::Assistant => json!({
+            // llama.cpp takes no message of the model without its type.
+            "type": MESSAGE,
+            "role": "assistant",
+            "content": content_of(message, "output_text"),
+        }),
     }
 }
 
@@ -157,7 +160,11 @@ fn result_of(run: &ToolRun) -> Value {
         parts.extend(run.images.iter().map(part_of));
         output = parts.into();
     }
-    json!({"type": "function_call_output", "call_id": run.id, "output": output})
+    json!({
+        "type": "function_call_output",
+        "call_id": run.id,
+        "output": output,
+    })
 }
 
 /// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
@@ -221,7 +228,8 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             return Err(error.unwrap_or_else(|| ServerError::new(data)).into());
         }
         "response.output_text.annotation.added" => {
-            reply.add_sources(&json!([lenient::value(event.annotation)]), "/url", "/title");
+            let source = lenient::value(event.annotation);
+            reply.add_sources(&json!([source]), "/url", "/title");
         }
         kind if kind.starts_with("response.reasoning") => reply.think(),
         kind if kind.starts_with("response.web_search_call") => reply.search(),
@@ -285,8 +293,8 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
     failure::check(json, true)?;
-    let items = response["output"].as_array();
-    let items = items.map(Vec::as_slice).unwrap_or_default();
+    let output = response["output"].as_array();
+    let items = output.map(Vec::as_slice).unwrap_or_default();
     add_messages(items, reply)?;
     let keeps_items = reply.echo_mut().is_empty();
     for item in items {
@@ -297,8 +305,8 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     }
     let status = response["status"].as_str();
     let reason = response["incomplete_details"]["reason"].as_str();
-    let reason = reason.filter(|reason| !reason.is_empty());
-    reply.finish(reason.or(status).unwrap_or_default());
+    let word = reason.filter(|reason| !reason.is_empty()).or(status);
+    reply.finish(word.unwrap_or_default());
     Ok(())
 }
 
