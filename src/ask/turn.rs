@@ -111,7 +111,7 @@ impl Turn {
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
             web: self.settings.typed.web,
             steps: &self.steps,
-            begun: &self.begun,
+            paused_turn: &self.begun,
             forbids_calls: self.is_last(),
             form,
         };

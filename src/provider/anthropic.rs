@@ -72,8 +72,8 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
         messages.push(answer_of(&step.echo));
         messages.push(results_of(step));
     }
-    if !prompt.begun.is_empty() {
-        messages.push(answer_of(prompt.begun));
+    if !prompt.paused_turn.is_empty() {
+        messages.push(answer_of(prompt.paused_turn));
     }
     messages
 }

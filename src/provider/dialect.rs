@@ -153,7 +153,7 @@ pub(super) mod tests {
             tools: &[],
             web: false,
             steps: &[],
-            begun: &[],
+            paused_turn: &[],
             forbids_calls: false,
             form: AnswerForm::Any,
         }

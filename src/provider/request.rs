@@ -30,7 +30,7 @@ pub(crate) struct Prompt<'a> {
     /// Calls of this question so far, which follow the messages in the API's own form.
     pub(crate) steps: &'a [Step],
     /// The model's turn in the API's own form, as far as it came before the provider paused it.
-    pub(crate) begun: &'a [Value],
+    pub(crate) paused_turn: &'a [Value],
     /// The tools are there, but must not be called again.
     pub(crate) forbids_calls: bool,
     pub(crate) form: AnswerForm<'a>,
