@@ -8,7 +8,7 @@ use super::retry;
 use crate::address::Address;
 use crate::error::{Error, ErrorKind};
 use crate::output::{Notes, OutputError};
-use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
+use crate::provider::failure::{self, Meaning, ServerError, TRANSIENT_STATUSES};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply, Tail};
@@ -61,13 +61,13 @@ impl From<CallError> for CallEnd {
 
 impl CallError {
     /// Whether another try may succeed. What a busy server says about the model or the key may not be true.
-    fn may_pass(&self) -> bool {
-        let is_busy = matches!(self.error.kind, ErrorKind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
+    fn is_transient(&self) -> bool {
+        let is_busy = matches!(self.error.kind, ErrorKind::Provider { status: Some(status) } if TRANSIENT_STATUSES.contains(&status));
         let may_be_busy = matches!(
             self.meaning,
             Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools
         );
-        self.meaning == Meaning::Passing || (is_busy && may_be_busy)
+        self.meaning == Meaning::Transient || (is_busy && may_be_busy)
     }
 
     fn advise(mut self, advice: Option<String>) -> CallError {
@@ -158,7 +158,7 @@ impl Call<'_> {
             }
             Some(Finish::Failed(word)) => CallError {
                 // The model or the server may do better at the next try.
-                meaning: Meaning::Passing,
+                meaning: Meaning::Transient,
                 ..self.failed(format!("the answer ended in an error ({word}){reason}"))
             },
             _ if reply.is_too_long() && !reply.calls().is_empty() => self.too_long(),
@@ -216,7 +216,7 @@ impl Call<'_> {
 
     /// Waits if the request will be sent again. Returns whether it will.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
-        if tried == self.client.retries() || !failed.may_pass() {
+        if tried == self.client.retries() || !failed.is_transient() {
             return false;
         }
         let Some(wait) = retry::wait(tried, failed.retry_after) else {
@@ -332,11 +332,11 @@ impl Call<'_> {
             body,
             location,
             advice,
-            may_pass,
+            is_transient,
         } = failed;
         if status.is_none() {
-            let meaning = if may_pass {
-                Meaning::Passing
+            let meaning = if is_transient {
+                Meaning::Transient
             } else {
                 Meaning::Other
             };
@@ -503,7 +503,7 @@ mod tests {
                 let failed = call.refused(failure::read_redacted(message, &[]), status, asked);
                 let found = (
                     failed.error.advice.as_deref(),
-                    failed.meaning == Meaning::Passing,
+                    failed.meaning == Meaning::Transient,
                 );
                 assert_eq!(found, expected, "{status:?} {message} {has_attachments}");
             }

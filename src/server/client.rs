@@ -12,7 +12,7 @@ use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 use super::retry;
 use crate::address::{Address, Endpoint};
 use crate::error::Error;
-use crate::provider::failure::{self, PASSING_STATUSES, ServerError};
+use crate::provider::failure::{self, ServerError, TRANSIENT_STATUSES};
 use crate::provider::request::Request;
 use crate::secret::{self, Secret};
 use crate::settings::Environment;
@@ -94,7 +94,7 @@ pub(crate) struct TransportError {
     pub(crate) location: Option<String>,
     pub(crate) advice: Option<String>,
     /// Another try may succeed.
-    pub(crate) may_pass: bool,
+    pub(crate) is_transient: bool,
 }
 
 /// A client for one address.
@@ -248,7 +248,7 @@ impl Client {
                 body,
                 location,
                 advice: None,
-                may_pass: PASSING_STATUSES.contains(&status.as_u16()),
+                is_transient: TRANSIENT_STATUSES.contains(&status.as_u16()),
             });
         }
         let (parts, body) = response.into_parts();
@@ -291,7 +291,7 @@ impl Client {
             body: String::new(),
             location: None,
             advice: advice.map(str::to_owned),
-            may_pass: is_temporary(&error),
+            is_transient: is_transient(&error),
         }
     }
 
@@ -358,7 +358,7 @@ fn io_cause(error: &io::Error, looked_up: &str) -> (String, Option<&'static str>
 }
 
 /// Whether a connection that failed like this may succeed the next time.
-fn is_temporary(error: &ureq::Error) -> bool {
+fn is_transient(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Io(error) => match lookup_failure(error) {
             // EAI_AGAIN in the words of glibc, musl and the BSDs.
@@ -585,13 +585,13 @@ mod tests {
             &Environment::new(&[]),
         )
         .expect("a client");
-        for (code, may_pass) in [
+        for (code, is_transient) in [
             (libc::EAI_AGAIN, true),
             (libc::EAI_NONAME, false),
             (libc::EAI_FAIL, false),
         ] {
             let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
-            assert_eq!(failed.may_pass, may_pass, "{failed:?}");
+            assert_eq!(failed.is_transient, is_transient, "{failed:?}");
             let cause = failed.error.message;
             assert!(
                 cause.starts_with("the name h.example cannot be resolved ("),

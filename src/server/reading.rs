@@ -207,12 +207,12 @@ fn why_incomplete(
 
 /// The body of a response, as it arrives.
 struct Body {
-    source: Source,
+    reader: BodyReader,
     buffer: Vec<u8>,
     filled: usize,
 }
 
-enum Source {
+enum BodyReader {
     Direct(Box<dyn Read + Send>),
     /// Read by its own thread, so that q can stop waiting for it.
     Thread(Receiver<io::Result<Vec<u8>>>),
@@ -221,7 +221,7 @@ enum Source {
 impl Body {
     fn new(reader: Box<dyn Read + Send>) -> Body {
         Body {
-            source: Source::Direct(reader),
+            reader: BodyReader::Direct(reader),
             buffer: vec![0; READ_SIZE],
             filled: 0,
         }
@@ -230,12 +230,12 @@ impl Body {
     /// Waits for more. Returns how much has come: nothing at the end, or if nothing comes before the limit.
     fn fill(&mut self, limit: Option<Duration>) -> io::Result<usize> {
         self.filled = 0;
-        if let (Source::Direct(_), Some(_)) = (&self.source, limit) {
+        if let (BodyReader::Direct(_), Some(_)) = (&self.reader, limit) {
             self.hand_over();
         }
-        self.filled = match &mut self.source {
-            Source::Direct(reader) => reader.read(&mut self.buffer)?,
-            Source::Thread(arriving) => {
+        self.filled = match &mut self.reader {
+            BodyReader::Direct(reader) => reader.read(&mut self.buffer)?,
+            BodyReader::Thread(arriving) => {
                 let arrived = match limit {
                     Some(limit) => arriving.recv_timeout(limit).ok(),
                     None => arriving.recv().ok(),
@@ -270,8 +270,8 @@ impl Body {
     fn hand_over(&mut self) {
         // It reads no further ahead than this, whatever the server sends.
         let (send, arriving) = mpsc::sync_channel(1);
-        let Source::Direct(mut reader) =
-            std::mem::replace(&mut self.source, Source::Thread(arriving))
+        let BodyReader::Direct(mut reader) =
+            std::mem::replace(&mut self.reader, BodyReader::Thread(arriving))
         else {
             return;
         };
@@ -303,9 +303,9 @@ mod tests {
     const STOP: &str = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
 
     /// A body that arrives in these parts; the last one may be an error.
-    struct Parts(Vec<io::Result<&'static str>>);
+    struct BodyParts(Vec<io::Result<&'static str>>);
 
-    impl Read for Parts {
+    impl Read for BodyParts {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             if self.0.is_empty() {
                 return Ok(0);
@@ -322,7 +322,7 @@ mod tests {
         let ended = read_reply(
             OPENAI_LIKE.api,
             "text/plain",
-            Box::new(Parts(parts)),
+            Box::new(BodyParts(parts)),
             &mut Reply::default(),
             &mut |piece| {
                 pieces.push((piece.text, piece.is_last));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     /// A body that pauses for longer than [`END_SILENCE`] before each part that is empty.
-    struct Pausing(Parts);
+    struct Pausing(BodyParts);
 
     impl Read for Pausing {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -460,7 +460,9 @@ mod tests {
     /// The text of an answer that ends well, in which an empty part is a pause.
     fn with_pauses(parts: &[&'static str]) -> String {
         let mut answer = String::new();
-        let body = Box::new(Pausing(Parts(parts.iter().map(|part| Ok(*part)).collect())));
+        let body = Box::new(Pausing(BodyParts(
+            parts.iter().map(|part| Ok(*part)).collect(),
+        )));
         let ended = read_reply(
             OPENAI_LIKE.api,
             "text/plain",

@@ -208,7 +208,7 @@ impl Http {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            if is_call || !error.may_pass || tries >= self.site.client.retries() {
+            if is_call || !error.is_transient || tries >= self.site.client.retries() {
                 return Err(error);
             }
             let took = began.elapsed();

@@ -6,14 +6,14 @@ use super::reading::ServerError;
 use crate::provider::request::Extra;
 
 /// The statuses of errors after which another try may succeed.
-pub(crate) const PASSING_STATUSES: &[u16] =
+pub(crate) const TRANSIENT_STATUSES: &[u16] =
     &[408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529];
 
 /// The longest wait that a server may ask for.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Types and codes of such errors, for errors reported without a status.
-const PASSING_CODES: &str = "\
+const TRANSIENT_CODES: &str = "\
     overloaded_error rate_limit_error rate_limit_exceeded api_error server_error internal_server_error \
     service_unavailable service_unavailable_error server_is_overloaded slow_down timeout_error unavailable \
     resource_exhausted internal deadline_exceeded";
@@ -35,7 +35,7 @@ pub(crate) enum Meaning {
     /// The request has more bytes than the server accepts.
     TooLarge,
     /// The same request may succeed later.
-    Passing,
+    Transient,
     Other,
 }
 
@@ -75,7 +75,7 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::Refuses(Extra::Attachments), |answer| {
         answer.asked.contains(&Extra::Attachments) && answer.may_be_about_attachments()
     }),
-    (Meaning::Passing, |answer| answer.may_pass()),
+    (Meaning::Transient, |answer| answer.is_transient()),
 ];
 
 /// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
@@ -312,24 +312,24 @@ impl Answer<'_> {
     /// Whether quota or money is used up. Google says so of a limit per minute, too, and then how long to wait.
     fn is_spent(&self) -> bool {
         let is_worth_waiting =
-            self.error.retry_after.is_some_and(|wait| wait <= MAX_WAIT) && self.may_pass();
+            self.error.retry_after.is_some_and(|wait| wait <= MAX_WAIT) && self.is_transient();
         let says_so = self.status == Some(402) || self.has_code(SPENT_CODES) || self.says(SPENT);
         says_so && !is_worth_waiting
     }
 
-    fn may_pass(&self) -> bool {
+    fn is_transient(&self) -> bool {
         let code = self.error.code.to_lowercase();
         // Some servers write the status as text.
         let is_status = |word: &str| {
             word.parse()
-                .is_ok_and(|status| PASSING_STATUSES.contains(&status))
+                .is_ok_and(|status| TRANSIENT_STATUSES.contains(&status))
         };
         let is_known = || {
             code.split(' ')
-                .any(|word| is_one_of(word, PASSING_CODES) || is_status(word))
+                .any(|word| is_one_of(word, TRANSIENT_CODES) || is_status(word))
         };
         self.status
-            .map_or_else(is_known, |status| PASSING_STATUSES.contains(&status))
+            .map_or_else(is_known, |status| TRANSIENT_STATUSES.contains(&status))
     }
 }
 
@@ -471,7 +471,7 @@ mod tests {
             );
             let waits = spent(status, Some(60), code, message);
             let expected = if status == Some(429) {
-                Meaning::Passing
+                Meaning::Transient
             } else {
                 Meaning::Spent
             };
@@ -484,7 +484,7 @@ mod tests {
                 "rate_limit_exceeded",
                 "Rate limit reached for m"
             ),
-            Meaning::Passing
+            Meaning::Transient
         );
     }
 
@@ -506,7 +506,7 @@ mod tests {
             ),
             (
                 r#"{"error":{"message":"model x not found","code":500}}"#,
-                Meaning::Passing,
+                Meaning::Transient,
             ),
             (
                 r#"{"error":{"message":"No auth credentials found","code":401}}"#,
@@ -526,7 +526,7 @@ mod tests {
             ),
             (
                 r#"{"error":{"code":500,"message":"response_format and store"}}"#,
-                Meaning::Passing,
+                Meaning::Transient,
             ),
             (
                 r#"{"error":{"message":"response_format and store"}}"#,
@@ -585,7 +585,7 @@ mod tests {
                 ALL,
                 Meaning::Refuses(Extra::Attachments),
             ),
-            (500, "image input is not supported", &[], Meaning::Passing),
+            (500, "image input is not supported", &[], Meaning::Transient),
         ] {
             let found = judge(&ServerError::new(message), Some(status), asks);
             assert_eq!(found, meaning, "{status} {message} {asks:?}");
@@ -1055,7 +1055,11 @@ mod tests {
             ),
             (r#"{"error":"x"}"#, false),
         ] {
-            assert_eq!(means(body, None, &[]) == Meaning::Passing, passes, "{body}");
+            assert_eq!(
+                means(body, None, &[]) == Meaning::Transient,
+                passes,
+                "{body}"
+            );
         }
     }
 }
