@@ -23,6 +23,10 @@ const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 /// What to do where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
+/// What to do where the files are too large.
+const ATTACH_LESS: &str =
+    "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
+
 /// Which server to call, and what must not be shown.
 pub(crate) struct Call<'a> {
     pub(crate) client: &'a Client,
@@ -62,12 +66,17 @@ impl From<CallError> for CallEnd {
 impl CallError {
     /// Whether another try may succeed. What a busy server says about the model or the key may not be true.
     fn is_transient(&self) -> bool {
-        let is_busy = matches!(self.error.kind, ErrorKind::Provider { status: Some(status) } if TRANSIENT_STATUSES.contains(&status));
-        let may_be_busy = matches!(
-            self.meaning,
-            Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools
-        );
-        self.meaning == Meaning::Transient || (is_busy && may_be_busy)
+        let is_busy = match self.error.kind {
+            ErrorKind::Provider {
+                status: Some(status),
+            } => TRANSIENT_STATUSES.contains(&status),
+            _ => false,
+        };
+        match self.meaning {
+            Meaning::Transient => true,
+            Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools => is_busy,
+            _ => false,
+        }
     }
 
     fn advise(mut self, advice: Option<String>) -> CallError {
@@ -79,9 +88,6 @@ impl CallError {
 impl Call<'_> {
     /// Asks, and tries again if necessary until text has come. Hands on each piece of the answer as it comes, which
     /// continues one that ends with `tail`. The reply has what was read so far, even on failure.
-    ///
-    /// # Errors
-    /// Why the answer is incomplete, or what `take` returned.
     pub(crate) fn stream(
         &self,
         request: &Request,
@@ -106,22 +112,22 @@ impl Call<'_> {
                 take(piece)
             });
             if ended.is_ok() && !sources.is_empty() {
-                take(Piece {
+                let rest = Piece {
                     sources,
                     ..Piece::default()
-                })
-                .map_err(CallEnd::Output)?;
+                };
+                take(rest).map_err(CallEnd::Output)?;
             }
             // The finish reason is the server's own text, and is shown.
             reply.redact(&self.secrets);
-            match ended {
-                Err(CallEnd::Failed(failed))
-                    if !text_has_come && self.wait_to_try_again(tried, &failed) =>
-                {
-                    tried += 1
-                }
-                ended => return ended,
+            if let Err(CallEnd::Failed(failed)) = &ended
+                && !text_has_come
+                && self.wait_to_try_again(tried, failed)
+            {
+                tried += 1;
+                continue;
             }
+            return ended;
         }
     }
 
@@ -138,32 +144,32 @@ impl Call<'_> {
             self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
             take(piece)
         };
-        reading::read_reply(self.api, &content_type, response.body, reply, &mut take).map_err(
-            |error| match error {
-                ReadError::Output(error) => CallEnd::Output(error),
-                error => CallEnd::Failed(self.explain_reading(error, request)),
-            },
-        )?;
-        Ok(self.check(reply)?)
+        match reading::read_reply(self.api, &content_type, response.body, reply, &mut take) {
+            Ok(()) => Ok(self.check(reply)?),
+            Err(ReadError::Output(error)) => Err(CallEnd::Output(error)),
+            Err(error) => Err(CallEnd::Failed(self.explain_reading(error, request))),
+        }
     }
 
     /// Whether the reply ended well.
     fn check(&self, reply: &Reply) -> Result<(), CallError> {
-        let reason = reply
-            .reason()
-            .map_or_else(String::new, |reason| format!(": {reason}"));
-        Err(match reply.finished() {
-            Some(Finish::Blocked(word)) => {
-                self.failed(format!("the provider blocked the answer ({word}){reason}"))
-            }
-            Some(Finish::Failed(word)) => CallError {
-                // The model or the server may do better at the next try.
-                meaning: Meaning::Transient,
-                ..self.failed(format!("the answer ended in an error ({word}){reason}"))
-            },
-            _ if reply.is_too_long() && !reply.calls().is_empty() => self.too_long(),
+        let (mut message, meaning) = match reply.finished() {
+            Some(Finish::Blocked(word)) => (
+                format!("the provider blocked the answer ({word})"),
+                Meaning::Other,
+            ),
+            // The model or the server may do better at the next try.
+            Some(Finish::Failed(word)) => (
+                format!("the answer ended in an error ({word})"),
+                Meaning::Transient,
+            ),
+            _ if reply.is_too_long() && !reply.calls().is_empty() => return Err(self.too_long()),
             _ => return Ok(()),
-        })
+        };
+        if let Some(reason) = reply.reason() {
+            message += &format!(": {reason}");
+        }
+        Err(self.reported(&ServerError::new(message), None, meaning))
     }
 
     /// A call would run, or go back to the model, without a part of it.
@@ -179,12 +185,12 @@ impl Call<'_> {
             Some(Finish::Limit(_)) if !reply.calls().is_empty() => {
                 self.failed("the token limit was reached within a tool call")
             }
-            Some(Finish::Limit(_)) => self
-                .failed("the token limit was reached before the first word")
-                .advise(Some(
-                    "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too"
-                        .to_owned(),
-                )),
+            Some(Finish::Limit(_)) => {
+                let advice =
+                    "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
+                self.failed("the token limit was reached before the first word")
+                    .advise(Some(advice.to_owned()))
+            }
             Some(finish) => self.failed(format!("the answer is empty ({})", finish.word())),
             None => self.failed("the answer is empty"),
         }
@@ -193,20 +199,22 @@ impl Call<'_> {
     /// Asks for something other than an answer, tries again if necessary, and returns the body.
     pub(crate) fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
-        let response = loop {
+        loop {
             match self.send(request) {
+                Ok(response) => {
+                    let read = reading::read_text(response.body);
+                    return read.map_err(|error| self.explain_reading(error, request));
+                }
                 Err(failed) if self.wait_to_try_again(tried, &failed) => tried += 1,
-                sent => break sent?,
+                Err(failed) => return Err(failed),
             }
-        };
-        reading::read_text(response.body).map_err(|error| self.explain_reading(error, request))
+        }
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
         self.notes.spinner().wait_for(&self.waiting());
-        self.client
-            .send(request, &self.secrets)
-            .map_err(|failure| self.explain(failure, request))
+        let sent = self.client.send(request, &self.secrets);
+        sent.map_err(|failure| self.explain(failure, request))
     }
 
     /// What q waits for.
@@ -261,12 +269,8 @@ impl Call<'_> {
     }
 
     fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> CallError {
-        let message = format!(
-            "{}: {} ({})",
-            self.provider,
-            client::with_status(status, &error.words()),
-            self.address
-        );
+        let says = client::with_status(status, &error.words());
+        let message = format!("{}: {says} ({})", self.provider, self.address);
         let message = secret::redact(&message, &self.secrets);
         CallError {
             meaning,
@@ -278,13 +282,8 @@ impl Call<'_> {
     /// An error that the server reported, as a status or inside a reply, with advice.
     fn refused(&self, error: ServerError, status: Option<u16>, asked: &[Extra]) -> CallError {
         let meaning = failure::judge(&error, status, asked);
-        let has_attachments = asked.contains(&Extra::Attachments);
-        self.reported(&error, status, meaning).advise(self.advice(
-            &error,
-            status,
-            meaning,
-            has_attachments,
-        ))
+        let advice = self.advice(&error, status, meaning, asked);
+        self.reported(&error, status, meaning).advise(advice)
     }
 
     fn advice(
@@ -292,82 +291,72 @@ impl Call<'_> {
         error: &ServerError,
         status: Option<u16>,
         meaning: Meaning,
-        has_attachments: bool,
+        asked: &[Extra],
     ) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
-        match (meaning, status) {
-            (Meaning::UnknownModel, _) => Some(format!("{list} lists its models")),
-            (Meaning::WrongKey, _) => self.key_advice.clone(),
-            (Meaning::Spent, _) => {
-                let when =
-                    retry::advice(error.retry_after).map_or_else(String::new, |when| when + "; ");
-                Some(when + SPENT)
+        match meaning {
+            Meaning::UnknownModel => return Some(format!("{list} lists its models")),
+            Meaning::WrongKey => return self.key_advice.clone(),
+            Meaning::RefusesTools => return Some(NO_TOOLS.to_owned()),
+            Meaning::Spent => {
+                return match retry::advice(error.retry_after) {
+                    Some(when) => Some(format!("{when}; {SPENT}")),
+                    None => Some(SPENT.to_owned()),
+                };
             }
-            (Meaning::RefusesTools, _) => Some(NO_TOOLS.to_owned()),
-            _ if error.message.contains("must be verified to stream") => {
-                Some("--no-stream asks for the answer in one piece".to_owned())
-            }
-            (Meaning::TooLarge, _) | (Meaning::TooLong, Some(413)) if has_attachments => Some(
-                "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs"
-                    .to_owned(),
-            ),
-            (Meaning::Refuses(Extra::Attachments), _) => Some(format!(
+            _ => {}
+        }
+        if error.message.contains("must be verified to stream") {
+            return Some("--no-stream asks for the answer in one piece".to_owned());
+        }
+        if meaning == Meaning::Refuses(Extra::Attachments) {
+            return Some(format!(
                 "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
-                     in a follow-up, --messages 0 leaves out earlier images and PDFs"
-            )),
-            (_, Some(404)) => Some(format!(
-                "{}\ncheck the model: {list} lists the models",
-                self.check_base_url()
-            )),
-            (_, Some(408 | 429 | 500..=599) | None) => retry::advice(error.retry_after),
-            _ => None,
+                 in a follow-up, --messages 0 leaves out earlier images and PDFs"
+            ));
+        }
+        let is_large =
+            meaning == Meaning::TooLarge || (meaning == Meaning::TooLong && status == Some(413));
+        if is_large && asked.contains(&Extra::Attachments) {
+            return Some(ATTACH_LESS.to_owned());
+        }
+        match status {
+            Some(404) => {
+                let check = self.check_base_url();
+                Some(format!("{check}\ncheck the model: {list} lists the models"))
+            }
+            Some(408 | 429 | 500..=599) | None => retry::advice(error.retry_after),
+            Some(_) => None,
         }
     }
 
     /// Describes a failure of the connection, or a status other than success.
-    fn explain(&self, failed: TransportError, request: &Request) -> CallError {
-        let TransportError {
-            status,
-            error,
-            body,
-            location,
-            advice,
-            is_transient,
-        } = failed;
-        if status.is_none() {
-            let meaning = if is_transient {
-                Meaning::Transient
-            } else {
-                Meaning::Other
-            };
-            return CallError {
-                meaning,
-                ..self.failed(error.message)
+    fn explain(&self, failure: TransportError, request: &Request) -> CallError {
+        let Some(status) = failure.status else {
+            let mut failed = self.failed(failure.error.message);
+            if failure.is_transient {
+                failed.meaning = Meaning::Transient;
             }
-            .advise(advice);
-        }
-        let to = |to| {
-            format!(
-                "q does not follow the redirect to {to}\n{}",
-                self.check_base_url()
-            )
+            return failed.advise(failure.advice);
         };
         // The error page of a server that is down says nothing about the address.
-        let is_elsewhere =
-            status == Some(405) || (status == Some(500) && failure::title(&body).is_some());
-        let about_address = location
-            .map(to)
-            .or_else(|| is_elsewhere.then(|| self.check_base_url()));
-        self.refused(error, status, &request.extras)
-            .advise(about_address)
+        let is_page = status == 500 && failure::title(&failure.body).is_some();
+        let check = self.check_base_url();
+        let advice = match failure.location {
+            Some(target) => Some(format!(
+                "q does not follow the redirect to {target}\n{check}"
+            )),
+            None if is_page || status == 405 => Some(check),
+            None => None,
+        };
+        self.refused(failure.error, Some(status), &request.extras)
+            .advise(advice)
     }
 
     /// What to do about an answer that comes from no API.
     fn check_base_url(&self) -> String {
-        format!(
-            "check the base URL: {} or base_url in config.toml sets it",
-            table::base_url_variable(self.provider)
-        )
+        let variable = table::base_url_variable(self.provider);
+        format!("check the base URL: {variable} or base_url in config.toml sets it")
     }
 }
 

@@ -1,5 +1,5 @@
 //! Decides, once, which provider and which model a question goes to: by options, settings, the conversation and the
-//! table of providers.
+//! table of providers (pure).
 
 use std::sync::Arc;
 
@@ -45,46 +45,48 @@ pub(crate) struct HeldWith {
 
 /// Chooses by options and settings. With `keeps`, the provider and the model of the conversation are chosen unless
 /// options name others. `None`: nothing names a provider, and no key is set.
-///
-/// # Errors
-/// `Session`: the conversation's provider is no longer configured.
 pub(crate) fn choose(
     settings: &Settings,
     keeps: Option<&HeldWith>,
 ) -> Result<Option<Choice>, Error> {
-    let by_option = |given: &Option<Sourced>| {
-        given
-            .as_ref()
-            .is_some_and(|given| matches!(given.origin, Origin::Option(_)))
-    };
+    let by_settings = settings.chosen_provider();
     let Some(held) = keeps else {
-        return Ok(settings
-            .chosen_provider()
-            .map(|provider| of_settings(settings, provider)));
+        return Ok(by_settings.map(|provider| of_settings(settings, provider)));
     };
-    let provider = match settings
-        .chosen_provider()
-        .filter(|_| by_option(&settings.provider))
-    {
-        Some(provider) => provider,
-        None => settings.provider_named(&held.provider).ok_or_else(|| {
-            let name = &held.provider;
-            Error::new(
-                ErrorKind::Session,
-                format!("the conversation's provider “{name}” is not configured"),
-            )
-            .advise(format!("-p chooses one of {}", settings.provider_names()))
-        })?,
+    let provider = match by_settings {
+        Some(provider) if is_by_option(&settings.provider) => provider,
+        _ => provider_of(held, settings)?,
     };
-    let model = match (&settings.model, provider.name == held.provider) {
-        (Some(model), _) if by_option(&settings.model) => Model::Named(model.text.clone()),
-        (_, true) => Model::OfConversation(held.model.clone()),
-        (_, false) => return Ok(Some(of_settings(settings, provider))),
+    let model = match &settings.model {
+        Some(model) if is_by_option(&settings.model) => Model::Named(model.text.clone()),
+        _ if provider.name == held.provider => Model::OfConversation(held.model.clone()),
+        _ => return Ok(Some(of_settings(settings, provider))),
     };
     Ok(Some(Choice {
         provider: Arc::clone(provider),
         model,
     }))
+}
+
+/// Whether an option of this run has set the value.
+fn is_by_option(value: &Option<Sourced>) -> bool {
+    matches!(
+        value,
+        Some(Sourced {
+            origin: Origin::Option(_),
+            ..
+        })
+    )
+}
+
+/// The provider of a conversation, unless it is no longer configured.
+fn provider_of<'s>(held: &HeldWith, settings: &'s Settings) -> Result<&'s Arc<Provider>, Error> {
+    let name = &held.provider;
+    settings.provider_named(name).ok_or_else(|| {
+        let message = format!("the conversation's provider “{name}” is not configured");
+        Error::new(ErrorKind::Session, message)
+            .advise(format!("-p chooses one of {}", settings.provider_names()))
+    })
 }
 
 /// A provider with the model that is named for it, else its default.

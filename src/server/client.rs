@@ -120,9 +120,6 @@ struct ProxyUsed {
 
 impl Client {
     /// Decides on proxy and certificates; nothing is sent yet. `timeout` is the longest silence.
-    ///
-    /// # Errors
-    /// `Settings`: a proxy that is not a URL, or named certificates that cannot be used.
     pub(crate) fn new(
         address: &Address,
         timeout: Option<Duration>,
@@ -174,19 +171,16 @@ impl Client {
     }
 
     /// Sends a request, and returns when the headers of the response have come.
-    ///
-    /// # Errors
-    /// The connection failed, or the status is not a success.
     pub(super) fn send(
         &self,
         request: &Request,
         secrets: &[Secret],
     ) -> Result<Response, TransportError> {
-        let body = request
-            .body
-            .as_ref()
-            .map(|body| body.to_string().into_bytes());
-        let method = body.as_deref().map_or(Method::Get, Method::Post);
+        let body = request.body.as_ref().map(ToString::to_string);
+        let method = match &body {
+            Some(body) => Method::Post(body.as_bytes()),
+            None => Method::Get,
+        };
         let limits = Limits {
             silence: self.silence,
             total: None,
@@ -196,9 +190,6 @@ impl Client {
 
     /// Sends a request with any method and its own limits, and returns when the headers of the response have come. What
     /// the server says about a failure is cleared of secrets.
-    ///
-    /// # Errors
-    /// As for [`Client::send`].
     pub(crate) fn exchange(
         &self,
         method: Method,
@@ -209,53 +200,52 @@ impl Client {
     ) -> Result<Response, TransportError> {
         let url = self.address.join(path);
         let sent = match method {
-            Method::Post(body) => completed(
-                self.agent.post(url).content_type("application/json"),
-                headers,
-                limits,
-            )
-            .send(body),
             Method::Get => completed(self.agent.get(url), headers, limits).call(),
             Method::Delete => completed(self.agent.delete(url), headers, limits).call(),
+            Method::Post(body) => {
+                let request = self.agent.post(url).content_type("application/json");
+                completed(request, headers, limits).send(body)
+            }
         };
-        let mut response = sent.map_err(|error| self.connection_failure(error))?;
-        let status = response.status();
-        if !status.is_success() {
-            let header = |name| text_of(response.headers(), name);
-            let retry_after = header("retry-after")
-                .and_then(|text| retry::retry_after(text, OffsetDateTime::now_utc()));
-            let location = header("location").filter(|_| status.is_redirection());
-            let location =
-                location.map(|location| secret::redact(&self.redirected_to(location), secrets));
-            // An incomplete body still says more than none.
-            let mut body = Vec::new();
-            let _ = response
-                .body_mut()
-                .as_reader()
-                .take(MAX_ERROR_BODY)
-                .read_to_end(&mut body);
-            let is_compressed = body.starts_with(GZIP);
-            let body = if is_compressed {
-                COMPRESSED.into()
-            } else {
-                String::from_utf8_lossy(&body).into_owned()
-            };
-            let mut error = failure::read_redacted(&body, secrets);
-            error.retry_after = retry_after.or(error.retry_after);
-            return Err(TransportError {
-                status: Some(status.as_u16()),
-                error,
-                body,
-                location,
-                advice: None,
-                is_transient: TRANSIENT_STATUSES.contains(&status.as_u16()),
-            });
+        let response = sent.map_err(|error| self.connection_failure(error))?;
+        if !response.status().is_success() {
+            return Err(self.status_failure(response, secrets));
         }
         let (parts, body) = response.into_parts();
         Ok(Response {
             headers: parts.headers,
             body: Box::new(body.into_reader()),
         })
+    }
+
+    /// Describes a response with a status other than success.
+    fn status_failure(
+        &self,
+        response: http::Response<ureq::Body>,
+        secrets: &[Secret],
+    ) -> TransportError {
+        let (parts, body) = response.into_parts();
+        let body = error_body(body);
+        let mut error = failure::read_redacted(&body, secrets);
+        if let Some(text) = text_of(&parts.headers, "retry-after") {
+            let retry_after = retry::retry_after(text, OffsetDateTime::now_utc());
+            error.retry_after = retry_after.or(error.retry_after);
+        }
+        let mut location = None;
+        if parts.status.is_redirection()
+            && let Some(target) = text_of(&parts.headers, "location")
+        {
+            location = Some(secret::redact(&self.redirected_to(target), secrets));
+        }
+        let status = parts.status.as_u16();
+        TransportError {
+            status: Some(status),
+            error,
+            body,
+            location,
+            advice: None,
+            is_transient: TRANSIENT_STATUSES.contains(&status),
+        }
     }
 
     /// Where a redirect leads, without a login and the query, which may be secret. A path alone is one of the same server.
@@ -276,14 +266,11 @@ impl Client {
 
     fn connection_failure(&self, error: ureq::Error) -> TransportError {
         let (mut cause, advice) = self.describe(&error);
-        if let Some(ProxyUsed {
-            variable,
-            host,
-            port,
-            ..
-        }) = &self.proxy
-        {
-            cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
+        if let Some(proxy) = &self.proxy {
+            cause += &format!(
+                " (through the proxy {}:{}, which {} names)",
+                proxy.host, proxy.port, proxy.variable
+            );
         }
         TransportError {
             status: None,
@@ -297,9 +284,11 @@ impl Client {
 
     /// The cause of a failure, and what to do about it.
     fn describe(&self, error: &ureq::Error) -> (String, Option<&'static str>) {
-        // With most proxies, only the proxy's own name is looked up here.
-        let proxy = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
-        let looked_up = proxy.map_or(self.address.host(), |proxy| &proxy.host);
+        let looked_up = match &self.proxy {
+            // With most proxies, only the proxy's own name is looked up here.
+            Some(proxy) if !proxy.looks_up_here => &proxy.host,
+            _ => self.address.host(),
+        };
         let limit = CONNECT_TIMEOUT.as_secs();
         let cause = match error {
             ureq::Error::HostNotFound => format!("the host {looked_up} has no address"),
@@ -311,17 +300,13 @@ impl Client {
                 format!("the name {looked_up} was not resolved within {limit} s")
             }
             ureq::Error::Timeout(_) => {
-                let limit = self
-                    .silence
-                    .map(|limit| format!("{} s", limit.as_secs_f64()));
-                let cause = format!(
-                    "no data from the server for {}",
-                    limit.as_deref().unwrap_or("too long")
-                );
-                return (
-                    cause,
-                    Some("the setting timeout (Q_TIMEOUT) says how long a silence may last"),
-                );
+                let silence = match self.silence {
+                    Some(limit) => format!("{} s", limit.as_secs_f64()),
+                    None => "too long".to_owned(),
+                };
+                let cause = format!("no data from the server for {silence}");
+                let advice = "the setting timeout (Q_TIMEOUT) says how long a silence may last";
+                return (cause, Some(advice));
             }
             ureq::Error::ConnectProxyFailed(reason) => {
                 format!("the proxy made no connection: {reason}")
@@ -340,35 +325,43 @@ impl Client {
 fn io_cause(error: &io::Error, looked_up: &str) -> (String, Option<&'static str>) {
     if let Some(reason) = lookup_failure(error) {
         let cause = format!("the name {looked_up} cannot be resolved ({reason})");
-        return (
-            cause,
-            Some("check the network\ncheck the name in the address"),
-        );
+        let advice = "check the network\ncheck the name in the address";
+        return (cause, Some(advice));
     }
-    match error.kind() {
-        ErrorKind::ConnectionRefused => (
-            "the connection was refused".to_owned(),
-            Some("is the server running, and is this its address?"),
-        ),
-        ErrorKind::TimedOut => ("the connection timed out".to_owned(), None),
-        ErrorKind::InvalidData => tls_cause(&error.to_string()),
-        kind if CLOSED.contains(&kind) => ("the server closed the connection".to_owned(), None),
-        _ => (error.to_string(), None),
-    }
+    let cause = match error.kind() {
+        ErrorKind::ConnectionRefused => {
+            let advice = "is the server running, and is this its address?";
+            return ("the connection was refused".to_owned(), Some(advice));
+        }
+        ErrorKind::InvalidData => return tls_cause(&error.to_string()),
+        ErrorKind::TimedOut => "the connection timed out".to_owned(),
+        kind if CLOSED.contains(&kind) => "the server closed the connection".to_owned(),
+        _ => error.to_string(),
+    };
+    (cause, None)
 }
 
 /// Whether a connection that failed like this may succeed the next time.
 fn is_transient(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Io(error) => match lookup_failure(error) {
-            // EAI_AGAIN in the words of glibc, musl and the BSDs.
-            Some(reason) => ["Temporary failure", "Try again", "try again"]
-                .iter()
-                .any(|known| reason.contains(known)),
+            Some(reason) => TRY_AGAIN.iter().any(|words| reason.contains(words)),
             None => error.kind() == ErrorKind::TimedOut || CLOSED.contains(&error.kind()),
         },
         ureq::Error::Timeout(phase) => matches!(phase, Timeout::Connect | Timeout::Resolve),
         _ => false,
+    }
+}
+
+/// The beginning of the body of an error, as text. An incomplete body still says more than none.
+fn error_body(body: ureq::Body) -> String {
+    let mut bytes = Vec::new();
+    let mut reader = body.into_reader().take(MAX_ERROR_BODY);
+    let _ = reader.read_to_end(&mut bytes);
+    if bytes.starts_with(GZIP) {
+        COMPRESSED.to_owned()
+    } else {
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
@@ -381,12 +374,11 @@ fn completed<Any>(
     for (name, value) in headers {
         request = request.header(name, value.expose());
     }
-    let Limits { silence, total } = limits;
     request
         .config()
-        .timeout_per_read(silence)
-        .timeout_per_write(silence)
-        .timeout_global(total)
+        .timeout_per_read(limits.silence)
+        .timeout_per_write(limits.silence)
+        .timeout_global(limits.total)
         .build()
 }
 
@@ -400,13 +392,11 @@ pub(crate) fn with_status(status: Option<u16>, says: &str) -> String {
     let Some(status) = status else {
         return says.to_owned();
     };
-    let reason = http::StatusCode::from_u16(status)
-        .ok()
-        .and_then(|status| status.canonical_reason());
-    format!(
-        "{}: {says}",
-        format!("{status} {}", reason.unwrap_or_default()).trim_end()
-    )
+    let known = http::StatusCode::from_u16(status).ok();
+    match known.and_then(|status| status.canonical_reason()) {
+        Some(reason) => format!("{status} {reason}: {says}"),
+        None => format!("{status}: {says}"),
+    }
 }
 
 /// What the system says if the server closed the connection.
@@ -420,52 +410,34 @@ const CLOSED: [ErrorKind; 4] = [
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
+/// What follows if the name may be resolved later: `EAI_AGAIN` in the words of glibc, musl and the BSDs.
+const TRY_AGAIN: [&str; 3] = ["Temporary failure", "Try again", "try again"];
+
 /// Why a name was not resolved, if that is the failure.
 fn lookup_failure(error: &io::Error) -> Option<String> {
-    error
-        .to_string()
-        .strip_prefix(LOOKUP_FAILURE)
-        .map(str::to_owned)
+    let message = error.to_string();
+    let reason = message.strip_prefix(LOOKUP_FAILURE)?;
+    Some(reason.to_owned())
 }
 
-/// Errors of the TLS library, plain words where its own are only names, and what to do about them.
-const TLS_FAILURES: [(&str, Option<&str>, &str); 6] = [
-    (
-        "UnknownIssuer",
-        None,
-        "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
-    ),
-    (
-        "BadSignature",
-        None,
-        "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
-    ),
-    (
-        "expired",
-        None,
-        "the server's certificate, or this machine's clock, is out of date",
-    ),
-    (
-        "not valid yet",
-        None,
-        "the server's certificate, or this machine's clock, is out of date",
-    ),
-    (
-        "CaUsedAsEndEntity",
-        Some("the server's certificate is one for an authority, not for a server"),
-        "the server needs a certificate with CA:FALSE (openssl req -addext basicConstraints=CA:FALSE)",
-    ),
-    (
-        "InvalidContentType",
-        Some("the server does not speak TLS on this port"),
-        "if the server has no TLS, its address begins with http://",
-    ),
-];
-
+/// The cause of an error of the TLS library, in plain words where its own are only a name, and what to do about it.
 fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
-    let known = TLS_FAILURES.iter().find(|(mark, ..)| reason.contains(mark));
-    let words = known.and_then(|(_, words, _)| *words).unwrap_or(reason);
-    (format!("TLS: {words}"), known.map(|(_, _, advice)| *advice))
+    let says = |mark| reason.contains(mark);
+    let mut words = reason;
+    let advice = if says("UnknownIssuer") || says("BadSignature") {
+        "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"
+    } else if says("expired") || says("not valid yet") {
+        "the server's certificate, or this machine's clock, is out of date"
+    } else if says("CaUsedAsEndEntity") {
+        words = "the server's certificate is one for an authority, not for a server";
+        "the server needs a certificate with CA:FALSE (openssl req -addext basicConstraints=CA:FALSE)"
+    } else if says("InvalidContentType") {
+        words = "the server does not speak TLS on this port";
+        "if the server has no TLS, its address begins with http://"
+    } else {
+        return (format!("TLS: {reason}"), None);
+    };
+    (format!("TLS: {words}"), Some(advice))
 }
 
 /// The proxy for an address, by its scheme, and the variable that names it.
@@ -473,13 +445,14 @@ fn proxy_for(
     address: &Address,
     environment: &Environment,
 ) -> Result<Option<(&'static str, Proxy)>, Error> {
-    const FOR_HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-    const FOR_HTTP: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    if address.is_loopback()
-        || ["NO_PROXY", "no_proxy"]
-            .iter()
-            .find_map(|name| environment.get(name))
-            .is_some_and(|list| is_exempt(address, list))
+    const EXEMPT: &[&str] = &["NO_PROXY", "no_proxy"];
+    const FOR_HTTPS: &[&str] = &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    const FOR_HTTP: &[&str] = &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    if address.is_loopback() {
+        return Ok(None);
+    }
+    if let Some((_, list)) = first_set(EXEMPT, environment)
+        && is_exempt(address, list)
     {
         return Ok(None);
     }
@@ -488,10 +461,7 @@ fn proxy_for(
     } else {
         FOR_HTTP
     };
-    let Some((name, value)) = names
-        .into_iter()
-        .find_map(|name| Some((name, environment.get(name)?)))
-    else {
+    let Some((name, value)) = first_set(names, environment) else {
         return Ok(None);
     };
     // The library also accepts values that cannot be a proxy.
@@ -504,60 +474,74 @@ fn proxy_for(
     }
 }
 
+/// The first of these variables that is set, with its value.
+fn first_set<'e>(
+    names: &[&'static str],
+    environment: &'e Environment,
+) -> Option<(&'static str, &'e str)> {
+    names
+        .iter()
+        .find_map(|name| Some((*name, environment.get(name)?)))
+}
+
 /// Whether `NO_PROXY` names the host or one of its domains.
 fn is_exempt(address: &Address, list: &str) -> bool {
+    let list = list.to_ascii_lowercase();
+    let mut entries = list.split([',', ' ', '\t']);
+    entries.any(|entry| covers(entry.trim(), address))
+}
+
+/// Whether an entry of `NO_PROXY`, in lower case, names the host or one of its domains.
+fn covers(entry: &str, address: &Address) -> bool {
+    if entry.is_empty() {
+        return false;
+    }
+    let (name, port) = match entry.rsplit_once(':') {
+        // Elsewhere the colon belongs to an IPv6 address.
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
+            (name, port.parse().ok())
+        }
+        _ => (entry, None),
+    };
+    if port.is_some_and(|port: u16| port != address.port()) {
+        return false;
+    }
+    let name = name.trim_start_matches("*.").trim_start_matches('.');
+    let name = name.trim_matches(['[', ']']);
+    if name == "*" {
+        return true;
+    }
     let host = address.host().to_ascii_lowercase();
-    list.split([',', ' ', '\t'])
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
-        .any(|entry| {
-            let entry = entry.to_ascii_lowercase();
-            let (entry, port) = match entry.rsplit_once(':') {
-                Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
-                    (name, port.parse::<u16>().ok())
-                }
-                _ => (entry.as_str(), None),
-            };
-            let entry = entry
-                .trim_start_matches("*.")
-                .trim_start_matches('.')
-                .trim_matches(['[', ']']);
-            let named = entry == "*"
-                || host == entry
-                || host
-                    .strip_suffix(entry)
-                    .is_some_and(|rest| rest.ends_with('.'));
-            named && port.is_none_or(|port| port == address.port())
-        })
+    match host.strip_suffix(name) {
+        Some(rest) => rest.is_empty() || rest.ends_with('.'),
+        None => false,
+    }
 }
 
 /// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 fn root_certificates(environment: &Environment) -> Result<RootCerts, Error> {
-    let named: Vec<&str> = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
-        .into_iter()
-        .filter(|name| environment.get(name).is_some())
-        .collect();
     let found = rustls_native_certs::load_native_certs();
-    if found.certs.is_empty() {
-        if named.is_empty() {
-            return Ok(RootCerts::WebPki);
+    if !found.certs.is_empty() {
+        let mut certificates = Vec::new();
+        for der in &found.certs {
+            certificates.push(Certificate::from_der(der).to_owned());
         }
-        let reason = found
-            .errors
-            .first()
-            .map_or_else(|| "it has none".to_owned(), ToString::to_string);
-        return Err(Error::settings(format!(
-            "{} yields no certificate: {reason}",
-            named.join(" or ")
-        ))
-        .advise("unset it to use the system's certificates"));
+        return Ok(RootCerts::new_with_certs(&certificates));
     }
-    let certificates: Vec<_> = found
-        .certs
-        .iter()
-        .map(|der| Certificate::from_der(der).to_owned())
-        .collect();
-    Ok(RootCerts::new_with_certs(&certificates))
+    let mut named = vec!["SSL_CERT_FILE", "SSL_CERT_DIR"];
+    named.retain(|name| environment.get(name).is_some());
+    if named.is_empty() {
+        return Ok(RootCerts::WebPki);
+    }
+    let names = named.join(" or ");
+    let reason = match found.errors.first() {
+        Some(error) => error.to_string(),
+        None => "it has none".to_owned(),
+    };
+    Err(
+        Error::settings(format!("{names} yields no certificate: {reason}"))
+            .advise("unset it to use the system's certificates"),
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Finds a server to ask: the chosen provider, else the first server on this machine that has a model.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use super::choice::{self, Choice, HeldWith, Model};
@@ -18,9 +19,6 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 const SHOWN_VARIABLES: usize = 3;
 
 /// The server chosen by options, settings and a conversation that keeps its own, else the first local one.
-///
-/// # Errors
-/// `Settings`: there is no server, or the chosen one cannot be used. `Session`: the conversation's provider is gone.
 pub(crate) fn find(
     settings: &Settings,
     keeps: Option<&HeldWith>,
@@ -33,30 +31,26 @@ pub(crate) fn find(
         return Err(no_provider(settings));
     };
     let name = &provider.name;
+    let address = provider.address()?;
     notes.note(&format!(
-        "no provider is set: asking {name} at {}; Q_PROVIDER={name} silences this note",
-        provider.address()?
+        "no provider is set: asking {name} at {address}; Q_PROVIDER={name} silences this note"
     ));
-    let model = settings
-        .model
-        .as_ref()
-        .map_or(Model::Default(model), |named| {
-            Model::Named(named.text.clone())
-        });
+    let model = match &settings.model {
+        Some(named) => Model::Named(named.text.clone()),
+        None => Model::Default(model),
+    };
     Target::new(Choice { provider, model }, settings)
 }
 
 /// The same without a search: `None` if nothing names a provider, and no key is set.
-///
-/// # Errors
-/// As for [`find`].
 pub(crate) fn chosen(
     settings: &Settings,
     keeps: Option<&HeldWith>,
 ) -> Result<Option<Target>, Error> {
-    choice::choose(settings, keeps)?
-        .map(|choice| Target::new(choice, settings))
-        .transpose()
+    match choice::choose(settings, keeps)? {
+        Some(choice) => Ok(Some(Target::new(choice, settings)?)),
+        None => Ok(None),
+    }
 }
 
 /// A running server, and the first model that it lists.
@@ -67,54 +61,45 @@ pub(crate) struct Running {
 
 /// The first provider that needs no key and answers in time with at least one model.
 pub(crate) fn running(settings: &Settings) -> Option<Running> {
-    let (send, answers) = mpsc::channel();
-    let candidates: Vec<_> = settings
-        .providers
-        .iter()
-        .filter(|provider| provider.key == Key::None)
-        .cloned()
-        .collect();
-    for (index, provider) in candidates.iter().enumerate() {
-        let client = provider
-            .address()
-            .and_then(|address| Client::new(address, Some(TIMEOUT), 0, &settings.environment));
-        let Ok(client) = client else {
-            let _ = send.send((index, None));
-            continue;
-        };
-        let (send, provider) = (send.clone(), Arc::clone(provider));
-        // Not joined, because a server that hangs must not delay the others.
-        let _ = threads::start(move || {
-            let target = Target::without_key(
-                Choice {
-                    provider,
-                    model: Model::First,
-                },
-                client,
-            );
-            let _ = send.send((index, target.model(&Notes::default()).ok()));
-        });
-    }
-    let deadline = Instant::now() + TIMEOUT;
-    let mut models: Vec<Option<Option<String>>> = vec![None; candidates.len()];
-    // An answer counts only once all servers before it are known to have nothing.
-    while models
-        .iter()
-        .find(|answer| !matches!(answer, Some(None)))
-        .is_some_and(Option::is_none)
-    {
-        match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok((index, model)) => models[index] = Some(model),
-            Err(_) => break,
+    // Each server has a channel of its own, so that their answers can be awaited in order.
+    let mut asked = Vec::new();
+    for provider in &settings.providers {
+        if provider.key == Key::None
+            && let Some(answer) = ask_for_model(provider, settings)
+        {
+            asked.push((provider, answer));
         }
     }
-    let mut answered = candidates.into_iter().zip(models);
-    answered.find_map(|(provider, model)| {
-        Some(Running {
-            provider,
-            model: model.flatten()?,
-        })
-    })
+    let deadline = Instant::now() + TIMEOUT;
+    for (provider, answer) in asked {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if let Ok(model) = answer.recv_timeout(left) {
+            return Some(Running {
+                provider: Arc::clone(provider),
+                model,
+            });
+        }
+    }
+    None
+}
+
+/// Asks a server for its first model, which comes over the channel; the channel closes if there is none.
+fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Option<Receiver<String>> {
+    let address = provider.address().ok()?;
+    let client = Client::new(address, Some(TIMEOUT), 0, &settings.environment).ok()?;
+    let choice = Choice {
+        provider: Arc::clone(provider),
+        model: Model::First,
+    };
+    let (send, answer) = mpsc::channel();
+    // Not joined, because a server that hangs must not delay the others.
+    let _ = threads::start(move || {
+        let target = Target::without_key(choice, client);
+        if let Ok(model) = target.model(&Notes::default()) {
+            let _ = send.send(model);
+        }
+    });
+    Some(answer)
 }
 
 /// The error if there is no provider to ask: it shows the quickest ways to get one, and where to find the rest.
@@ -124,26 +109,29 @@ fn no_provider(settings: &Settings) -> Error {
     for provider in &settings.providers {
         match &provider.key {
             Key::Variables { names, .. } => variables.extend(names.first().map(String::as_str)),
-            Key::None => servers.extend(provider.address().map(|address| {
-                let start = provider.row.start.filter(|_| !provider.is_set_up());
-                format!(
-                    "{} ({})",
-                    provider.name,
-                    start.map_or_else(|| format!("at {address}"), str::to_owned)
-                )
-            })),
+            Key::None => {
+                let Ok(address) = provider.address() else {
+                    continue;
+                };
+                let name = &provider.name;
+                servers.push(match provider.row.start {
+                    Some(command) if !provider.is_set_up() => format!("{name} ({command})"),
+                    _ => format!("{name} (at {address})"),
+                });
+            }
             Key::Command(_) => {}
         }
     }
     variables.truncate(SHOWN_VARIABLES);
     let (first, others) = variables.split_first().unwrap_or((&"", &[]));
-    Error::settings("no provider is configured: no key is set, and no local server answers with a model").advise(
-        format!(
-            "for example: export {first}=your-key, or {}; q --help lists all of them\nor start a local server: {}",
-            others.join(" or "),
-            servers.join(", ")
-        ),
-    )
+    let others = others.join(" or ");
+    let servers = servers.join(", ");
+    let message =
+        "no provider is configured: no key is set, and no local server answers with a model";
+    Error::settings(message).advise(format!(
+        "for example: export {first}=your-key, or {others}; q --help lists all of them\n\
+         or start a local server: {servers}"
+    ))
 }
 
 #[cfg(test)]

@@ -62,9 +62,6 @@ impl From<TooLong> for ReadError {
 pub(super) type TakePiece<'a> = &'a mut dyn FnMut(Piece) -> Result<(), OutputError>;
 
 /// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
-///
-/// # Errors
-/// Why the answer is incomplete, or what `take` returned.
 pub(super) fn read_reply(
     api: &Dialect,
     content_type: &str,
@@ -87,10 +84,8 @@ pub(super) fn read_reply(
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
         let read = (api.whole)(text, reply);
-        failure::check(
-            text,
-            read.is_err() || (reply.is_blank() && reply.calls().is_empty()),
-        )?;
+        let is_empty = reply.is_blank() && reply.calls().is_empty();
+        failure::check(text, is_empty || read.is_err())?;
         take(reply.take_piece(read.is_ok()))?;
         return Ok(read?);
     }
@@ -98,9 +93,6 @@ pub(super) fn read_reply(
 }
 
 /// Reads the whole of a body that is not a reply.
-///
-/// # Errors
-/// The connection failed, or the body is too long.
 pub(super) fn read_text(body: Box<dyn Read + Send>) -> Result<String, ReadError> {
     collect(Body::new(body))
 }
@@ -153,10 +145,10 @@ fn read_stream(
             Some(_) => parser.finish(&mut event),
         };
         take(reply.take_piece(read.is_ok()))?;
-        match read {
-            // The last event was cut off; the code below says how.
-            Err(ReadError::Reply(ReplyError::Malformed(_))) if end.is_some() => {}
-            read => read?,
+        let is_malformed = matches!(read, Err(ReadError::Reply(ReplyError::Malformed(_))));
+        // At the end, an event may have been cut off; the code below says how.
+        if end.is_none() || !is_malformed {
+            read?;
         }
         if reply.ended() {
             return Ok(());
@@ -164,13 +156,19 @@ fn read_stream(
         if let Some(end) = end {
             failure::check(parser.stray(), true)?;
             // Where text has followed a finish reason, more of it may have been lost.
-            if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
+            let ended_well = reply.finished().is_some() && end.is_ok();
+            if ended_well || reply.is_finished() {
                 reply.end();
                 return Ok(take(reply.take_piece(true))?);
             }
             return Err(why_incomplete(end, events, &beginning, content_type));
         }
-        end = match body.fill(reply.is_finished().then_some(END_SILENCE)) {
+        let limit = if reply.is_finished() {
+            Some(END_SILENCE)
+        } else {
+            None
+        };
+        end = match body.fill(limit) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
@@ -185,24 +183,25 @@ fn why_incomplete(
     beginning: &[u8],
     content_type: &str,
 ) -> ReadError {
-    let broken = |why: &str| ReadError::Broken(why.to_owned());
-    match end {
-        Err(error) => ReadError::Connection(error),
-        // Its first bytes may have come one by one.
-        Ok(()) if beginning.starts_with(GZIP) => broken(COMPRESSED),
-        Ok(()) if beginning.trim_ascii().is_empty() => {
-            broken("the server accepted the question and sent nothing")
-        }
-        Ok(()) if events > 0 => broken("the stream ended before the answer did"),
-        Ok(()) => {
-            ReadError::NotFromApi(match failure::title(&String::from_utf8_lossy(beginning)) {
-                Some(title) => format!("the server sent an HTML page: “{title}”"),
-                None => {
-                    format!("the response is not an event stream (content type “{content_type}”)")
-                }
-            })
-        }
+    if let Err(error) = end {
+        return ReadError::Connection(error);
     }
+    let broken = |why: &str| ReadError::Broken(why.to_owned());
+    if beginning.starts_with(GZIP) {
+        // Its first bytes came one by one, or they would have been recognized at once.
+        return broken(COMPRESSED);
+    }
+    if beginning.trim_ascii().is_empty() {
+        return broken("the server accepted the question and sent nothing");
+    }
+    if events > 0 {
+        return broken("the stream ended before the answer did");
+    }
+    let why = match failure::title(&String::from_utf8_lossy(beginning)) {
+        Some(title) => format!("the server sent an HTML page: “{title}”"),
+        None => format!("the response is not an event stream (content type “{content_type}”)"),
+    };
+    ReadError::NotFromApi(why)
 }
 
 /// The body of a response, as it arrives.
@@ -212,9 +211,10 @@ struct Body {
     filled: usize,
 }
 
+/// Where the bytes of a body come from.
 enum BodyReader {
     Direct(Box<dyn Read + Send>),
-    /// Read by its own thread, so that q can stop waiting for it.
+    /// A thread of its own reads them, so that q can stop waiting for it.
     Thread(Receiver<io::Result<Vec<u8>>>),
 }
 
@@ -230,25 +230,22 @@ impl Body {
     /// Waits for more. Returns how much has come: nothing at the end, or if nothing comes before the limit.
     fn fill(&mut self, limit: Option<Duration>) -> io::Result<usize> {
         self.filled = 0;
-        if let (BodyReader::Direct(_), Some(_)) = (&self.reader, limit) {
+        if limit.is_some() && matches!(self.reader, BodyReader::Direct(_)) {
             self.hand_over();
         }
-        self.filled = match &mut self.reader {
-            BodyReader::Direct(reader) => reader.read(&mut self.buffer)?,
+        match &mut self.reader {
+            BodyReader::Direct(reader) => self.filled = reader.read(&mut self.buffer)?,
             BodyReader::Thread(arriving) => {
                 let arrived = match limit {
                     Some(limit) => arriving.recv_timeout(limit).ok(),
                     None => arriving.recv().ok(),
                 };
-                match arrived {
-                    Some(bytes) => {
-                        self.buffer = bytes?;
-                        self.buffer.len()
-                    }
-                    None => 0,
+                if let Some(bytes) = arrived {
+                    self.buffer = bytes?;
+                    self.filled = self.buffer.len();
                 }
             }
-        };
+        }
         Ok(self.filled)
     }
 
@@ -260,10 +257,8 @@ impl Body {
     /// The same without a byte order mark and white space at its beginning.
     fn beginning(&self) -> &[u8] {
         let bytes = self.bytes();
-        bytes
-            .strip_prefix(stream::BYTE_ORDER_MARK)
-            .unwrap_or(bytes)
-            .trim_ascii_start()
+        let text = bytes.strip_prefix(stream::BYTE_ORDER_MARK);
+        text.unwrap_or(bytes).trim_ascii_start()
     }
 
     /// The client's time-outs cannot be changed during a request, but a thread need not be waited for.
@@ -279,11 +274,10 @@ impl Body {
         let _ = threads::start(move || {
             let mut buffer = vec![0; READ_SIZE];
             loop {
-                let read = reader
-                    .read(&mut buffer)
-                    .map(|count| buffer[..count].to_vec());
-                let last = !matches!(&read, Ok(bytes) if !bytes.is_empty());
-                if send.send(read).is_err() || last {
+                let count = reader.read(&mut buffer);
+                let is_last = !matches!(count, Ok(1..));
+                let read = count.map(|count| buffer[..count].to_vec());
+                if send.send(read).is_err() || is_last {
                     return;
                 }
             }

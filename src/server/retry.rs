@@ -1,4 +1,4 @@
-//! When a request that failed is sent again, and how long q waits before that.
+//! When a request that failed is sent again, and how long q waits before that (pure).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -26,19 +26,16 @@ fn back_off(tried: u32) -> Duration {
     let shortest = MIN_WAIT.saturating_mul(2_u32.saturating_pow(tried));
     // A hasher's keys are random in each process and for each hasher.
     let random = RandomState::new().build_hasher().finish() % 1000;
-    shortest
-        .min(MAX_WAIT)
-        .mul_f64(1.0 + random as f64 / 2000.0)
-        .min(MAX_WAIT)
+    let factor = 1.0 + random as f64 / 2000.0;
+    let wait = shortest.min(MAX_WAIT).mul_f64(factor);
+    wait.min(MAX_WAIT)
 }
 
 /// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
 pub(crate) fn advice(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;
-    Some(format!(
-        "the server asks to try again in {:.0} s",
-        asked.as_secs_f64().ceil()
-    ))
+    let seconds = asked.as_secs_f64().ceil();
+    Some(format!("the server asks to try again in {seconds:.0} s"))
 }
 
 /// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).

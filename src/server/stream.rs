@@ -1,10 +1,10 @@
-//! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, split anywhere; the data of events comes out.
+//! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, split anywhere; the data of events comes out (pure).
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::json;
 
 /// The most bytes that a line, or the data of one event, may have.
 pub(crate) const MAX_EVENT: usize = 16_000_000;
@@ -19,7 +19,7 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// The state between two calls of [`Parser::feed`].
+/// A parser of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     /// The beginning of a line whose end has not come.
@@ -39,9 +39,6 @@ pub(crate) struct Parser {
 impl Parser {
     /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of one that is named
     /// `error` comes as the error in an object. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
-    ///
-    /// # Errors
-    /// A line or an event that is too long, or what `event` returns.
     pub(crate) fn feed<E: From<TooLong>>(
         &mut self,
         mut bytes: &[u8],
@@ -56,19 +53,17 @@ impl Parser {
                 self.end_line(&bytes[..end], event)?;
             } else {
                 self.extend(&bytes[..end])?;
+                // The line's memory is kept for the next one.
                 let line = std::mem::take(&mut self.line);
                 self.end_line(&line, event)?;
                 self.line = line;
                 self.line.clear();
             }
-            let ended_by = bytes[end];
+            let is_carriage_return = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
-            if ended_by == b'\r' {
-                match bytes.first() {
-                    Some(b'\n') => bytes = &bytes[1..],
-                    Some(_) => {}
-                    None => self.after_carriage_return = true,
-                }
+            if is_carriage_return {
+                self.after_carriage_return = bytes.is_empty();
+                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
         }
         self.extend(bytes)?;
@@ -77,9 +72,6 @@ impl Parser {
 
     /// The stream has ended. The rules discard an event without an empty line after it, but servers that leave out
     /// the last line end still mean it, so it is dispatched.
-    ///
-    /// # Errors
-    /// As for [`Parser::feed`].
     pub(crate) fn finish<E: From<TooLong>>(
         &mut self,
         event: &mut impl FnMut(&str) -> Result<(), E>,
@@ -97,8 +89,9 @@ impl Parser {
     }
 
     fn keep_stray(&mut self, line: &[u8]) {
-        let begins = matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
-        if (begins || !self.stray.is_empty()) && self.stray.len() + line.len() < MAX_STRAY {
+        let begins_json = matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
+        let continues = !self.stray.is_empty();
+        if (begins_json || continues) && self.stray.len() + line.len() < MAX_STRAY {
             self.stray.push_str(&String::from_utf8_lossy(line));
             self.stray.push('\n');
         }
@@ -122,49 +115,47 @@ impl Parser {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {
-            let is_error = std::mem::take(&mut self.is_error);
-            if std::mem::take(&mut self.has_data) {
-                // Most data is valid, and for valid data the plain check is much faster than a lossy one.
-                let data = match std::str::from_utf8(&self.data) {
-                    Ok(data) => Cow::Borrowed(data),
-                    Err(_) => String::from_utf8_lossy(&self.data),
-                };
-                if is_error && !data.is_empty() {
-                    event(&as_error(&data))?;
-                } else if !data.is_empty() {
-                    event(&data)?;
-                }
-                self.data.clear();
-            }
-            return Ok(());
+            return self.end_event(event);
         }
         if let Some(name) = line.strip_prefix(b"event:") {
             self.is_error = name.trim_ascii() == b"error";
+        } else if let Some(value) = data_in(line) {
+            self.add_data(value)?;
+        } else if let Some(error) = llamacpp_error(line) {
+            event(&as_error(&String::from_utf8_lossy(error)))?;
+        } else if !adds_nothing(line) {
+            self.keep_stray(line);
         }
-        let value = match line.strip_prefix(b"data") {
-            Some(value @ []) => value,
-            Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
-            // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` add nothing to the data.
-            _ if [b":" as &[u8], b"event", b"id", b"retry"]
-                .iter()
-                .any(|field| line.starts_with(field)) =>
-            {
-                return Ok(());
-            }
-            _ => {
-                // llama.cpp before October 2025 has errors in a field of their own.
-                if let Some(error) = line
-                    .strip_prefix(b"error:")
-                    .filter(|error| error.trim_ascii().starts_with(b"{"))
-                {
-                    return event(&as_error(&String::from_utf8_lossy(error)));
-                }
-                self.keep_stray(line);
-                return Ok(());
-            }
+        Ok(())
+    }
+
+    /// Dispatches the event, if it has any data.
+    fn end_event<E: From<TooLong>>(
+        &mut self,
+        event: &mut impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let is_error = std::mem::take(&mut self.is_error);
+        self.has_data = false;
+        if self.data.is_empty() {
+            return Ok(());
+        }
+        // Most data is valid, and for valid data the plain check is much faster than a lossy one.
+        let data = match std::str::from_utf8(&self.data) {
+            Ok(data) => Cow::Borrowed(data),
+            Err(_) => String::from_utf8_lossy(&self.data),
         };
+        if is_error {
+            event(&as_error(&data))?;
+        } else {
+            event(&data)?;
+        }
+        self.data.clear();
+        Ok(())
+    }
+
+    fn add_data(&mut self, value: &[u8]) -> Result<(), TooLong> {
         if self.data.len() + value.len() > MAX_EVENT {
-            return Err(TooLong.into());
+            return Err(TooLong);
         }
         if self.has_data {
             self.data.push(b'\n');
@@ -175,11 +166,35 @@ impl Parser {
     }
 }
 
+/// The value of a line that is the field `data`.
+fn data_in(line: &[u8]) -> Option<&[u8]> {
+    match line.strip_prefix(b"data")? {
+        value @ [] => Some(value),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
+    }
+}
+
+/// The error in a line of llama.cpp, which before October 2025 had a field of its own for errors.
+fn llamacpp_error(line: &[u8]) -> Option<&[u8]> {
+    let error = line.strip_prefix(b"error:")?;
+    error.trim_ascii().starts_with(b"{").then_some(error)
+}
+
+/// Whether a line adds nothing to the data. A comment begins with a colon: its field has the empty name.
+fn adds_nothing(line: &[u8]) -> bool {
+    const FIELDS: [&[u8]; 4] = [b":", b"event", b"id", b"retry"];
+    FIELDS.iter().any(|field| line.starts_with(field))
+}
+
 /// An object whose error is this: JSON, or words.
 fn as_error(data: &str) -> String {
     let is_json = serde_json::from_str::<IgnoredAny>(data).is_ok();
-    let words = Value::from(data).to_string();
-    format!("{{\"error\":{}}}", if is_json { data } else { &words })
+    if is_json {
+        format!("{{\"error\":{data}}}")
+    } else {
+        json!({"error": data}).to_string()
+    }
 }
 
 #[cfg(test)]

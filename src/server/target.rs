@@ -1,7 +1,5 @@
 //! The server that q asks: a provider with its model, its key and a client for its address.
 
-use std::sync::Arc;
-
 use super::call::Call;
 use super::choice::{Choice, Model};
 use super::client::{self, Client};
@@ -21,14 +19,15 @@ const NO_MODELS: &str = "the provider lists no models";
 
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
-    let family = models
-        .iter()
-        .filter(|model| table::is_of_family(&model.id, family));
-    // The last of equals counts: from the end, that is the first in the list.
-    family
-        .rev()
-        .max_by_key(|model| &model.created)
-        .map(|model| model.id.clone())
+    let mut newest: Option<&ListedModel> = None;
+    for model in models {
+        if table::is_of_family(&model.id, family)
+            && newest.is_none_or(|newest| model.created > newest.created)
+        {
+            newest = Some(model);
+        }
+    }
+    Some(newest?.id.clone())
 }
 
 /// Everything that a request needs besides its question.
@@ -40,11 +39,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Checks everything that can be checked before anything is sent.
-    ///
-    /// # Errors
-    /// `Settings`: the key is missing or invalid, the address is not a URL, or proxy or certificates cannot be used.
     pub(crate) fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
-        let values = &settings.values;
         let address = choice.provider.address()?;
         // A dry run sends nothing.
         let key = if settings.typed.dry_run {
@@ -52,12 +47,9 @@ impl Target {
         } else {
             choice.provider.key()?
         };
-        let client = Client::new(
-            address,
-            values.timeout,
-            values.retries,
-            &settings.environment,
-        )?;
+        let timeout = settings.values.timeout;
+        let retries = settings.values.retries;
+        let client = Client::new(address, timeout, retries, &settings.environment)?;
         Ok(Target {
             choice,
             key,
@@ -79,17 +71,15 @@ impl Target {
     }
 
     /// Checks that it can search the web over its API.
-    ///
-    /// # Errors
-    /// `Usage`: it cannot.
     pub(crate) fn check_web(&self) -> Result<(), Error> {
-        let Provider {
-            name, api, quirks, ..
-        } = self.provider();
-        if api.searches || quirks.searches {
+        let provider = self.provider();
+        if provider.api.searches || provider.quirks.searches {
             return Ok(());
         }
-        Err(Error::usage(format!("--web: {name} cannot search the web over the API “{}”", api.name)).advise(format!(
+        let name = &provider.name;
+        let api = provider.api.name;
+        let message = format!("--web: {name} cannot search the web over the API “{api}”");
+        Err(Error::usage(message).advise(format!(
             "-p chooses one that can: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
              -t lets the model call a tool of yours that searches",
             table::searching()
@@ -98,87 +88,69 @@ impl Target {
 
     /// Runs the command that prints the key, if there is one, now that a request is about to be sent. A note says
     /// when the key leaves this machine unencrypted.
-    ///
-    /// # Errors
-    /// `Settings`: it failed, or printed no key.
     pub(crate) fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
-        let provider = Arc::clone(&self.choice.provider);
+        let provider = &self.choice.provider;
+        let name = &provider.name;
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.spinner().stop();
-            let named = |error: Error| Error {
-                message: format!("{}: {}", provider.name, error.message),
+            let key = key_command::run(command).map_err(|error| Error {
+                message: format!("{name}: {}", error.message),
                 ..error
-            };
-            self.key = Some(key_command::run(command).map_err(named)?);
+            })?;
+            self.key = Some(key);
         }
         let address = provider.address()?;
         let sends_key = self.key.is_some()
             || client::has_authorization(&provider.headers)
             || address.authorization().is_some();
         if sends_key && address.is_exposed() {
-            notes.note(&format!(
-                "the key of {} goes to {address} unencrypted",
-                provider.name
-            ));
+            notes.note(&format!("the key of {name} goes to {address} unencrypted"));
         }
         Ok(())
     }
 
     /// The model to ask. If none is chosen, q asks the server for its list.
-    ///
-    /// # Errors
-    /// The list cannot be fetched, or is empty.
     pub(crate) fn model(&self, notes: &Notes) -> Result<String, Error> {
         match &self.choice.model {
             Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => {
                 Ok(model.clone())
             }
-            Model::First => {
-                let first = self.models(notes)?.into_iter().next();
-                first
-                    .map(|model| model.id)
-                    .ok_or_else(|| self.lists_no_models(notes))
-            }
+            Model::First => match self.models(notes)?.into_iter().next() {
+                Some(first) => Ok(first.id),
+                None => Err(self.lists_no_models(notes)),
+            },
         }
     }
 
     /// The error for a server whose list of models is empty.
     pub(crate) fn lists_no_models(&self, notes: &Notes) -> Error {
         match self.call(notes) {
-            Ok(call) => call
-                .failed(NO_MODELS)
-                .error
-                .advise("load one\nor name one with -m"),
+            Ok(call) => {
+                let error = call.failed(NO_MODELS).error;
+                error.advise("load one\nor name one with -m")
+            }
             Err(error) => error,
         }
     }
 
     /// The same for a dry run: only a server on this machine that needs no key is asked for its list.
-    ///
-    /// # Errors
-    /// The server that knows the model must not be asked; or as for [`Target::model`].
     pub(crate) fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
-        match self.choice.model.name() {
-            Some(model) => Ok(model.to_owned()),
-            None if self.provider().key == Key::None
-                && self.provider().address()?.is_loopback() =>
-            {
-                self.model(notes)
-            }
-            None => Err(Error::settings(
-                "the model would be the first on the server's list, which only a request shows",
-            )
-            .advise("name one with -m")),
+        if let Some(model) = self.choice.model.name() {
+            return Ok(model.to_owned());
         }
+        let provider = self.provider();
+        if provider.key == Key::None && provider.address()?.is_loopback() {
+            return self.model(notes);
+        }
+        let message =
+            "the model would be the first on the server's list, which only a request shows";
+        Err(Error::settings(message).advise("name one with -m"))
     }
 
     /// What replaces a model that the server does not know and the user has not named: the newest one of the family of the
-    /// provider's built-in default.
-    ///
-    /// # Errors
-    /// Nothing can replace it: `error`, with the names of the provider's models, or with the one that is most similar to
-    /// the model that the user has named.
+    /// provider's built-in default. If there is none, the error names the provider's models, or the one that is most
+    /// similar to what the user has named.
     pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let family = self.provider().row.family;
         let family = match &self.choice.model {
@@ -193,120 +165,92 @@ impl Target {
         if models.is_empty() {
             return Err(error.advise(NO_MODELS));
         }
+        let mut names: Vec<&str> = models.iter().map(|model| &*model.id).collect();
         if let Model::Named(_) = self.choice.model {
-            let others = models
-                .iter()
-                .map(|listed| &*listed.id)
-                .filter(|listed| *listed != model);
-            let advice = did_you_mean(model, others) + error.advice.as_deref().unwrap_or_default();
+            names.retain(|listed| *listed != model);
+            let mut advice = did_you_mean(model, names);
+            advice += error.advice.as_deref().unwrap_or_default();
             return Err(error.advise(advice));
         }
-        let newest = family
-            .and_then(|family| newest_of(&models, family))
-            .filter(|newest| newest != model);
-        newest.ok_or_else(|| {
-            let names: Vec<&str> = models
-                .iter()
-                .take(NAMED_MODELS)
-                .map(|model| model.id.as_str())
-                .collect();
-            error.advise(format!(
-                "-m or Q_MODEL chooses a model: {}",
-                names.join(", ")
-            ))
-        })
+        if let Some(newest) = family.and_then(|family| newest_of(&models, family))
+            && newest != model
+        {
+            return Ok(newest);
+        }
+        names.truncate(NAMED_MODELS);
+        let names = names.join(", ");
+        Err(error.advise(format!("-m or Q_MODEL chooses a model: {names}")))
     }
 
     /// The models that the server lists, in its order.
-    ///
-    /// # Errors
-    /// It cannot be reached, or its list cannot be read.
     pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
         let api = self.provider().api;
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
         let listed = (api.models)(&body);
-        let may_be_error = !listed.as_ref().is_ok_and(|models| !models.is_empty());
-        let listed = failure::check(&body, may_be_error)
-            .map_err(ReplyError::from)
-            .and(listed);
+        let is_list = matches!(&listed, Ok(models) if !models.is_empty());
+        let listed = match failure::check(&body, !is_list) {
+            Ok(()) => listed,
+            Err(error) => Err(ReplyError::from(error)),
+        };
         listed.map_err(|error| {
-            call.explain_reply(error, &request)
-                .error
-                .advise("-m names a model")
+            let error = call.explain_reply(error, &request).error;
+            error.advise("-m names a model")
         })
     }
 
     /// A request with the headers that the file and the address add.
-    ///
-    /// # Errors
-    /// `Settings`: the provider's address is not a URL.
     fn complete(&self, request: Request) -> Result<Request, Error> {
-        let login = self
-            .provider()
-            .address()?
-            .authorization()
-            .map(|login| ("authorization".to_owned(), login));
+        let provider = self.provider();
+        let mut headers = Vec::new();
         // The API's own key wins over a login in the same header.
-        let login =
-            login.filter(|(name, _)| !request.headers.iter().any(|(other, _)| other == name));
-        let headers: Vec<_> = login
-            .into_iter()
-            .chain(self.provider().headers.iter().cloned())
-            .collect();
+        if let Some(login) = provider.address()?.authorization()
+            && !client::has_authorization(&request.headers)
+        {
+            headers.push(("authorization".to_owned(), login));
+        }
+        headers.extend_from_slice(&provider.headers);
         Ok(request.with_headers(&headers))
     }
 
     /// The request for a prompt, with the fields that the file sets and then those that options set.
-    ///
-    /// # Errors
-    /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
         let fields = [&provider.options[..], options].concat();
-        self.complete(
-            provider
-                .api
-                .request(prompt, provider.quirks, &fields, self.key.as_ref()),
-        )
+        let key = self.key.as_ref();
+        let request = provider.api.request(prompt, provider.quirks, &fields, key);
+        self.complete(request)
     }
 
     /// The way to send requests to this server. A failure is described without the key and other secrets.
-    ///
-    /// # Errors
-    /// `Settings`: the provider's address is not a URL.
     pub(crate) fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
-        let headers = provider
-            .headers
-            .iter()
-            .flat_map(|(_, value)| value.with_last_word());
+        let mut secrets = address.secrets();
+        secrets.extend(self.key.clone());
+        for (_, value) in &provider.headers {
+            secrets.extend(value.with_last_word());
+        }
+        let key_advice = match &provider.key {
+            Key::None => None,
+            Key::Variables { names, .. } => {
+                Some(format!("check the key in {}", names.join(" or ")))
+            }
+            // Its arguments may be secret.
+            Key::Command(command) => {
+                let program = command.first().map_or("key_cmd", String::as_str);
+                Some(format!("check the key that {program} prints"))
+            }
+        };
         Ok(Call {
             client: &self.client,
             notes,
             provider: &provider.name,
             api: provider.api,
             address,
-            secrets: self
-                .key
-                .iter()
-                .cloned()
-                .chain(headers)
-                .chain(address.secrets())
-                .collect(),
-            key_advice: match &provider.key {
-                Key::None => None,
-                Key::Variables { names, .. } => {
-                    Some(format!("check the key in {}", names.join(" or ")))
-                }
-                // Its arguments may be secret.
-                Key::Command(command) => Some(format!(
-                    "check the key that {} prints",
-                    command.first().map_or("key_cmd", String::as_str)
-                )),
-            },
+            secrets,
+            key_advice,
         })
     }
 }
