@@ -196,7 +196,7 @@ impl Target {
         };
         listed.map_err(|error| {
             let error = call.explain_reply(error, &request).error;
-            error.advise("-m names a model")
+            error.advise("name a model with -m, or check base_url")
         })
     }
 

@@ -391,6 +391,16 @@ fn a_local_server_that_has_no_model_or_no_list_is_a_failure() {
 }
 
 #[test]
+fn a_list_of_models_that_cannot_be_read_may_come_from_a_wrong_address() {
+    let server = Server::always(Reply::json(200, json!("nonsense")));
+    let outcome = sandbox_of(&server).q(&["-p", "ollama", "--models"]).run();
+    outcome
+        .exit(1)
+        .stderr_contains("cannot be read")
+        .stderr_contains("q: name a model with -m, or check base_url\n");
+}
+
+#[test]
 fn a_list_of_models_may_stand_alone() {
     let server = Server::start(|request, _| match request.method.as_str() {
         "GET" => Reply::json(200, json!([{"id": "a"}, {"id": "b"}])),
