@@ -40,22 +40,15 @@ struct Login {
 }
 
 impl Address {
-    /// Checks a URL. A slash at its end does not matter.
-    ///
-    /// # Errors
-    /// What is wrong with it, without the text itself, which may contain a password.
+    /// Checks a URL. A slash at its end does not matter. An error does not repeat the text, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Address, String> {
         if !text.contains("://") {
             return Err(NO_SCHEME.to_owned());
         }
-        let (place, query) = text.trim().split_once('?').unwrap_or((text.trim(), ""));
-        PathAndQuery::try_from(format!("/?{query}"))
-            .map_err(|error| format!("is not a URL ({error})"))?;
-        let query = Secret::new(query);
-        let uri: Uri = place
-            .trim_end_matches('/')
-            .parse()
-            .map_err(|error: http::uri::InvalidUri| format!("is not a URL ({error})"))?;
+        let text = text.trim();
+        let (base, query) = text.split_once('?').unwrap_or((text, ""));
+        PathAndQuery::try_from(format!("/?{query}")).map_err(not_a_url)?;
+        let uri: Uri = base.trim_end_matches('/').parse().map_err(not_a_url)?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
             Some(other) => {
@@ -72,35 +65,29 @@ impl Address {
             return Err("has a fragment, which a base URL cannot have".to_owned());
         }
         // The parser ignores a port that is empty or too long.
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let port = authority
-            .rsplit_once('@')
-            .map_or(authority, |(_, host)| host);
-        let port = port.rsplit_once(']').map_or(port, |(_, port)| port);
-        if port.contains(':') && uri.port_u16().is_none() {
+        if uri.port_u16().is_none() && has_port(&uri) {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
-        let (uri, login) = without_login(uri).map_err(|error| format!("is not a URL ({error})"))?;
+        let (login, uri) = split_login(uri)?;
+        let query = Secret::new(query);
         Address { uri, query, login }.without_path_of_question()
     }
 
     /// Refuses an address to which q would add the path of a question a second time, and shows the one that was meant.
     fn without_path_of_question(self) -> Result<Address, String> {
         let shown = self.to_string();
-        let Some((meant, path)) = PATHS_OF_QUESTIONS
-            .iter()
-            .find_map(|path| Some((shown.strip_suffix(path)?, path)))
-        else {
-            return Ok(self);
+        let query = match self.query.expose() {
+            "" => "",
+            _ => "?…",
         };
-        let query = if self.query.expose().is_empty() {
-            ""
-        } else {
-            "?…"
-        };
-        Err(format!(
-            "ends in {path}, which q adds itself: it must be {meant}{query}"
-        ))
+        for path in PATHS_OF_QUESTIONS {
+            if let Some(meant) = shown.strip_suffix(path) {
+                return Err(format!(
+                    "ends in {path}, which q adds itself: it must be {meant}{query}"
+                ));
+            }
+        }
+        Ok(self)
     }
 
     /// The URL of a path below this address.
@@ -119,18 +106,14 @@ impl Address {
 
     /// The host without the brackets of an IPv6 address.
     pub(crate) fn host(&self) -> &str {
-        self.uri
-            .host()
-            .unwrap_or_default()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
+        let host = self.uri.host().unwrap_or_default();
+        host.trim_matches(['[', ']'])
     }
 
     /// The port in the URL, else the scheme's default.
     pub(crate) fn port(&self) -> u16 {
-        self.uri
-            .port_u16()
-            .unwrap_or(if self.is_https() { 443 } else { 80 })
+        let default = if self.is_https() { 443 } else { 80 };
+        self.uri.port_u16().unwrap_or(default)
     }
 
     /// The host as an IP address, if it is one.
@@ -149,14 +132,8 @@ impl Address {
 
     /// Scheme, host and port, without a path.
     pub(crate) fn origin(&self) -> String {
-        let authority = self
-            .uri
-            .authority()
-            .map_or("", |authority| authority.as_str());
-        format!(
-            "{}://{authority}",
-            self.uri.scheme_str().unwrap_or_default()
-        )
+        let scheme = self.uri.scheme_str().unwrap_or_default();
+        format!("{scheme}://{}", authority_of(&self.uri))
     }
 
     /// Whether requests leave this machine unencrypted.
@@ -167,10 +144,8 @@ impl Address {
     /// The header for the user and password in the URL (RFC 7617).
     pub(crate) fn authorization(&self) -> Option<Secret> {
         let login = self.login.as_ref()?;
-        Some(Secret::new(format!(
-            "Basic {}",
-            BASE64_STANDARD.encode(login.decoded.expose())
-        )))
+        let encoded = BASE64_STANDARD.encode(login.decoded.expose());
+        Some(Secret::new(format!("Basic {encoded}")))
     }
 
     /// The parts of the URL that must not be shown, in every form in which a server may repeat them.
@@ -183,36 +158,55 @@ impl Address {
     }
 }
 
-/// Takes user and password out of a URL.
-fn without_login(uri: Uri) -> Result<(Uri, Option<Login>), http::Error> {
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let Some((login, host)) = authority.rsplit_once('@') else {
-        return Ok((uri, None));
+fn not_a_url(error: impl fmt::Display) -> String {
+    format!("is not a URL ({error})")
+}
+
+/// User and password, if the URL has them, and the URL without them.
+fn split_login(uri: Uri) -> Result<(Option<Login>, Uri), String> {
+    let Some((login, host)) = authority_of(&uri).rsplit_once('@') else {
+        return Ok((None, uri));
     };
     let login = Login {
-        decoded: Secret::new(percent_decode_str(login).decode_utf8_lossy()),
         written: Secret::new(login),
+        decoded: decoded(login),
     };
-    let host = host.parse()?;
+    let host = host.parse().map_err(not_a_url)?;
     let mut parts = uri.into_parts();
     parts.authority = Some(host);
-    Ok((Uri::from_parts(parts)?, Some(login)))
+    let uri = Uri::from_parts(parts).map_err(not_a_url)?;
+    Ok((Some(login), uri))
+}
+
+/// Host and port, and the login before them.
+fn authority_of(uri: &Uri) -> &str {
+    uri.authority().map_or("", |authority| authority.as_str())
+}
+
+/// Whether a colon follows the host. A login and an IPv6 address in brackets may have colons, too.
+fn has_port(uri: &Uri) -> bool {
+    let rest = authority_of(uri).rsplit(['@', ']']).next();
+    rest.is_some_and(|rest| rest.contains(':'))
+}
+
+fn decoded(text: &str) -> Secret {
+    Secret::new(percent_decode_str(text).decode_utf8_lossy())
 }
 
 /// The values in a query, as they are written and decoded.
 fn values_of(query: &str) -> Vec<Secret> {
-    let values = query
-        .split('&')
-        .map(|field| field.split_once('=').map_or(field, |(_, value)| value));
-    let values = values.filter(|value| !value.is_empty());
+    let mut values = Vec::new();
+    for field in query.split('&') {
+        let value = match field.split_once('=') {
+            Some((_, value)) => value,
+            None => field,
+        };
+        if !value.is_empty() {
+            values.push(Secret::new(value));
+            values.push(decoded(value));
+        }
+    }
     values
-        .flat_map(|value| {
-            [
-                Secret::new(value),
-                Secret::new(percent_decode_str(value).decode_utf8_lossy()),
-            ]
-        })
-        .collect()
 }
 
 /// The address without user, password and query.
@@ -234,27 +228,23 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Checks a URL.
-    ///
-    /// # Errors
-    /// What is wrong with it, without the text itself, which may contain a password.
+    /// Checks a URL. An error does not repeat the text, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Endpoint, String> {
         let text = text.trim();
-        let host = text.find("://").map_or(0, |at| at + "://".len());
-        let path = text[host..]
-            .find(['/', '?', '#'])
-            .map_or(text.len(), |at| host + at);
-        let (server, path_and_query) = text.split_at(path);
-        let server = Address::parse(server)?;
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(NO_SCHEME.to_owned());
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (host, path_and_query) = rest.split_at(end);
+        let server = Address::parse(&format!("{scheme}://{host}"))?;
         if path_and_query.contains('#') {
             return Err("has a fragment, which cannot be sent".to_owned());
         }
-        let path_and_query = match path_and_query.starts_with('/') {
-            true => path_and_query.to_owned(),
-            false => format!("/{path_and_query}"),
-        };
-        PathAndQuery::try_from(path_and_query.as_str())
-            .map_err(|error| format!("is not a URL ({error})"))?;
+        let mut path_and_query = path_and_query.to_owned();
+        if !path_and_query.starts_with('/') {
+            path_and_query.insert(0, '/');
+        }
+        PathAndQuery::try_from(path_and_query.as_str()).map_err(not_a_url)?;
         Ok(Endpoint {
             server,
             path_and_query: Secret::new(path_and_query),
@@ -263,12 +253,9 @@ impl Endpoint {
     }
 
     /// The same, with values that must not be shown where they are parts of its path.
-    pub(crate) fn hiding(mut self, values: Vec<Secret>) -> Endpoint {
-        let path = self.path_and_query.expose();
-        self.hidden = values
-            .into_iter()
-            .filter(|value| path.contains(value.expose()))
-            .collect();
+    pub(crate) fn hiding(mut self, mut values: Vec<Secret>) -> Endpoint {
+        values.retain(|value| self.path_and_query().contains(value.expose()));
+        self.hidden = values;
         self
     }
 
@@ -279,11 +266,12 @@ impl Endpoint {
 
     /// The parts of the URL that must not be shown: its password, the values of its query, and those that are hidden.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
-        let query = self
-            .path_and_query()
-            .split_once('?')
-            .map_or("", |(_, query)| query);
-        [self.server.secrets(), values_of(query), self.hidden.clone()].concat()
+        let mut secrets = self.server.secrets();
+        if let Some((_, query)) = self.path_and_query().split_once('?') {
+            secrets.extend(values_of(query));
+        }
+        secrets.extend(self.hidden.iter().cloned());
+        secrets
     }
 }
 
@@ -291,15 +279,16 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path_and_query().split('?').next().unwrap_or_default();
-        let is_hidden = |part: &str| {
-            self.hidden
+        let mut parts: Vec<&str> = path.split('/').collect();
+        for part in &mut parts {
+            if self
+                .hidden
                 .iter()
                 .any(|value| part.contains(value.expose()))
-        };
-        let parts: Vec<&str> = path
-            .split('/')
-            .map(|part| if is_hidden(part) { "…" } else { part })
-            .collect();
+            {
+                *part = "…";
+            }
+        }
         write!(formatter, "{}{}", self.server, parts.join("/"))
     }
 }
