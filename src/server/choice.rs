@@ -1,5 +1,4 @@
-//! Decides, once, which provider and which model a question goes to: by options, settings, the conversation and the
-//! table of providers (pure).
+//! Decides, once, which provider and which model a question goes to (pure).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! HTTP: chooses proxy and certificates, limits how long q waits, and gives every failure its cause. Only this file
-//! names the HTTP library.
+//! HTTP, whose library only this file names: chooses proxy and certificates, limits how long q waits, and gives every
+//! failure its cause.
 
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;

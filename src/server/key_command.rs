@@ -1,4 +1,4 @@
-//! The command that prints a key, such as a password manager's. It runs without a shell, and its first line is the key.
+//! Runs the command that prints a key, such as a password manager's, without a shell; its first line is the key.
 
 use std::io::{self, Read};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, split anywhere; the data of events comes out (pure).
+//! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, the data of events comes out (pure).
 
 use std::borrow::Cow;
 
