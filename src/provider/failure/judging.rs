@@ -218,20 +218,20 @@ pub(crate) fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -
         error,
         asked,
     };
-    RULES
-        .iter()
-        .find(|(_, applies)| applies(&answer))
-        .map_or(Meaning::Other, |(meaning, _)| *meaning)
+    for (meaning, applies) in RULES {
+        if applies(&answer) {
+            return *meaning;
+        }
+    }
+    Meaning::Other
 }
 
 /// The levels of effort that an error names beside the one that it refuses.
 pub(crate) fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();
-    let named = LEVELS
-        .iter()
-        .copied()
-        .filter(|level| *level != refused && has_name(&message, level));
-    named.collect::<Vec<_>>().join(", ")
+    let mut levels = LEVELS.to_vec();
+    levels.retain(|level| *level != refused && has_name(&message, level));
+    levels.join(", ")
 }
 
 /// An error, and the request that it answers.
@@ -259,77 +259,75 @@ impl Answer<'_> {
 
     /// Whether the error has one of these names, in its message or separately.
     fn names(&self, names: &[&str]) -> bool {
-        let all =
-            format!("{} {} {}", self.message, self.error.code, self.error.field).to_lowercase();
+        let error = &self.error;
+        let all = format!("{} {} {}", error.message, error.code, error.field).to_lowercase();
         names.iter().any(|name| has_name(&all, name))
     }
 
     /// Whether the error names the field at the top of the body: one of a block may have its name.
     fn names_at_top(&self, field: &str) -> bool {
-        let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
-        let words = [&self.error.message, &self.error.field]
-            .into_iter()
-            .flat_map(|text| text.split(|char| !is_part(char)));
-        words
-            .into_iter()
-            .any(|word| word.trim_start_matches("body.").trim_end_matches('.') == field)
+        let text = format!("{} {}", self.error.message, self.error.field);
+        let ends_name = |char: char| !char.is_alphanumeric() && !matches!(char, '_' | '.');
+        text.split(ends_name).any(|name| {
+            let name = name.trim_start_matches("body.").trim_end_matches('.');
+            name == field
+        })
     }
 
     fn is_unknown_model(&self) -> bool {
-        let names_model = self.message.contains("model");
-        let is_missing =
-            matches!(self.status, Some(404 | 410)) || self.has_code(&["not_found_error"]);
-        let says_missing = matches!(self.status, Some(400) | None)
-            && self.says(&["not found", "does not exist", "not exist"]);
-        self.has_code(MODEL_CODES)
-            || self.says(MODEL)
-            || (names_model && (is_missing || says_missing))
+        if self.has_code(MODEL_CODES) || self.says(MODEL) {
+            return true;
+        }
+        let is_missing = match self.status {
+            Some(404 | 410) => true,
+            Some(400) | None => self.says(&["not found", "does not exist", "not exist"]),
+            Some(_) => false,
+        };
+        (is_missing || self.has_code(&["not_found_error"])) && self.message.contains("model")
     }
 
     fn may_be_about_attachments(&self) -> bool {
-        let names_them = || {
-            self.message
-                .split(|char: char| !char.is_alphanumeric())
-                .any(|word| is_one_of(word, ATTACHMENTS))
-        };
+        let mut words = self.message.split(|char: char| !char.is_alphanumeric());
+        let names_them = words.any(|word| is_one_of(word, ATTACHMENTS));
         let field = self.error.field.as_str();
-        let is_about = |name: &&str| has_name(field, name);
         match self.status {
             // About the field of the messages, if it names a field below the body at all.
-            Some(400 | 422) if matches!(field, "" | "body") => true,
             Some(400 | 422) => {
-                names_them() || ["messages", "input", "contents"].iter().any(is_about)
+                let mut fields = ["messages", "input", "contents"].iter();
+                names_them
+                    || matches!(field, "" | "body")
+                    || fields.any(|name| has_name(field, name))
             }
             Some(415) => true,
             // Too many requests, or overload; a model's name may well contain “vision”.
             Some(429 | 503 | 529) => false,
             // A 404 may also come from a wrong address.
-            Some(400..) | None => names_them(),
+            Some(400..) | None => names_them,
             Some(_) => false,
         }
     }
 
     /// Whether quota or money is used up. Google says so of a limit per minute, too, and then how long to wait.
     fn is_spent(&self) -> bool {
-        let is_worth_waiting =
-            self.error.retry_after.is_some_and(|wait| wait <= MAX_WAIT) && self.is_transient();
-        let says_so = self.status == Some(402) || self.has_code(SPENT_CODES) || self.says(SPENT);
-        says_so && !is_worth_waiting
+        if let Some(wait) = self.error.retry_after
+            && wait <= MAX_WAIT
+            && self.is_transient()
+        {
+            return false;
+        }
+        self.status == Some(402) || self.has_code(SPENT_CODES) || self.says(SPENT)
     }
 
     fn is_transient(&self) -> bool {
-        let code = self.error.code.to_lowercase();
-        // Some servers write the status as text.
-        let is_status = |word: &str| {
-            word.parse()
-                .is_ok_and(|status| TRANSIENT_STATUSES.contains(&status))
-        };
-        let is_known = || {
-            code.split(' ')
-                .any(|word| is_one_of(word, TRANSIENT_CODES) || is_status(word))
-        };
-        self.status
-            .map_or_else(is_known, |status| TRANSIENT_STATUSES.contains(&status))
+        if let Some(status) = self.status {
+            return TRANSIENT_STATUSES.contains(&status);
+        }
+        let codes = self.error.code.to_lowercase();
+        codes.split(' ').any(|code| match code.parse() {
+            // Some servers write the status as text.
+            Ok(status) => TRANSIENT_STATUSES.contains(&status),
+            Err(_) => is_one_of(code, TRANSIENT_CODES),
+        })
     }
 }
 
@@ -342,7 +340,8 @@ fn is_one_of(word: &str, words: &str) -> bool {
 fn has_name(text: &str, name: &str) -> bool {
     let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
     text.match_indices(name).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        let before = &text[..at];
+        let after = &text[at + name.len()..];
         !before.ends_with(is_part) && !after.starts_with(is_part)
     })
 }
@@ -1026,7 +1025,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_may_pass_are_known_by_status_or_type() {
+    fn transient_errors_are_known_by_status_or_type() {
         for (body, passes) in [
             (r#"{"error":{"message":"x","code":502}}"#, true),
             (r#"{"error":{"message":"x","code":429}}"#, true),

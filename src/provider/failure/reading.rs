@@ -36,10 +36,14 @@ impl ServerError {
     /// The server's message, with the field of the request that it is about, if it does not name that itself.
     pub(crate) fn words(&self) -> Cow<'_, str> {
         let last = self.field.rsplit('.').next().unwrap_or_default();
-        match self.message.contains(last) {
-            true => Cow::Borrowed(&self.message),
-            false => Cow::Owned(format!("{}: {}", self.field, self.message)),
+        if self.message.contains(last) {
+            return Cow::Borrowed(&self.message);
         }
+        Cow::Owned(format!("{}: {}", self.field, self.message))
+    }
+
+    fn has_message(&self) -> bool {
+        !self.message.is_empty()
     }
 
     /// Adds another code or type to those that it has.
@@ -58,8 +62,8 @@ const MESSAGES: &str = "\
 /// Reads the body of a response that failed, without secrets.
 pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
     // Redact before anything is cut off, so that no part of a secret is left.
-    read(&secret::redact(body, secrets))
-        .unwrap_or_else(|| ServerError::new("the server gives no reason"))
+    let body = secret::redact(body, secrets);
+    read(&body).unwrap_or_else(|| ServerError::new("the server gives no reason"))
 }
 
 /// Reads the body of an error in any form that servers are known to use; else the title of an HTML page, or
@@ -75,44 +79,52 @@ pub(crate) fn read(body: &str) -> Option<ServerError> {
 /// Reads the error in JSON that should have been an answer, or a part of one; `None` if it has no error.
 fn error_in(json: &str) -> Option<ServerError> {
     let value: Value = serde_json::from_str(json).ok()?;
-    let fields = if let Value::Array(values) = &value {
-        values.first()?
-    } else {
-        &value
+    let first = match &value {
+        Value::Array(values) => values.first()?,
+        _ => &value,
     };
-    let is_error = ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
-            || fields.get("object").and_then(Value::as_str) == Some("error")
-            || fields.get("type").and_then(Value::as_str) == Some("error")
-            || is_a_bare_message(fields)
-            // MiniMax has this field in answers, too, with a zero.
-            || fields.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
-    is_error.then(|| from_value(&value))?
+    if is_error(first.as_object()?) {
+        from_value(first)
+    } else {
+        None
+    }
 }
 
-/// The error of a gateway that has no error field: a message alone, or with a code.
-fn is_a_bare_message(fields: &Value) -> bool {
-    let says = |name| {
-        fields
-            .get(name)
-            .and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty())
-    };
-    let has = |name| fields.get(name).is_some();
-    let is_alone = fields.as_object().is_some_and(|fields| fields.len() == 1);
-    (says("message") || says("msg")) && (is_alone || has("code") || has("status") || has("success"))
+fn is_error(fields: &Map<String, Value>) -> bool {
+    for name in ["error", "errors", "detail", "Message"] {
+        if fields.get(name).is_some_and(is_something) {
+            return true;
+        }
+    }
+    if text(fields, "object") == Some("error") || text(fields, "type") == Some("error") {
+        return true;
+    }
+    // MiniMax has this field in answers, too, with a zero.
+    let code = fields.get("base_resp").map(|inner| &inner["status_code"]);
+    if code.and_then(Value::as_i64).is_some_and(|code| code != 0) {
+        return true;
+    }
+    // A gateway may have no field for errors, but a message alone or with a code.
+    let has_message = text(fields, "message").or(text(fields, "msg")).is_some();
+    let has_code = ["code", "status", "success"]
+        .iter()
+        .any(|name| fields.contains_key(*name));
+    has_message && (has_code || fields.len() == 1)
+}
+
+/// The text of a field, unless it is empty.
+fn text<'f>(fields: &'f Map<String, Value>, name: &str) -> Option<&'f str> {
+    let text = fields.get(name)?.as_str()?;
+    if text.is_empty() { None } else { Some(text) }
 }
 
 /// Looks for an error in JSON that may be one. Proxies and gateways report errors in forms of their own, so an event may
 /// be an error if it has an error field, or lacks a field that every event of the dialect has.
-///
-/// # Errors
-/// The error in it.
 pub(crate) fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
-    if may_be_error {
-        error_in(json).map_or(Ok(()), Err)
-    } else {
-        Ok(())
+    if may_be_error && let Some(error) = error_in(json) {
+        return Err(error);
     }
+    Ok(())
 }
 
 /// Some servers send an empty error when nothing is wrong.
@@ -129,10 +141,8 @@ pub(crate) fn is_something(value: &Value) -> bool {
 /// Reads the value of an `error` field, or a complete body.
 pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
     match value {
-        Value::Array(values) => values.first().and_then(from_value),
-        Value::String(message) => {
-            Some(from_words(message)).filter(|error| !error.message.is_empty())
-        }
+        Value::Array(values) => from_value(values.first()?),
+        Value::String(message) => Some(from_words(message)).filter(ServerError::has_message),
         Value::Number(code) => Some(ServerError::new(code.to_string())),
         Value::Object(fields) => from_fields(fields),
         Value::Null | Value::Bool(_) => None,
@@ -141,76 +151,81 @@ pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
 
 /// Reads a message, which may be the JSON of another server's error.
 fn from_words(words: &str) -> ServerError {
-    let json = Some(words).filter(|words| words.trim_start().starts_with(['{', '[']));
-    let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
-    value
-        .as_ref()
-        .and_then(from_value)
-        .unwrap_or_else(|| ServerError::new(on_one_line(words)))
+    if words.trim_start().starts_with(['{', '['])
+        && let Ok(value) = serde_json::from_str(words)
+        && let Some(error) = from_value(&value)
+    {
+        return error;
+    }
+    ServerError::new(on_one_line(words))
 }
 
+/// Reads the error that an object describes: in an object inside, in the words beside a field that only names it, or in
+/// a field with its words.
 fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
-    let text = |name: &str| {
-        fields
-            .get(name)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    let codes = ["code", "type", "status", "error_type"]
-        .into_iter()
-        .filter_map(text)
-        .collect::<Vec<_>>()
-        .join(" ");
-    // If the field only names the error, or says that there is one, the words are in a field beside it.
+    let codes = codes(fields);
     let beside = ["message", "error_description", "detail"]
-        .into_iter()
-        .find_map(text);
-    let says_nothing = |inner: &Value| {
-        beside.is_some() && (inner.is_boolean() || inner.is_number() || from_value(inner).is_none())
-    };
-    let inner = ["error", "errors", "fault", "base_resp"]
-        .into_iter()
-        .find_map(|name| fields.get(name));
-    let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
-    let error = match inner {
+        .iter()
+        .find_map(|name| text(fields, name));
+    let mut error = match inner_error(fields, beside.is_some()) {
         Some(Value::String(name)) => {
             from_words(beside.unwrap_or(name)).with_code(&format!("{codes} {name}"))
         }
         Some(inner) => from_value(inner)?,
         None => from_message(fields, &codes)?.with_code(&codes),
     };
-    let number = |name: &str| {
-        fields
-            .get(name)
-            .and_then(Value::as_u64)
-            .and_then(|status| u16::try_from(status).ok())
-    };
-    let status = error.status.or_else(|| {
-        ["code", "status", "status_code"]
-            .into_iter()
-            .find_map(number)
-    });
-    let field = Some(error.field)
-        .filter(|field| !field.is_empty())
-        .or_else(|| refused_field(fields));
-    let retry_after = error.retry_after.or_else(|| retry_delay(fields));
-    Some(ServerError {
-        status,
-        retry_after,
-        field: field.unwrap_or_default(),
-        ..error
-    })
+    if error.status.is_none() {
+        error.status = status(fields);
+    }
+    if error.field.is_empty() {
+        error.field = refused_field(fields);
+    }
+    if error.retry_after.is_none() {
+        error.retry_after = retry_delay(fields);
+    }
+    Some(error)
+}
+
+fn codes(fields: &Map<String, Value>) -> String {
+    let mut codes = Vec::new();
+    for name in ["code", "type", "status", "error_type"] {
+        codes.extend(text(fields, name));
+    }
+    codes.join(" ")
+}
+
+/// The field for an error, unless it says no more than that there is one, and the words are in a field beside it.
+fn inner_error(fields: &Map<String, Value>, has_words_beside: bool) -> Option<&Value> {
+    let inner = ["error", "errors", "fault", "base_resp"]
+        .iter()
+        .find_map(|name| fields.get(*name))?;
+    let says_more = || !inner.is_boolean() && !inner.is_number() && from_value(inner).is_some();
+    if is_something(inner) && (!has_words_beside || says_more()) {
+        Some(inner)
+    } else {
+        None
+    }
+}
+
+fn status(fields: &Map<String, Value>) -> Option<u16> {
+    for name in ["code", "status", "status_code"] {
+        if let Some(number) = fields.get(name).and_then(Value::as_u64)
+            && let Ok(status) = u16::try_from(number)
+        {
+            return Some(status);
+        }
+    }
+    None
 }
 
 /// Reads the message among these fields; without one the codes say what is wrong.
 fn from_message(fields: &Map<String, Value>, codes: &str) -> Option<ServerError> {
-    let found = MESSAGES
-        .split(' ')
-        .find_map(|name| fields.get(name).and_then(message_of));
-    let named = Some(codes)
-        .filter(|codes| !codes.is_empty())
-        .map(|codes| ServerError::new(on_one_line(codes)));
-    let mut error = found.or(named)?;
+    let mut values = MESSAGES.split(' ').filter_map(|name| fields.get(name));
+    let mut error = match values.find_map(message_of) {
+        Some(error) => error,
+        None if codes.is_empty() => return None,
+        None => ServerError::new(on_one_line(codes)),
+    };
     if let Some(upstream) = upstream(fields) {
         error.message = format!("{}: {upstream}", error.message);
     }
@@ -218,22 +233,16 @@ fn from_message(fields: &Map<String, Value>, codes: &str) -> Option<ServerError>
 }
 
 /// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
-/// names on the path to it.
-fn refused_field(fields: &Map<String, Value>) -> Option<String> {
-    let names = |value: &Value| {
-        let names: Vec<&str> = value
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        names.join(".")
+/// names on the path to it. Empty if there is none.
+fn refused_field(fields: &Map<String, Value>) -> String {
+    if let Some(Value::String(name)) = fields.get("param") {
+        return name.clone();
+    }
+    let Some(Value::Array(path)) = fields.get("loc") else {
+        return String::new();
     };
-    let field = fields
-        .get("param")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
-    field.or_else(|| fields.get("loc").map(names))
+    let names: Vec<&str> = path.iter().filter_map(Value::as_str).collect();
+    names.join(".")
 }
 
 /// The message of the provider's error, which gateways put into `metadata.raw`.
@@ -244,25 +253,26 @@ fn upstream(fields: &Map<String, Value>) -> Option<String> {
 
 /// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction.
 fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
-    let details = fields.get("details")?.as_array()?;
-    let delay = details
-        .iter()
-        .find_map(|detail| detail.get("retryDelay")?.as_str())?;
-    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+    let mut details = fields.get("details")?.as_array()?.iter();
+    let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds = delay.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// The error in a field that may have the message.
 fn message_of(value: &Value) -> Option<ServerError> {
     match value {
-        Value::String(message) => Some(from_words(message)).filter(|_| !message.is_empty()),
-        // What else such a value has is about itself, and not about the error.
-        Value::Array(_) | Value::Object(_) => Some(match from_value(value) {
-            Some(ServerError { message, field, .. }) => ServerError {
-                field,
-                ..ServerError::new(message)
-            },
-            None => ServerError::new(on_one_line(&value.to_string())),
-        }),
+        Value::String(message) if !message.is_empty() => Some(from_words(message)),
+        Value::Array(_) | Value::Object(_) => {
+            let Some(inner) = from_value(value) else {
+                return Some(ServerError::new(on_one_line(&value.to_string())));
+            };
+            // What else it has is about itself, and not about the error.
+            Some(ServerError {
+                field: inner.field,
+                ..ServerError::new(inner.message)
+            })
+        }
         _ => None,
     }
 }
@@ -271,18 +281,12 @@ fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.starts_with('<') {
         // Amazon's storage and its copies answer in XML.
-        return title(text)
-            .or_else(|| element(text, "message"))
-            .map(ServerError::new);
+        let words = title(text).or_else(|| element(text, "message"));
+        return words.map(ServerError::new);
     }
-    let line: String = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(SHOWN_CHARACTERS)
-        .collect();
-    Some(ServerError::new(on_one_line(&line))).filter(|error| !error.message.is_empty())
+    let line = text.lines().next()?;
+    let beginning: String = line.chars().take(SHOWN_CHARACTERS).collect();
+    Some(ServerError::new(on_one_line(&beginning))).filter(ServerError::has_message)
 }
 
 /// The title of an HTML page.
