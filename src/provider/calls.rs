@@ -41,45 +41,48 @@ impl Calls {
         arguments: &str,
     ) -> Option<usize> {
         if id.is_empty() && name.is_empty() && arguments.is_empty() {
-            return self.place(index);
+            return self.position(index);
         }
-        let place = match self.place(index) {
-            Some(place) if !begins_another(&self.calls[place], id, name) => place,
+        let position = match self.position(index) {
+            Some(position) if !begins_another(&self.calls[position], id, name) => position,
             _ => self.begin(index),
         };
-        let call = &mut self.calls[place];
-        fill(&mut call.id, id);
-        fill(&mut call.name, name);
+        let call = &mut self.calls[position];
+        if call.id.is_empty() {
+            call.id.push_str(id);
+        }
+        if call.name.is_empty() {
+            call.name.push_str(name);
+        }
         call.arguments.push_str(arguments);
-        Some(place)
+        Some(position)
     }
 
     /// Adds a call that came in one piece.
     pub(super) fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &ToolCall {
-        let place = self.begin(u64::MAX);
+        let position = self.begin(u64::MAX);
         let call = ToolCall {
             id: id.to_owned(),
             name: name.to_owned(),
             arguments: arguments.to_owned(),
         };
-        self.calls[place] = settled(call, self.before + place);
-        &self.calls[place]
+        self.calls[position] = settled(call, self.before + position);
+        &self.calls[position]
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub(super) fn settle(&mut self) {
-        let calls = std::mem::take(&mut self.calls)
-            .into_iter()
-            .zip(std::mem::take(&mut self.indexes));
-        let numbered = (self.before..)
-            .zip(calls)
-            .filter(|(_, (call, _))| !call.name.is_empty());
-        (self.calls, self.indexes) = numbered
-            .map(|(number, (call, index))| (settled(call, number), index))
-            .unzip();
+        let calls = std::mem::take(&mut self.calls);
+        let indexes = std::mem::take(&mut self.indexes);
+        for (position, call) in calls.into_iter().enumerate() {
+            if !call.name.is_empty() {
+                self.calls.push(settled(call, self.before + position));
+                self.indexes.push(indexes[position]);
+            }
+        }
     }
 
-    fn place(&self, index: u64) -> Option<usize> {
+    fn position(&self, index: u64) -> Option<usize> {
         self.indexes.iter().rposition(|known| *known == index)
     }
 
@@ -103,30 +106,20 @@ fn begins_another(call: &ToolCall, id: &str, name: &str) -> bool {
     id != call.id
 }
 
-fn fill(text: &mut String, value: &str) {
-    if text.is_empty() {
-        text.push_str(value);
-    }
-}
-
 /// The call as it is run. `number` counts the calls of a question.
 fn settled(mut call: ToolCall, number: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
     // Some servers encode the arguments twice, and some begin with an empty object.
-    let decoded = serde_json::from_str::<String>(&call.arguments);
-    let rest = call
-        .arguments
-        .trim_start()
-        .strip_prefix(NO_ARGUMENTS)
-        .map(str::to_owned);
-    if let Some(arguments) = decoded
-        .ok()
-        .or(rest)
-        .filter(|arguments| is_object(arguments))
+    if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments) {
+        if is_object(&decoded) {
+            call.arguments = decoded;
+        }
+    } else if let Some(rest) = call.arguments.trim_start().strip_prefix(NO_ARGUMENTS)
+        && is_object(rest)
     {
-        call.arguments = arguments;
+        call.arguments = rest.to_owned();
     }
     if call.id.is_empty() {
         // Mistral accepts only ids of nine letters and digits.

@@ -64,8 +64,8 @@ impl Filter {
 
     /// At the end, adds what was held back to `answer`. An answer may be shorter than a tag and begin like it.
     pub(super) fn end(&mut self, answer: &mut String) {
-        if matches!(self.stage, Stage::Start | Stage::Thought) && self.held.len() > self.held_blanks
-        {
+        let has_text = self.held.len() > self.held_blanks;
+        if has_text && !self.is_within() {
             self.begin_answer(answer);
         }
     }
@@ -102,17 +102,16 @@ impl Filter {
     fn read_thoughts(&mut self, mut text: &str, answer: &mut String) {
         loop {
             if let Stage::Thinking(close) = self.stage {
-                let Some(at) = text.find(close) else {
-                    let most = text.len().saturating_sub(close.len());
-                    let keep = (0..=most)
-                        .rev()
-                        .find(|at| text.is_char_boundary(*at))
-                        .unwrap_or(0);
-                    self.held.push_str(&text[keep..]);
+                let Some((_, rest)) = text.split_once(close) else {
+                    let mut tail = text.len().saturating_sub(close.len());
+                    while !text.is_char_boundary(tail) {
+                        tail -= 1;
+                    }
+                    self.held.push_str(&text[tail..]);
                     return;
                 };
                 self.stage = Stage::Thought;
-                text = &text[at + close.len()..];
+                text = rest;
             }
             text = text.trim_start();
             let Some((thought, close)) = opened(text) else {
@@ -152,7 +151,12 @@ fn after_close_alone(text: &str) -> Option<&str> {
     let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
     let blank_follows = rest.starts_with("\n\n") || rest.starts_with("\r\n\r\n");
     let is_close = before.is_empty() || (before.ends_with('\n') && line_ends) || blank_follows;
-    (is_close && !before.contains(TAGS[0].0)).then_some(rest)
+    let (open, _) = TAGS[0];
+    if is_close && !before.contains(open) {
+        Some(rest)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
 use crate::surrogates;
 
-/// How an answer ended with a call of a tool that was not offered, if the provider calls this a normal end.
+/// Finish reason when the model called a tool that was not offered but the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";
 
 /// What the waiting sign says while reasoning comes.
@@ -80,9 +80,9 @@ impl Tail {
 fn begins_block(text: &str) -> bool {
     let text = text.trim_start_matches(' ');
     let after = text.trim_start_matches('#');
+    let hashes = text.len() - after.len();
     // The blank of a heading may come later.
-    let is_heading = (1..=6).contains(&(text.len() - after.len()))
-        && (after.is_empty() || after.starts_with(' '));
+    let is_heading = (1..=6).contains(&hashes) && (after.is_empty() || after.starts_with(' '));
     is_heading || text.starts_with("```") || text.starts_with("~~~")
 }
 
@@ -247,15 +247,12 @@ impl Reply {
     }
 
     /// Adds a JSON string to the answer. An event may end within a character.
-    ///
-    /// # Errors
-    /// It is no JSON string.
     pub(super) fn add(&mut self, string: &str) -> Result<(), ReplyError> {
-        let begun = std::mem::take(&mut self.surrogate);
-        let joined = if begun.is_empty() {
-            string.into()
+        let high = std::mem::take(&mut self.surrogate);
+        let joined = if high.is_empty() {
+            Cow::from(string)
         } else {
-            Cow::from(format!("\"{begun}{}", &string[1..]))
+            Cow::from(format!("\"{high}{}", &string[1..]))
         };
         let (text, surrogate) = surrogates::text_of(&joined)?;
         self.surrogate = surrogate.to_owned();
@@ -301,10 +298,11 @@ impl Reply {
 
     /// The next text belongs to the message with this index, if one has begun with it.
     pub(super) fn continue_message(&mut self, index: Option<u64>) {
-        if let Some(index) = index.filter(|_| index != self.message)
-            && let Some(is_commentary) = self.messages.get(&index)
+        if index != self.message
+            && let Some(begun) = index
+            && let Some(is_commentary) = self.messages.get(&begun)
         {
-            self.begin_message(Some(index), *is_commentary);
+            self.begin_message(index, *is_commentary);
         }
     }
 
@@ -351,20 +349,14 @@ impl Reply {
     /// Adds the sources in a list. `url` and `title` are their places in each element.
     pub(super) fn add_sources(&mut self, list: &Value, url: &str, title: &str) {
         for element in list.as_array().into_iter().flatten() {
-            let text = |place| {
-                element
-                    .pointer(place)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-            };
-            self.sources.extend(Source::new(text(url), text(title)));
+            let text = |place| element.pointer(place).and_then(Value::as_str);
+            let url = text(url).unwrap_or_default();
+            let title = text(title).unwrap_or_default();
+            self.sources.extend(Source::new(url, title));
         }
     }
 
     /// Adds a JSON string that the model says instead of an answer.
-    ///
-    /// # Errors
-    /// It is no JSON string.
     pub(super) fn refuse(&mut self, string: &str) -> Result<(), ReplyError> {
         // Nearly every event of some dialects has an empty one.
         if string == "\"\"" {
@@ -399,7 +391,8 @@ impl Reply {
     /// Separates the text that was added at this place from the text before it.
     fn join(&mut self, at: usize) {
         let added = &self.text[at..];
-        let (length, last) = (added.len(), added.chars().next_back());
+        let length = added.len();
+        let last = added.chars().next_back();
         if !added.trim().is_empty() {
             self.says_something = true;
             if self.tail.gap != Gap::None {
@@ -466,7 +459,8 @@ impl Reply {
         self.join(before);
         self.calls.settle();
         if !self.calls().is_empty()
-            && let Some(finish) = self.finish.take_if(|finish| finish.is_for_calls())
+            && let Some(finish) = &self.finish
+            && finish.is_for_calls()
         {
             self.finish = Some(Finish::Complete(finish.word().to_owned()));
         }
@@ -504,7 +498,10 @@ impl Reply {
             text: self.take_text(),
             is_last: is_whole && self.is_complete(),
             sources: std::mem::take(&mut self.sources),
-            sign: self.sign.or(self.reasoning.is_within().then_some(THINKING)),
+            sign: match self.sign {
+                None if self.reasoning.is_within() => Some(THINKING),
+                sign => sign,
+            },
         }
     }
 
@@ -515,9 +512,8 @@ impl Reply {
 
     /// The last message of the answer, or its part after the last search; else all that this reply has added to it.
     pub(crate) fn last_part<'a>(&self, answer: &'a str) -> &'a str {
-        answer
-            .get(answer.len().saturating_sub(self.length_of_last_part)..)
-            .unwrap_or(answer)
+        let begin = answer.len().saturating_sub(self.length_of_last_part);
+        answer.get(begin..).unwrap_or(answer)
     }
 
     /// Whether no text has come but white space.
@@ -540,10 +536,11 @@ impl Reply {
 
     /// Why it ended so, in the provider's words: its reason, or what the model said instead of an answer.
     pub(crate) fn reason(&self) -> Option<&str> {
-        self.reason
-            .as_deref()
-            .or(Some(self.refusal.as_str()))
-            .filter(|reason| !reason.is_empty())
+        match &self.reason {
+            Some(reason) => Some(reason),
+            None if self.refusal.is_empty() => None,
+            None => Some(&self.refusal),
+        }
     }
 
     /// The provider has said that the answer ended, and no more of it is to be expected.
@@ -565,7 +562,10 @@ impl Reply {
 
     /// The counts reported so far; `None` if there are none.
     pub(crate) fn usage(&self) -> Option<Usage> {
-        (self.usage != Usage::default()).then_some(self.usage)
+        if self.usage == Usage::default() {
+            return None;
+        }
+        Some(self.usage)
     }
 }
 
