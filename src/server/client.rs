@@ -101,21 +101,17 @@ pub(crate) struct TransportError {
 pub(crate) struct Client {
     agent: Agent,
     address: Address,
-    proxy: Option<ProxyUsed>,
+    proxy: Option<NamedProxy>,
     /// The longest silence, unless a request has limits of its own.
     silence: Option<Duration>,
     retries: u32,
 }
 
-/// The proxy, as q reports it.
-struct ProxyUsed {
+/// A proxy from the environment.
+struct NamedProxy {
     /// The variable that names it.
     variable: &'static str,
-    /// Without user and password.
-    host: String,
-    port: u16,
-    /// The server's name is looked up here, not by the proxy.
-    looks_up_here: bool,
+    proxy: Proxy,
 }
 
 impl Client {
@@ -127,35 +123,33 @@ impl Client {
         environment: &Environment,
     ) -> Result<Client, Error> {
         let proxy = proxy_for(address, environment)?;
-        let tls = TlsConfig::builder();
-        let proxy_speaks_tls = proxy
-            .as_ref()
-            .is_some_and(|(_, proxy)| proxy.protocol() == ProxyProtocol::Https);
-        let needs_tls = address.is_https() || proxy_speaks_tls;
-        let tls = if needs_tls {
-            tls.root_certs(root_certificates(environment)?)
-        } else {
-            tls
+        let used = proxy.as_ref().map(|named| named.proxy.clone());
+        let needs_tls = match &used {
+            Some(proxy) if proxy.protocol() == ProxyProtocol::Https => true,
+            _ => address.is_https(),
         };
-        let named = address.ip().is_none() && !address.is_loopback();
+        let mut tls = TlsConfig::builder();
+        if needs_tls {
+            tls = tls.root_certs(root_certificates(environment)?);
+        }
+        // This time-out costs a thread, and an IP address need not be resolved.
+        let has_name = address.ip().is_none() && !address.is_loopback();
+        let resolve_timeout = if has_name {
+            Some(CONNECT_TIMEOUT)
+        } else {
+            None
+        };
         let config = Config::builder()
             .http_status_as_error(false)
             .max_redirects(0)
-            .proxy(proxy.as_ref().map(|(_, proxy)| proxy.clone()))
+            .proxy(used)
             .tls_config(tls.build())
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
-            // This time-out costs a thread, and an IP address need not be resolved.
-            .timeout_resolve(named.then_some(CONNECT_TIMEOUT))
+            .timeout_resolve(resolve_timeout)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .input_buffer_size(RECEIVED_AT_ONCE)
             .output_buffer_size(SENT_AT_ONCE)
             .build();
-        let proxy = proxy.map(|(variable, proxy)| ProxyUsed {
-            variable,
-            host: proxy.host().to_owned(),
-            port: proxy.port(),
-            looks_up_here: proxy.resolve_target(),
-        });
         Ok(Client {
             agent: config.into(),
             address: address.clone(),
@@ -266,11 +260,10 @@ impl Client {
 
     fn connection_failure(&self, error: ureq::Error) -> TransportError {
         let (mut cause, advice) = self.describe(&error);
-        if let Some(proxy) = &self.proxy {
-            cause += &format!(
-                " (through the proxy {}:{}, which {} names)",
-                proxy.host, proxy.port, proxy.variable
-            );
+        if let Some(NamedProxy { variable, proxy }) = &self.proxy {
+            let host = proxy.host();
+            let port = proxy.port();
+            cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
         }
         TransportError {
             status: None,
@@ -286,7 +279,7 @@ impl Client {
     fn describe(&self, error: &ureq::Error) -> (String, Option<&'static str>) {
         let looked_up = match &self.proxy {
             // With most proxies, only the proxy's own name is looked up here.
-            Some(proxy) if !proxy.looks_up_here => &proxy.host,
+            Some(NamedProxy { proxy, .. }) if !proxy.resolve_target() => proxy.host(),
             _ => self.address.host(),
         };
         let limit = CONNECT_TIMEOUT.as_secs();
@@ -440,11 +433,8 @@ fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
     (format!("TLS: {words}"), Some(advice))
 }
 
-/// The proxy for an address, by its scheme, and the variable that names it.
-fn proxy_for(
-    address: &Address,
-    environment: &Environment,
-) -> Result<Option<(&'static str, Proxy)>, Error> {
+/// The proxy for an address, by its scheme.
+fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<NamedProxy>, Error> {
     const EXEMPT: &[&str] = &["NO_PROXY", "no_proxy"];
     const FOR_HTTPS: &[&str] = &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
     const FOR_HTTP: &[&str] = &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
@@ -461,16 +451,21 @@ fn proxy_for(
     } else {
         FOR_HTTP
     };
-    let Some((name, value)) = first_set(names, environment) else {
+    let Some((variable, value)) = first_set(names, environment) else {
         return Ok(None);
     };
     // The library also accepts values that cannot be a proxy.
-    let server = value.split_once("://").map_or(value, |(_, server)| server);
-    let valid = Address::parse(&format!("http://{server}")).is_ok();
+    let server = match value.split_once("://") {
+        Some((_, server)) => server,
+        None => value,
+    };
+    let is_valid = Address::parse(&format!("http://{server}")).is_ok();
     match Proxy::new(value) {
-        Ok(proxy) if valid => Ok(Some((name, proxy))),
-        _ => Err(Error::settings(format!("{name} is not the URL of a proxy"))
-            .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080")),
+        Ok(proxy) if is_valid => Ok(Some(NamedProxy { variable, proxy })),
+        _ => Err(
+            Error::settings(format!("{variable} is not the URL of a proxy"))
+                .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080"),
+        ),
     }
 }
 
