@@ -72,8 +72,8 @@ impl Output {
     }
 }
 
-/// What the JSON says besides the answer.
-pub(super) struct Facts {
+/// What is known of an answer at its end, besides its text.
+pub(super) struct Summary {
     pub(super) provider: String,
     pub(super) model: String,
     pub(super) role: Option<String>,
@@ -99,24 +99,24 @@ pub(super) struct Delivery {
 }
 
 /// The JSON output.
-fn as_json(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
+fn as_json(answer: &str, reply: &Reply, summary: &Summary, committed: &Committed) -> Value {
     let mut object = json!({
         "answer": answer,
-        "provider": facts.provider,
-        "model": facts.model,
+        "provider": summary.provider,
+        "model": summary.model,
         "finish": reply.finished().map_or("stop", Finish::reported),
-        "usage": facts.usage,
+        "usage": summary.usage,
         "id": committed.id,
         "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
-        "messages_sent": facts.messages_sent,
+        "messages_sent": summary.messages_sent,
     });
-    if let Some(role) = &facts.role {
+    if let Some(role) = &summary.role {
         object["role"] = role.as_str().into();
     }
-    if let Some(sources) = &facts.sources {
+    if let Some(sources) = &summary.sources {
         object["sources"] = json!(sources);
     }
-    if let Some(steps) = &facts.steps {
+    if let Some(steps) = &summary.steps {
         object["rounds"] = steps.len().into();
         object["tool_calls"] = steps
             .iter()
@@ -230,15 +230,15 @@ impl Delivery {
         self,
         ended: Result<(), CallEnd>,
         reply: &Reply,
-        facts: &Facts,
+        summary: &Summary,
     ) -> Result<(), Error> {
         self.notes.spinner().stop();
         match ended {
-            Ok(()) => self.finish_complete(reply, facts),
+            Ok(()) => self.finish_complete(reply, summary),
             Err(CallEnd::Output(OutputError::TooLong)) => Err(too_long()),
             Err(CallEnd::Output(error)) => {
                 self.record
-                    .save(!reply.is_complete(), incomplete(reply), facts.usage);
+                    .save(!reply.is_complete(), incomplete(reply), summary.usage);
                 match error {
                     OutputError::ReaderGone => Ok(()),
                     _ => Err(unwritable(error)),
@@ -253,7 +253,7 @@ impl Delivery {
                     .filter(|finish| matches!(finish, Finish::Blocked(_)))
                     .map(Finish::word);
                 let has_begun = !self.record.is_blank();
-                let committed = self.record.save(true, blocked, facts.usage);
+                let committed = self.record.save(true, blocked, summary.usage);
                 Err(match has_begun {
                     true => self.advise_last(failed.error, "the incomplete answer", &committed),
                     false => failed.error,
@@ -262,7 +262,7 @@ impl Delivery {
         }
     }
 
-    fn finish_complete(&self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+    fn finish_complete(&self, reply: &Reply, summary: &Summary) -> Result<(), Error> {
         let is_all = self.output.excerpt == Excerpt::All;
         // Text has been printed already.
         let answer = if self.output.form == Form::Text {
@@ -275,7 +275,7 @@ impl Delivery {
             Form::Whole if is_all => self.screen.print(&answer),
             _ => self.screen.end(),
         };
-        let committed = self.record.save(false, incomplete(reply), facts.usage);
+        let committed = self.record.save(false, incomplete(reply), summary.usage);
         let ended = how_it_ended(reply);
         let ended = match ended {
             Err(error) if self.prints_complete_answers_only() => {
@@ -294,7 +294,7 @@ impl Delivery {
             Form::Whole => self.screen.print(&excerpt),
             Form::Json => self
                 .screen
-                .print(&as_json(&excerpt, reply, facts, &committed).to_string()),
+                .print(&as_json(&excerpt, reply, summary, &committed).to_string()),
         };
         match printed {
             Ok(()) => ended,

@@ -1,6 +1,7 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
+mod checked;
 mod delivery;
 mod input;
 mod pattern;
@@ -11,7 +12,6 @@ mod record;
 mod screen;
 mod session;
 mod turn;
-mod typed;
 mod window;
 
 use std::io::{self, IsTerminal};
@@ -23,67 +23,73 @@ use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
+use crate::session::Conversation;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::tools::{Groups, Selection, Starting};
+use checked::CheckedArguments;
 use input::Reader;
 use plan::Plan;
-use typed::Typed;
 
-/// Asks one question, in the conversation that the arguments choose. Tool servers start in `groups`.
-///
-/// # Errors
-/// Why there is no answer, or why it is incomplete.
-pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
+/// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
+pub(crate) fn ask(
+    command_line: &Arguments,
+    context: &Context,
+    groups: &Groups,
+) -> Result<(), Error> {
     let notes = &context.notes;
-    let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
-    let arguments = &settings.typed.clone();
-    if let Some(role) = &arguments.role {
-        let line = format!("role {role}");
-        if arguments.dry_run {
-            notes.note(&line)
-        } else {
-            notes.detail(|| line)
-        }
-    }
-    let mut typed = Typed::check(arguments, settings, context)?;
-    let known = typed.known.take();
+    let settings = Settings::load(command_line, &context.environment, &context.configuration)?;
+    report_role(&settings.typed, notes);
+    let mut checked = CheckedArguments::new(settings, context)?;
+    let known_target = checked.known_target.take();
+    let settings = &checked.settings;
+    let arguments = &settings.typed;
+
     let interrupts = Interrupts::new(notes.spinner());
+    let start =
+        |tools: &Selection| Starting::new(Some(tools), settings, &interrupts, groups, notes);
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     // Servers start while input is read.
-    let start =
-        |tools: &Selection| Starting::new(Some(tools), &typed.settings, &interrupts, groups, notes);
-    let starting = typed.selection.as_ref().map(start).transpose()?;
-    let given = typed.read(reader, arguments.again, notes)?;
-    let asked = Timestamp::new(OffsetDateTime::now_utc());
-    let session = session::open(arguments, known, &typed.settings, context, asked)?;
+    let starting = checked.selection.as_ref().map(start).transpose()?;
+    let draft = checked.read(reader, notes)?;
+
+    let now = Timestamp::new(OffsetDateTime::now_utc());
+    let session = session::open(arguments, known_target, settings, context, now)?;
     if arguments.web {
         session.target.check_web()?;
     }
     session.report(notes);
-    let remembered = session
-        .conversation
-        .as_ref()
-        .map_or(&[][..], |conversation| &conversation.tools);
-    let toolbox = match starting {
-        Some(starting) => starting.finish(arguments.yes, notes)?,
-        None => remembered_tools(remembered, notes)
-            .and_then(|tools| {
-                tools
-                    .map(|tools| start(&tools)?.finish(arguments.yes, notes))
-                    .transpose()
-            })
-            .map_err(|error| error.advise_also(REMEMBERED))?
-            .flatten(),
+    let question = draft.into_question(session.last_question().as_ref());
+
+    let mut toolbox = None;
+    if let Some(starting) = starting {
+        toolbox = starting.finish(arguments.yes, notes)?;
+    } else if let Some(tools) = remembered_tools(session.conversation.as_deref(), notes)? {
+        let finished = start(&tools).and_then(|starting| starting.finish(arguments.yes, notes));
+        toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
+    }
+
+    let mut plan = Plan::resolve(checked, question, session, toolbox, now, context)?;
+    let result = plan.run(interrupts, notes);
+    if result.is_ok() {
+        groups.be_patient();
+    }
+    // This ends the servers, as patiently as the line above allows.
+    drop(plan);
+    result
+}
+
+/// Says which role is used. A dry run shows what would be sent, and this is part of it.
+fn report_role(arguments: &Arguments, notes: &Notes) {
+    let Some(role) = &arguments.role else {
+        return;
     };
-    let mut plan = Plan::resolve(arguments, context, typed, given, session, toolbox, asked)?;
-    let done = if arguments.dry_run {
-        plan.print_request(notes)
+    let line = format!("role {role}");
+    if arguments.dry_run {
+        notes.note(&line);
     } else {
-        plan.run(interrupts, notes)
-    };
-    // The servers end with the plan.
-    done.inspect(|()| groups.be_patient())
+        notes.detail(|| line);
+    }
 }
 
 /// What to do if remembered tools fail.
@@ -91,10 +97,14 @@ const REMEMBERED: &str =
     "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
 /// The tools that the conversation remembers. They are used only where a person can see what they do.
-fn remembered_tools(names: &[String], notes: &Notes) -> Result<Option<Selection>, Error> {
-    if names.is_empty() {
-        return Ok(None);
-    }
+fn remembered_tools(
+    conversation: Option<&Conversation>,
+    notes: &Notes,
+) -> Result<Option<Selection>, Error> {
+    let names = match conversation {
+        Some(conversation) if !conversation.tools.is_empty() => &conversation.tools,
+        _ => return Ok(None),
+    };
     if !io::stdin().is_terminal() {
         let names = names.join(",");
         notes.note(&format!(
@@ -102,11 +112,11 @@ fn remembered_tools(names: &[String], notes: &Notes) -> Result<Option<Selection>
         ));
         return Ok(None);
     }
-    let tools = Selection::parse(names).map_err(|reason| {
-        Error::new(
-            ErrorKind::Session,
-            format!("the conversation's tools: {reason}"),
-        )
-    })?;
-    Ok(Some(tools))
+    match Selection::parse(names) {
+        Ok(tools) => Ok(Some(tools)),
+        Err(reason) => {
+            let error = format!("the conversation's tools: {reason}");
+            Err(Error::new(ErrorKind::Session, error).advise_also(REMEMBERED))
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Makes the question from the words of the command line, standard input and files.
 
 use std::ffi::OsString;
-use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -12,54 +11,23 @@ use crate::flags::Arguments;
 use crate::message::{Attachment, Message, Role};
 use crate::output::Notes;
 
-/// The words, joined by one space.
-pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
-    input::text(words.join(&b' '), "the command line", notes)
-}
-
-/// Notes that a pipe or a file was empty, because a command that failed leaves its pipe empty.
-pub(super) fn note_empty(input: &str, notes: &Notes) {
-    let is_pipe_or_file = |kind: FileType| kind.is_fifo() || kind.is_file();
-    if input.trim().is_empty() && input::stdin_type().is_some_and(is_pipe_or_file) {
-        notes.note("standard input was empty");
-    }
-}
-
-/// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
-///
-/// # Errors
-/// `Usage`: `-a` came right before the word, which is a file.
-pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
-    let word = arguments
-        .words
-        .first()
-        .filter(|word| arguments.words_follow_attach && Path::new(word).is_file());
-    let Some(word) = word.map(|word| word.display()) else {
-        return Ok(());
-    };
-    Err(Error::usage(format!("-a takes one file, so {word} would be a word of the question")).advise(format!(
-        "put -a before each file, or a pattern in quotes: -a '*.rs'\nif it is a word, put -- before it: -- {word}"
-    )))
-}
-
-/// What is asked, before the conversation is read.
-pub(super) enum Given {
-    Question(Message),
-    /// New parts for the conversation's last question.
-    Changes {
+/// A question before the conversation is read.
+pub(super) enum Draft {
+    New(Message),
+    /// The conversation's last question, with what replaces its parts.
+    Again {
         files: Files,
         input: Option<String>,
         words: String,
     },
 }
 
-impl Given {
+impl Draft {
     /// The question; `last` is the conversation's last one.
     pub(super) fn into_question(self, last: Option<&Message>) -> Message {
         match self {
-            Given::Question(question) => question,
-            Given::Changes {
+            Draft::New(question) => question,
+            Draft::Again {
                 files,
                 input,
                 words,
@@ -68,45 +36,73 @@ impl Given {
     }
 }
 
+/// The words, joined by one space.
+pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
+    input::text(words.join(&b' '), "the command line", notes)
+}
+
+/// Notes that a pipe or a file was empty, because a command that failed leaves its pipe empty.
+pub(super) fn note_empty(input: &str, notes: &Notes) {
+    if input.trim().is_empty()
+        && let Some(kind) = input::stdin_type()
+        && (kind.is_fifo() || kind.is_file())
+    {
+        notes.note("standard input was empty");
+    }
+}
+
+/// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
+pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
+    let Some(word) = arguments.words.first() else {
+        return Ok(());
+    };
+    if !arguments.words_follow_attach || !Path::new(word).is_file() {
+        return Ok(());
+    }
+    let word = word.display();
+    let error = format!("-a takes one file, so {word} would be a word of the question");
+    Err(Error::usage(error).advise(format!(
+        "put -a before each file, or a pattern in quotes: -a '*.rs'\nif it is a word, put -- before it: -- {word}"
+    )))
+}
+
 /// Puts files, input and words together; `None` if there is nothing to ask.
 pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
-    let (input, words) = (input.as_deref().and_then(non_blank), non_blank(words));
+    let input = input.as_deref().and_then(non_blank);
+    let words = non_blank(words);
     if words.is_none() && input.is_none() && !files.say_something {
         return None;
     }
-    Some(question(
-        &files.joined(),
-        files.attachments.clone(),
-        input,
-        words,
-    ))
+    let attachments = files.attachments.clone();
+    Some(question(&files.joined(), attachments, input, words))
 }
 
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
 fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
-    let text = last.map_or("", |last| &*last.text);
-    let (own_files, rest) = fence::split_files(text);
-    let (files, attachments) = if files.is_empty() {
-        (
-            own_files.to_owned(),
-            last.map_or_else(Vec::new, |last| last.attachments.clone()),
-        )
-    } else {
-        (files.joined(), files.attachments.clone())
-    };
-    let (input, words) = (input.as_deref().and_then(non_blank), non_blank(words));
-    if last.is_some_and(|last| last.input_alone) {
-        return question(&files, attachments, input.or(non_blank(rest)), words);
+    let empty = Message::text(Role::User, "");
+    let last = last.unwrap_or(&empty);
+    let (last_files, last_rest) = fence::split_files(&last.text);
+    let mut fences = last_files.to_owned();
+    let mut attachments = last.attachments.clone();
+    if !files.is_empty() {
+        fences = files.joined();
+        attachments = files.attachments.clone();
     }
-    let own = fence::split(text);
-    let words = words.or(non_blank(own.words));
-    match input {
-        Some(_) => question(&files, attachments, input, words),
-        None => {
-            let text = fence::join([&files, own.input, words.unwrap_or_default()]);
-            Message::with_attachments(Role::User, attachments, text)
-        }
+    let input = input.as_deref().and_then(non_blank);
+    let words = non_blank(words);
+    if last.input_alone {
+        let input = input.or(non_blank(last_rest));
+        return question(&fences, attachments, input, words);
     }
+    let last_parts = fence::split(&last.text);
+    let words = words.or(non_blank(last_parts.words));
+    if input.is_some() {
+        return question(&fences, attachments, input, words);
+    }
+    // The last input keeps its fence.
+    let text = fence::join([&fences, last_parts.input, words.unwrap_or_default()]);
+    Message::with_attachments(Role::User, attachments, text)
 }
 
 /// A question of files in their fences, input and words. Without words, the input is the question.
@@ -123,15 +119,18 @@ fn question(
         None => String::new(),
     };
     let text = fence::join([files, &input, words.unwrap_or_default()]);
-    Message {
-        input_alone,
-        ..Message::with_attachments(Role::User, attachments, text)
-    }
+    let mut question = Message::with_attachments(Role::User, attachments, text);
+    question.input_alone = input_alone;
+    question
 }
 
 /// The text, unless it is nothing but white space.
 fn non_blank(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.trim().is_empty())
+    if text.trim().is_empty() {
+        None
+    } else {
+        Some(text)
+    }
 }
 
 #[cfg(test)]

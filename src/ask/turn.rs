@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::delivery::{Delivery, Facts};
+use super::delivery::{Delivery, Summary};
 use super::prompt;
 use super::window::Window;
 use crate::error::Error;
-use crate::message::{Attachment, Message, Step, Usage};
+use crate::message::{Attachment, Message, Step, ToolRun, Usage};
 use crate::one_line::on_one_line;
 use crate::output::{Notes, source_lines};
 use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{FailedSearch, Reply, Tail};
 use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
-use crate::secret::{self, Secret};
+use crate::secret;
 use crate::server::call::{Call, CallEnd, CallError};
 use crate::server::target::Target;
 use crate::settings::Settings;
@@ -42,22 +42,31 @@ pub(super) struct Turn {
     pub(super) window: Window,
     pub(super) question: Message,
     pub(super) settings: Settings,
-    /// What the provider has refused, and requests can do without.
-    pub(super) left_out: Vec<Extra>,
     pub(super) stream: bool,
     pub(super) toolbox: Option<Toolbox>,
-    /// The calls so far.
-    pub(super) steps: Vec<Step>,
-    /// What the API wants back to continue an answer that it has paused.
-    pub(super) begun: Vec<Value>,
-    /// What that answer ends with.
-    pub(super) tail: Tail,
-    /// How often it has done so.
-    pub(super) pauses: usize,
-    /// Results in the steps were cut, because the provider found the prompt too long.
-    pub(super) cut_results: bool,
     /// The shape that the answer must have, and how it is asked for.
     pub(super) shape: Option<(Shape, ShapeEnforcement)>,
+    pub(super) progress: Progress,
+}
+
+/// How far a turn is, after the requests so far.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// What the provider has refused, and requests can do without.
+    left_out: Vec<Extra>,
+    /// The calls so far.
+    steps: Vec<Step>,
+    /// What the API wants back to continue an answer that it has paused.
+    paused_turn: Vec<Value>,
+    /// What the paused answer ends with.
+    tail: Tail,
+    /// How often the API has paused an answer.
+    pauses: usize,
+    /// Results in the steps were cut, because the provider found the prompt too long.
+    cut_results: bool,
+    /// The usage of all requests together.
+    usage: Option<Usage>,
+    failed_searches: Vec<FailedSearch>,
 }
 
 /// How the shape of an answer is asked for.
@@ -71,9 +80,8 @@ pub(super) enum ShapeEnforcement {
 }
 
 /// A reply, and when it came.
-struct Answered {
+struct TimedReply {
     reply: Reply,
-    ended: Result<(), CallEnd>,
     /// The time from the request to the first text; `None` if there was none.
     first_word: Option<Duration>,
     /// The time from the request to the end.
@@ -84,21 +92,20 @@ impl Turn {
     /// The next request.
     fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
-        let (form, question) = match &self.shape {
-            None => (AnswerForm::Any, Cow::Borrowed(&self.question)),
-            Some((shape, ShapeEnforcement::ByApi)) => {
-                (AnswerForm::Shaped(shape), Cow::Borrowed(&self.question))
+        let progress = &self.progress;
+        let mut question = Cow::Borrowed(&self.question);
+        let mut form = AnswerForm::Any;
+        if let Some((shape, enforcement)) = &self.shape {
+            match enforcement {
+                ShapeEnforcement::ByApi => form = AnswerForm::Shaped(shape),
+                ShapeEnforcement::AsObject => form = AnswerForm::Object,
+                ShapeEnforcement::InPrompt => {}
             }
-            Some((shape, enforcement)) => {
-                let form = if *enforcement == ShapeEnforcement::AsObject {
-                    AnswerForm::Object
-                } else {
-                    AnswerForm::Any
-                };
-                (form, Cow::Owned(prompt::with_shape(&self.question, shape)))
+            if *enforcement != ShapeEnforcement::ByApi {
+                question = Cow::Owned(prompt::with_shape(&self.question, shape));
             }
-        };
-        let sends = |extra| !self.left_out.contains(&extra);
+        }
+        let sends = |extra| !progress.left_out.contains(&extra);
         let prompt = Prompt {
             model: &self.model,
             system: &self.system,
@@ -110,8 +117,8 @@ impl Turn {
             stream: self.stream,
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
             web: self.settings.typed.web,
-            steps: &self.steps,
-            paused_turn: &self.begun,
+            steps: &progress.steps,
+            paused_turn: &progress.paused_turn,
             forbids_calls: self.is_last(),
             form,
         };
@@ -120,27 +127,22 @@ impl Turn {
 
     /// The effort that is asked for.
     fn effort(&self) -> Option<&str> {
-        self.settings
-            .values
-            .effort
-            .as_deref()
-            .or(self.target.provider().quirks.effort)
+        let set = self.settings.values.effort.as_deref();
+        set.or(self.target.provider().quirks.effort)
     }
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
     pub(super) fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
         let mut body = self.request()?.body.unwrap_or_default().to_string();
-        if is_terminal {
-            let messages = self.window.messages().iter().chain([&self.question]);
-            for data in messages
-                .flat_map(|message| &message.attachments)
-                .map(|attachment| &*attachment.data)
-            {
+        if !is_terminal {
+            return Ok(body);
+        }
+        for message in self.window.messages().iter().chain([&self.question]) {
+            for Attachment { data, .. } in &message.attachments {
                 if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
-                    body = body.replace(
-                        data,
-                        &format!("{beginning}… ({} bytes of base64)", data.len()),
-                    );
+                    let length = data.len();
+                    let shown = format!("{beginning}… ({length} bytes of base64)");
+                    body = body.replace(&**data, &shown);
                 }
             }
         }
@@ -149,70 +151,95 @@ impl Turn {
 
     /// Whether the model has called so often that it must answer now.
     fn is_last(&self) -> bool {
-        self.toolbox.is_some() && self.steps.len() >= self.settings.values.rounds
+        let rounds = self.progress.steps.len();
+        self.toolbox.is_some() && rounds >= self.settings.values.rounds
     }
 
     /// Asks until there is an answer, and delivers it.
-    ///
-    /// # Errors
-    /// Why there is no answer, or why it is incomplete.
     pub(super) fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
         let target = Arc::clone(&self.target);
         let call = target.call(notes)?;
-        let (mut usage, mut failed_searches) = (None, Vec::new());
         loop {
-            let Answered {
-                reply,
-                ended,
-                first_word,
-                whole,
-            } = self.ask(&call, &mut delivery, notes)?;
-            usage = [usage, reply.usage()]
-                .into_iter()
-                .flatten()
-                .reduce(Usage::plus);
-            failed_searches.extend_from_slice(reply.failed_searches());
-            let ended = match ended.and_then(|()| self.advance(&reply, &mut delivery, notes)) {
-                Ok(true) => {
-                    report_reply(&reply, first_word, whole, notes);
-                    continue;
+            let (timed, mut end) = self.ask(&call, &mut delivery, notes)?;
+            let reply = &timed.reply;
+            let progress = &mut self.progress;
+            let failed_searches = reply.failed_searches();
+            progress.failed_searches.extend_from_slice(failed_searches);
+            progress.usage = match (progress.usage, reply.usage()) {
+                (Some(earlier), Some(usage)) => Some(earlier.plus(usage)),
+                (earlier, usage) => earlier.or(usage),
+            };
+
+            let mut asks_again = false;
+            if end.is_ok() {
+                match self.advance(reply, &mut delivery, notes) {
+                    Ok(again) => asks_again = again,
+                    Err(error) => end = Err(error),
                 }
-                // All text may have come before a pause.
-                Ok(false) if delivery.record.is_blank() => Err(call.no_answer(&reply).into()),
-                advanced => advanced.map(drop),
-            };
-            let messages_sent = self.window.messages().len();
-            // Saving reads the conversation again, which may have megabytes of images.
-            self.window.forget();
-            let facts = Facts {
-                provider: self.target.provider().name.clone(),
-                model: self.model.clone(),
-                role: self.settings.typed.role.clone(),
-                messages_sent,
-                steps: self.toolbox.as_ref().map(|_| self.steps.clone()),
-                usage,
-                sources: Some(delivery.record.sources())
-                    .filter(|all| self.settings.typed.web || !all.is_empty()),
-            };
-            let is_read = !matches!(ended, Err(CallEnd::Output(_)));
-            // Notes come after the answer's last line.
-            let done = delivery.finish(ended, &reply, &facts);
-            if is_read {
-                report_search(&facts, &failed_searches, &call.secrets, notes);
             }
-            self.window.report_too_long(notes);
-            self.report_cut_results(notes);
-            // A reply that calls tools again is no answer, but it has come.
-            if self.is_last() && (done.is_ok() || reply.finished().is_some()) {
-                let rounds = self.steps.len();
-                let plural = if rounds == 1 { "" } else { "s" };
-                notes.note(&format!(
-                    "after {rounds} round{plural} of calls the model had to answer; the setting rounds allows more"
-                ));
+            if asks_again {
+                timed.report(notes);
+                continue;
             }
-            report_reply(&reply, first_word, whole, notes);
-            return done;
+            // All text may have come before a pause.
+            if end.is_ok() && delivery.record.is_blank() {
+                end = Err(call.no_answer(reply).into());
+            }
+            let result = self.finish(&call, reply, end, delivery, notes);
+            timed.report(notes);
+            return result;
         }
+    }
+
+    /// Delivers the answer, and says after its last line what the user should know about it.
+    fn finish(
+        &mut self,
+        call: &Call,
+        reply: &Reply,
+        end: Result<(), CallEnd>,
+        delivery: Delivery,
+        notes: &Notes,
+    ) -> Result<(), Error> {
+        let messages_sent = self.window.messages().len();
+        // Saving reads the conversation again, which may have megabytes of images.
+        self.window.forget();
+        let sources = delivery.record.sources();
+        let has_sources = self.settings.typed.web || !sources.is_empty();
+        let has_tools = self.toolbox.is_some();
+        let steps = &self.progress.steps;
+        let summary = Summary {
+            provider: self.target.provider().name.clone(),
+            model: self.model.clone(),
+            role: self.settings.typed.role.clone(),
+            messages_sent,
+            steps: if has_tools { Some(steps.clone()) } else { None },
+            usage: self.progress.usage,
+            sources: if has_sources { Some(sources) } else { None },
+        };
+        let is_output_gone = matches!(end, Err(CallEnd::Output(_)));
+        let result = delivery.finish(end, reply, &summary);
+
+        if !is_output_gone {
+            let mut lines = failed_search_lines(&self.progress.failed_searches);
+            let sources = summary.sources.unwrap_or_default();
+            lines.push_str(&source_lines(&sources));
+            notes.note(&secret::redact(&lines, &call.secrets));
+        }
+        self.window.report_too_long(notes);
+        if self.progress.cut_results {
+            // The file has all of them.
+            notes.note("the longest results of tools were sent in part: together they are too long for the model");
+        }
+        // A reply that calls tools again is no answer, but it has come.
+        let has_come = result.is_ok() || reply.finished().is_some();
+        if has_come && self.is_last() {
+            let rounds = self.progress.steps.len();
+            let plural = if rounds == 1 { "" } else { "s" };
+            notes.note(&format!(
+                "after {rounds} round{plural} of calls the model had to answer; the setting rounds allows more"
+            ));
+        }
+        result
     }
 
     /// Runs the calls of a reply, or keeps what came before a pause. Returns whether another request has to follow.
@@ -224,58 +251,58 @@ impl Turn {
     ) -> Result<bool, CallEnd> {
         let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));
         if !reply.calls().is_empty() && !is_cut {
-            return self.run_calls(reply, delivery, notes).map(|()| true);
+            self.run_calls(reply, delivery, notes)?;
+            return Ok(true);
         }
-        let is_continued = reply.is_paused() && self.pauses < self.settings.values.rounds;
-        if is_continued {
-            self.pauses += 1;
-            self.tail = reply.tail();
-            self.begun.extend(reply.echo());
+        let progress = &mut self.progress;
+        if !reply.is_paused() || progress.pauses >= self.settings.values.rounds {
+            return Ok(false);
         }
-        Ok(is_continued)
+        progress.pauses += 1;
+        progress.tail = reply.tail();
+        progress.paused_turn.extend(reply.echo());
+        Ok(true)
     }
 
-    /// Asks once, and again if the provider may accept less.
+    /// Asks once, and again if the provider may accept less. Returns the reply, and how it ended.
     fn ask(
         &mut self,
         call: &Call,
         delivery: &mut Delivery,
         notes: &Notes,
-    ) -> Result<Answered, Error> {
+    ) -> Result<(TimedReply, Result<(), CallEnd>), Error> {
         let mut healed = false;
         loop {
             self.report(notes);
             let began = Instant::now();
             let mut first_word = None;
             let mut reply = Reply::default();
-            let ended = call.stream(&self.request()?, self.tail, &mut reply, &mut |piece| {
+            let request = self.request()?;
+            let mut end = call.stream(&request, self.progress.tail, &mut reply, &mut |piece| {
                 if !piece.text.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());
                 }
                 delivery.take(piece)
             });
-            let ended = match ended {
-                Err(CallEnd::Failed(failed)) if first_word.is_none() => {
-                    match self.adapt_to(failed, &mut healed, delivery, notes) {
-                        Ok(()) => continue,
-                        Err(failed) => Err(failed.into()),
-                    }
+            if first_word.is_none()
+                && let Err(CallEnd::Failed(failed)) = end
+            {
+                match self.adapt_to(failed, &mut healed, delivery, notes) {
+                    Ok(()) => continue,
+                    Err(failed) => end = Err(failed.into()),
                 }
-                ended => ended,
-            };
-            return Ok(Answered {
+            }
+            let timed = TimedReply {
                 reply,
-                ended,
                 first_word,
                 whole: began.elapsed(),
-            });
+            };
+            return Ok((timed, end));
         }
     }
 
-    /// Changes the next request so that the provider may accept it.
-    ///
-    /// # Errors
-    /// The failure, if it leaves nothing to change; perhaps with advice.
+    /// Changes the next request so that the provider may accept it. Returns the failure, perhaps with advice, if it leaves
+    /// nothing to change.
     fn adapt_to(
         &mut self,
         mut failed: CallError,
@@ -284,8 +311,10 @@ impl Turn {
         notes: &Notes,
     ) -> Result<(), CallError> {
         match failed.meaning {
-            Meaning::TooLong if self.window.halve() || self.shorten_results() => Ok(()),
             Meaning::TooLong => {
+                if self.window.halve() || self.shorten_results() {
+                    return Ok(());
+                }
                 failed.error = failed.error.advise_also(TOO_LONG);
                 Err(failed)
             }
@@ -313,55 +342,53 @@ impl Turn {
         let Some(toolbox) = &mut self.toolbox else {
             return Ok(());
         };
+        let progress = &mut self.progress;
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
-        let echo = [std::mem::take(&mut self.begun), reply.echo()].concat();
-        self.tail = Tail::default();
+        let mut echo = std::mem::take(&mut progress.paused_turn);
+        echo.extend(reply.echo());
+        progress.tail = Tail::default();
+
         let mut step = Step {
             text,
             echo,
             ..Step::default()
         };
-        for (number, call) in reply.calls().iter().enumerate() {
-            let ran = match number < MAX_CALLS {
-                true => toolbox.run(
-                    call,
-                    delivery.is_watched(),
-                    &|| delivery.record.call_started(call),
-                    notes,
-                ),
-                false => Toolbox::refuse(call),
+        for (index, call) in reply.calls().iter().enumerate() {
+            let run = if index < MAX_CALLS {
+                let started = || delivery.record.call_started(call);
+                toolbox.run(call, delivery.is_watched(), &started, notes)
+            } else {
+                Toolbox::refuse(call)
             };
-            delivery.record.call_finished(ran.clone());
-            step.calls.push(ran);
+            delivery.record.call_finished(run.clone());
+            step.calls.push(run);
         }
-        self.steps.push(step);
+        progress.steps.push(step);
         Ok(())
+    }
+
+    /// The runs of this question's calls.
+    fn runs_mut(&mut self) -> impl Iterator<Item = &mut ToolRun> {
+        let steps = self.progress.steps.iter_mut();
+        steps.flat_map(|step| &mut step.calls)
     }
 
     /// Cuts the longest result of this question's calls to a quarter. Returns whether there was a result to cut.
     fn shorten_results(&mut self) -> bool {
-        let results = self
-            .steps
-            .iter_mut()
-            .flat_map(|step| &mut step.calls)
-            .map(|ran| &mut ran.result);
-        match results
-            .max_by_key(|result| result.len())
-            .filter(|result| result.len() >= MIN_CUT)
-        {
-            Some(result) => {
-                *result = crate::tools::cut(result, result.len() / 4);
-                self.cut_results = true;
-                true
-            }
-            None => false,
+        let Some(longest) = self.runs_mut().max_by_key(|run| run.result.len()) else {
+            return false;
+        };
+        let length = longest.result.len();
+        if length < MIN_CUT {
+            return false;
         }
+        longest.result = crate::tools::cut(&longest.result, length / 4);
+        self.progress.cut_results = true;
+        true
     }
 
-    /// Leaves out of the next request what the server has refused in this one.
-    ///
-    /// # Errors
-    /// The failure, if only the user can leave it out; perhaps with advice.
+    /// Leaves out of the next request what the server has refused in this one. Returns the failure, perhaps with advice, if
+    /// only the user can leave it out.
     fn leave_out(
         &mut self,
         extra: Extra,
@@ -377,9 +404,8 @@ impl Turn {
                     levels = format!(" (levels that {provider} names: {levels})");
                 }
                 if self.settings.effort_is_typed {
-                    failed.error = failed
-                        .error
-                        .advise(format!("choose another level, or leave out -e{levels}"));
+                    let advice = format!("choose another level, or leave out -e{levels}");
+                    failed.error = failed.error.advise(advice);
                     return Err(failed);
                 }
                 notes.note(&format!(
@@ -391,29 +417,25 @@ impl Turn {
             )),
             Extra::Cache => {}
             Extra::Form => self.ask_less_of_api(),
-            Extra::Attachments if self.leave_out_images() => {}
-            Extra::Attachments => return Err(failed),
+            Extra::Attachments => {
+                if !self.leave_out_images() {
+                    return Err(failed);
+                }
+            }
         }
         notes.detail(|| format!("{}; asking again without what it refuses", failed.error));
-        self.left_out.push(extra);
+        self.progress.left_out.push(extra);
         Ok(())
     }
 
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
     fn leave_out_images(&mut self) -> bool {
-        let images = self
-            .steps
-            .iter_mut()
-            .flat_map(|step| &mut step.calls)
-            .map(|ran| &mut ran.images);
-        images.flat_map(|images| images.drain(..)).count() > 0
-    }
-
-    /// Reports that the model has seen less of the tools' results than the file has.
-    fn report_cut_results(&self, notes: &Notes) {
-        if self.cut_results {
-            notes.note("the longest results of tools were sent in part: together they are too long for the model");
+        let mut has_images = false;
+        for run in self.runs_mut() {
+            has_images |= !run.images.is_empty();
+            run.images.clear();
         }
+        has_images
     }
 
     /// Asks for the answer's shape in a way that more servers support.
@@ -435,11 +457,11 @@ impl Turn {
     fn heal(&mut self, error: Error, notes: &Notes) -> Result<(), Error> {
         let newest = self.target.heal(&self.model, error, notes)?;
         let provider = &self.target.provider().name;
+        let model = &self.model;
+        let file = self.settings.file.display();
         notes.note(&format!(
-            "{provider} no longer serves {}; asking {newest}: model = \"{newest}\" in {}, or Q_MODEL={newest}, \
-             silences this note",
-            self.model,
-            self.settings.file.display()
+            "{provider} no longer serves {model}; asking {newest}: model = \"{newest}\" in {file}, or Q_MODEL={newest}, \
+             silences this note"
         ));
         self.model = newest;
         Ok(())
@@ -449,85 +471,85 @@ impl Turn {
     pub(super) fn report(&self, notes: &Notes) {
         let provider = self.target.provider();
         notes.detail(|| {
-            let address = provider
-                .address()
-                .map_or_else(|error| error.to_string(), ToString::to_string);
-            format!(
-                "provider {}, model {}, at {address}",
-                provider.name, self.model
-            )
-        });
-        for (index, message) in self
-            .window
-            .messages()
-            .iter()
-            .chain([&self.question])
-            .enumerate()
-        {
-            let (index, role, length) = (index + 1, message.role, message.text.len());
-            let calls = if message.calls > 0 {
-                &format!(", calls: {}", message.calls)
-            } else {
-                ""
+            let address = match provider.address() {
+                Ok(address) => address.to_string(),
+                Err(error) => error.to_string(),
             };
-            notes.detail(|| format!("message {index}: {role}, {length} bytes{calls}"));
-            for Attachment {
-                name, media, data, ..
-            } in &message.attachments
-            {
-                let (name, media, size) = (on_one_line(name), on_one_line(media), data.len());
-                notes
-                    .detail(|| format!("message {index}: {name}, {media}, {size} bytes in base64"));
+            let name = &provider.name;
+            format!("provider {name}, model {}, at {address}", self.model)
+        });
+        let messages = self.window.messages().iter().chain([&self.question]);
+        for (number, message) in (1..).zip(messages) {
+            notes.detail(|| {
+                let role = message.role;
+                let length = message.text.len();
+                let mut line = format!("message {number}: {role}, {length} bytes");
+                if message.calls > 0 {
+                    line.push_str(&format!(", calls: {}", message.calls));
+                }
+                line
+            });
+            for attachment in &message.attachments {
+                notes.detail(|| {
+                    let name = on_one_line(&attachment.name);
+                    let media = on_one_line(&attachment.media);
+                    let size = attachment.data.len();
+                    format!("message {number}: {name}, {media}, {size} bytes in base64")
+                });
             }
         }
     }
 }
 
-/// Reports what the provider's searches have found, and those that failed.
-fn report_search(facts: &Facts, failed: &[FailedSearch], secrets: &[Secret], notes: &Notes) {
+impl TimedReply {
+    /// Reports how long the answer took and what it used.
+    fn report(&self, notes: &Notes) {
+        if let Some(first_word) = self.first_word {
+            let first_word = first_word.as_secs_f64();
+            let whole = self.whole.as_secs_f64();
+            notes.detail(|| format!("first word after {first_word:.3} s, all after {whole:.3} s"));
+        }
+        if let Some(finish) = self.reply.finished() {
+            notes.detail(|| format!("the answer ended with {}", finish.word()));
+        }
+        if let Some(usage) = self.reply.usage() {
+            notes.detail(|| usage_line(&usage));
+        }
+    }
+}
+
+fn usage_line(usage: &Usage) -> String {
+    let count = |tokens: Option<u64>| match tokens {
+        Some(tokens) => tokens.to_string(),
+        None => "?".to_owned(),
+    };
+    let mut line = format!("usage: {} tokens in", count(usage.input_tokens));
+    if let Some(cached) = usage.cached_tokens {
+        line.push_str(&format!(" ({cached} from a cache)"));
+    }
+    line.push_str(&format!(", {} tokens out", count(usage.output_tokens)));
+    if let Some(reasoning) = usage.reasoning_tokens {
+        line.push_str(&format!(" ({reasoning} of reasoning)"));
+    }
+    if let Some(cost) = usage.cost {
+        line.push_str(&format!(", cost {cost}"));
+    }
+    line
+}
+
+/// A line for each of the provider's searches that failed.
+fn failed_search_lines(searches: &[FailedSearch]) -> String {
     let mut lines = String::new();
-    for FailedSearch { is_fetch, reason } in failed {
-        let what = if *is_fetch {
+    for search in searches {
+        lines.push_str(if search.is_fetch {
             "a page of the web could not be fetched"
         } else {
             "a search of the web failed"
-        };
-        let reason = reason
-            .as_ref()
-            .map_or_else(String::new, |reason| format!(": {}", on_one_line(reason)));
-        lines.push_str(&format!("{what}{reason}\n"));
-    }
-    lines.push_str(&source_lines(facts.sources.as_deref().unwrap_or_default()));
-    notes.note(&secret::redact(&lines, secrets));
-}
-
-/// Reports how long the answer took and what it used.
-fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, notes: &Notes) {
-    if let Some(first_word) = first_word {
-        let (first_word, whole) = (first_word.as_secs_f64(), whole.as_secs_f64());
-        notes.detail(|| format!("first word after {first_word:.3} s, all after {whole:.3} s"));
-    }
-    if let Some(finish) = reply.finished() {
-        notes.detail(|| format!("the answer ended with {}", finish.word()));
-    }
-    if let Some(usage) = reply.usage() {
-        let counted = |tokens: Option<u64>| {
-            tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string())
-        };
-        let part = |tokens: Option<u64>, what| {
-            tokens.map_or_else(String::new, |tokens| format!(" ({tokens} {what})"))
-        };
-        notes.detail(|| {
-            format!(
-                "usage: {} tokens in{}, {} tokens out{}{}",
-                counted(usage.input_tokens),
-                part(usage.cached_tokens, "from a cache"),
-                counted(usage.output_tokens),
-                part(usage.reasoning_tokens, "of reasoning"),
-                usage
-                    .cost
-                    .map_or_else(String::new, |cost| format!(", cost {cost}"))
-            )
         });
+        if let Some(reason) = &search.reason {
+            lines.push_str(&format!(": {}", on_one_line(reason)));
+        }
+        lines.push('\n');
     }
+    lines
 }

@@ -1,0 +1,122 @@
+//! Checks what was typed, as far as that is possible before q waits for input.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use super::input::{self, Reader};
+use super::question::{self, Draft};
+use super::session;
+use crate::context::Context;
+use crate::error::Error;
+use crate::flags::Arguments;
+use crate::manual;
+use crate::output::Notes;
+use crate::server::target::Target;
+use crate::settings::{MAX_TEXT, Settings, read_text};
+use crate::shape::Shape;
+use crate::tools::Selection;
+
+/// The forms of SPEC, for errors.
+const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
+
+/// The arguments of a question, with what could be made of them before its input is read.
+pub(super) struct CheckedArguments {
+    /// The question without its input and files; may be blank.
+    words: String,
+    reads_stdin: bool,
+    pub(super) selection: Option<Selection>,
+    pub(super) shape: Option<Shape>,
+    pub(super) settings: Settings,
+    /// The server to ask; `None` if the conversation says which one it is.
+    pub(super) known_target: Option<Target>,
+}
+
+impl CheckedArguments {
+    /// Checks what was typed and, unless the conversation decides, that there is a server to ask.
+    pub(super) fn new(settings: Settings, context: &Context) -> Result<CheckedArguments, Error> {
+        let notes = &context.notes;
+        let arguments = &settings.typed;
+        question::refuse_file_as_word(arguments)?;
+        let words = question::joined(&arguments.words, notes);
+        let reads_stdin = reads_stdin(arguments, &words)?;
+        let selection = Selection::from_option(&arguments.tools)?;
+        let shape = match &arguments.schema {
+            Some(spec) => Some(read_shape(spec)?),
+            None => None,
+        };
+        if let Some(system) = &arguments.system
+            && system.to_str().is_none()
+        {
+            input::note_replaced("the system prompt", notes);
+        }
+        let known_target = session::known_target(arguments, &settings, context)?;
+        if let Some(target) = &known_target
+            && arguments.web
+        {
+            target.check_web()?;
+        }
+        Ok(CheckedArguments {
+            words,
+            reads_stdin,
+            selection,
+            shape,
+            settings,
+            known_target,
+        })
+    }
+
+    /// Reads standard input, after the files.
+    pub(super) fn read(&self, reader: Reader, notes: &Notes) -> Result<Draft, Error> {
+        let (files, input) = reader.finish(self.reads_stdin)?;
+        if let Some(input) = &input
+            && !self.words.trim().is_empty()
+        {
+            question::note_empty(input, notes);
+        }
+        if self.settings.typed.again {
+            return Ok(Draft::Again {
+                files,
+                input,
+                words: self.words.clone(),
+            });
+        }
+        match question::compose(&files, input, &self.words) {
+            Some(question) => Ok(Draft::New(question)),
+            None => Err(no_question()),
+        }
+    }
+}
+
+/// Whether standard input is read. An error if neither it nor anything else can have the question.
+fn reads_stdin(arguments: &Arguments, words: &str) -> Result<bool, Error> {
+    let has_nothing_else = words.trim().is_empty() && arguments.attach.is_empty();
+    // The last question, asked again unchanged, brings its own input.
+    let is_unchanged = arguments.again && has_nothing_else;
+    if is_unchanged {
+        return Ok(false);
+    }
+    let reads_stdin = !arguments.no_stdin && !io::stdin().is_terminal();
+    if has_nothing_else && !reads_stdin {
+        return Err(no_question());
+    }
+    Ok(reads_stdin)
+}
+
+/// Reads the shape that `--schema` asks for.
+fn read_shape(spec: &str) -> Result<Shape, Error> {
+    let wrong = |reason: String| Error::usage(format!("--schema: {reason}")).advise(SHAPES);
+    if spec.trim_start().starts_with('{') || !spec.ends_with(".json") {
+        return Shape::from_spec(spec).map_err(wrong);
+    }
+    match read_text(Path::new(spec), MAX_TEXT) {
+        Ok(text) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
+        // The last description may end like a file name, too.
+        Err(reason) => Shape::from_spec(spec).map_err(|_| wrong(reason)),
+    }
+}
+
+fn no_question() -> Error {
+    let synopsis = manual::SYNOPSIS;
+    let advice = format!("usage:\n{synopsis}q -h lists the options");
+    Error::usage("there is no question").advise(advice)
+}
