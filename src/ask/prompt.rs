@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use time::Date;
 
-use crate::message::{Attachment, Message, Role};
+use crate::message::{Message, Role};
 use crate::settings::History;
 use crate::shape::Shape;
 
@@ -15,17 +15,16 @@ pub(super) fn system(
     today: Date,
     extract: bool,
 ) -> String {
-    let form = match extract {
-        true => "Only code is taken from the answer: put all of it into one fenced code block.",
-        false => {
-            "Answer in plain text for a terminal, briefly and directly, without Markdown; put code and commands into \
-             fenced code blocks only where they are asked for."
-        }
+    let form = if extract {
+        "Only code is taken from the answer: put all of it into one fenced code block."
+    } else {
+        "Answer in plain text for a terminal, briefly and directly, without Markdown; put code and commands into \
+         fenced code blocks only where they are asked for."
     };
-    let shell = shell
-        .and_then(|path| path.rsplit('/').next())
-        .filter(|name| !name.is_empty());
-    let shell = shell.map_or_else(String::new, |name| format!(", shell {name}"));
+    let shell = match shell.and_then(|path| path.rsplit('/').next()) {
+        Some(name) if !name.is_empty() => format!(", shell {name}"),
+        _ => String::new(),
+    };
     format!(
         "You answer questions from a Unix command line. {form} The user's operating system is {operating_system}{shell}. \
          Today is {today} (UTC)."
@@ -35,37 +34,31 @@ pub(super) fn system(
 /// The messages to send: the window, oldest first, and the question.
 pub(super) fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
     match form {
-        History::Prompt => {
-            let all = window.iter().chain([question]);
-            let attachments = all
-                .flat_map(|message| &message.attachments)
-                .cloned()
-                .collect();
-            vec![Message::with_attachments(
-                Role::User,
-                attachments,
-                flattened(window, Arc::clone(&question.text)),
-            )]
-        }
+        History::Prompt => vec![flattened(window, question)],
         History::Messages => native(window, question),
     }
 }
 
 /// The question with an instruction to answer in JSON of this shape, for an API that cannot enforce it.
 pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
-    let order = format!(
-        "Answer with nothing but JSON that fits this JSON Schema:\n{}",
-        shape.schema()
-    );
+    let schema = shape.schema();
+    let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
     joined(question, &Message::text(Role::User, order))
 }
 
-fn flattened(window: &[Message], question: Arc<str>) -> Arc<str> {
+/// The window and the question as one message, which has the attachments of all.
+fn flattened(window: &[Message], question: &Message) -> Message {
     if window.is_empty() {
-        return question;
+        return Message::with_attachments(
+            Role::User,
+            question.attachments.clone(),
+            Arc::clone(&question.text),
+        );
     }
+    let mut attachments = Vec::new();
     let mut prompt = String::from("Previous conversation:\n");
     for message in window {
+        attachments.extend_from_slice(&message.attachments);
         prompt.push_str(match message.role {
             Role::User => "Human: ",
             Role::Assistant => "Assistant: ",
@@ -73,9 +66,10 @@ fn flattened(window: &[Message], question: Arc<str>) -> Arc<str> {
         prompt.push_str(&message.text);
         prompt.push_str("\n\n");
     }
+    attachments.extend_from_slice(&question.attachments);
     prompt.push_str("Human: ");
-    prompt.push_str(&question);
-    prompt.into()
+    prompt.push_str(&question.text);
+    Message::with_attachments(Role::User, attachments, prompt)
 }
 
 /// Roles alternate and begin with the user, as the stricter APIs demand. Several messages of one role in a row, which a
@@ -83,9 +77,9 @@ fn flattened(window: &[Message], question: Arc<str>) -> Arc<str> {
 fn native(window: &[Message], question: &Message) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for message in window.iter().chain([question]) {
-        match messages.last_mut().filter(|last| last.role == message.role) {
-            Some(last) => *last = joined(last, message),
-            None => messages.push(message.clone()),
+        match messages.last_mut() {
+            Some(last) if last.role == message.role => *last = joined(last, message),
+            _ => messages.push(message.clone()),
         }
     }
     messages
@@ -93,22 +87,17 @@ fn native(window: &[Message], question: &Message) -> Vec<Message> {
 
 /// Joins two messages of the same role.
 fn joined(one: &Message, other: &Message) -> Message {
-    let attachments: Vec<Attachment> = one
-        .attachments
-        .iter()
-        .chain(&other.attachments)
-        .cloned()
-        .collect();
-    let texts: Vec<&str> = [&*one.text, &*other.text]
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect();
+    let mut attachments = one.attachments.clone();
+    attachments.extend_from_slice(&other.attachments);
+    let mut texts = vec![&*one.text, &*other.text];
+    texts.retain(|text| !text.is_empty());
     Message::with_attachments(one.role, attachments, texts.join("\n\n"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Attachment;
 
     fn said(messages: &[(Role, &str)]) -> Vec<Message> {
         messages

@@ -19,11 +19,15 @@ impl Window {
     /// The newest messages, as many as the settings' limit on bytes allows.
     pub(super) fn new(mut messages: Vec<Message>, values: &Values) -> Window {
         let mut bytes = 0;
-        let fits = messages.iter().rev().take_while(|message| {
+        let mut fitting = 0;
+        for message in messages.iter().rev() {
             bytes += message.text.len();
-            bytes <= values.max_history
-        });
-        let over_limit = messages.len() - fits.count();
+            if bytes > values.max_history {
+                break;
+            }
+            fitting += 1;
+        }
+        let over_limit = messages.len() - fitting;
         messages.drain(..over_limit);
         let mut window = Window {
             messages,
@@ -31,11 +35,10 @@ impl Window {
             over_limit,
             too_long: 0,
         };
-        let before = window.messages.len();
         window.drop_leading_answer();
         if over_limit > 0 {
-            // It is left out because its question was over the limit.
-            window.over_limit += before - window.messages.len();
+            // An answer is left out with its question, which was over the limit.
+            window.over_limit += fitting - window.messages.len();
         }
         window
     }
@@ -60,11 +63,10 @@ impl Window {
 
     /// Native messages must begin with a question.
     fn drop_leading_answer(&mut self) {
-        let answer_first = self
-            .messages
-            .first()
-            .is_some_and(|first| first.role == Role::Assistant);
-        if self.form == History::Messages && answer_first {
+        if self.form == History::Messages
+            && let Some(first) = self.messages.first()
+            && first.role == Role::Assistant
+        {
             self.messages.remove(0);
         }
     }
@@ -82,21 +84,22 @@ impl Window {
 
     /// Reports which provider gets messages that another provider answered.
     pub(super) fn report_hand_over(&self, to: Option<&str>, notes: &Notes) {
-        match (to, self.messages.len()) {
-            (None, _) | (_, 0) => {}
-            (Some(to), 1) => notes.note(&format!("1 message of this conversation goes to {to}")),
-            (Some(to), count) => {
-                notes.note(&format!("{count} messages of this conversation go to {to}"))
-            }
+        let Some(to) = to else {
+            return;
+        };
+        match self.messages.len() {
+            0 => {}
+            1 => notes.note(&format!("1 message of this conversation goes to {to}")),
+            count => notes.note(&format!("{count} messages of this conversation go to {to}")),
         }
     }
 
     /// Reports the messages left out because the provider found the prompt too long.
     pub(super) fn report_too_long(&self, notes: &Notes) {
         if self.too_long > 0 {
+            let left_out = counted(self.too_long);
             notes.note(&format!(
-                "{} not sent: the conversation is too long for the model",
-                counted(self.too_long)
+                "{left_out} not sent: the conversation is too long for the model"
             ));
         }
     }
