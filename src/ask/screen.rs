@@ -13,43 +13,41 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Screen {
     is_terminal: bool,
-    state: Mutex<State>,
+    line: Mutex<LastLine>,
 }
 
+/// The answer's last line, which may hold an unfinished word.
 #[derive(Debug)]
-struct State {
+struct LastLine {
     stdout: Stdout,
     /// When the last piece came.
-    since: Instant,
+    last_piece: Instant,
     /// A thread watches for pauses.
-    watched: bool,
+    is_watched: bool,
 }
 
 impl Screen {
     pub(super) fn new(stdout: Stdout) -> Arc<Screen> {
         let is_terminal = stdout.is_terminal();
-        let state = Mutex::new(State {
+        let line = Mutex::new(LastLine {
             stdout,
-            since: Instant::now(),
-            watched: false,
+            last_piece: Instant::now(),
+            is_watched: false,
         });
-        Arc::new(Screen { is_terminal, state })
+        Arc::new(Screen { is_terminal, line })
     }
 
-    /// Whether it is a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
     /// Shows a piece of the answer.
-    ///
-    /// # Errors
-    /// As for [`Stdout::write`].
     pub(super) fn show(self: &Arc<Self>, piece: &str) -> Result<(), OutputError> {
-        let mut state = lock(&self.state);
-        let shown = state.stdout.write(piece);
-        state.since = Instant::now();
-        if state.stdout.holds_word() && !std::mem::replace(&mut state.watched, true) {
+        let mut line = lock(&self.line);
+        let shown = line.stdout.write(piece);
+        line.last_piece = Instant::now();
+        if line.stdout.holds_word() && !line.is_watched {
+            line.is_watched = true;
             let screen = Arc::clone(self);
             // Without a thread, the word just waits for its end.
             let _ = threads::start(move || screen.watch());
@@ -58,19 +56,13 @@ impl Screen {
     }
 
     /// Ends the answer and its last line. Another answer may follow.
-    ///
-    /// # Errors
-    /// As for [`Stdout::write`].
     pub(super) fn end(&self) -> Result<(), OutputError> {
-        lock(&self.state).stdout.end_line()
+        lock(&self.line).stdout.end_line()
     }
 
     /// Prints the whole answer, or what was made from it: its code, or JSON.
-    ///
-    /// # Errors
-    /// As for [`Stdout::write`].
     pub(super) fn print(&self, text: &str) -> Result<(), OutputError> {
-        lock(&self.state).stdout.write_whole(text)
+        lock(&self.line).stdout.write_whole(text)
     }
 
     /// Shows an unfinished word once nothing has followed it for a while. The thread ends with the process.
@@ -78,14 +70,17 @@ impl Screen {
         let mut wait = PAUSE;
         loop {
             std::thread::sleep(wait);
-            let mut state = lock(&self.state);
+            let mut line = lock(&self.line);
             wait = PAUSE;
-            if state.stdout.holds_word() {
-                match PAUSE.checked_sub(state.since.elapsed()) {
-                    Some(rest) if !rest.is_zero() => wait = rest,
-                    // If this fails, the next write fails as well.
-                    _ => drop(state.stdout.write_held()),
-                }
+            if !line.stdout.holds_word() {
+                continue;
+            }
+            let rest = PAUSE.saturating_sub(line.last_piece.elapsed());
+            if rest.is_zero() {
+                // If this fails, the next write fails as well.
+                let _ = line.stdout.write_held();
+            } else {
+                wait = rest;
             }
         }
     }
