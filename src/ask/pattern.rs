@@ -1,10 +1,11 @@
 //! Finds the files that a pattern of `-a` names.
 
 use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use glob::{MatchOptions, Pattern};
+use glob::{MatchOptions, Pattern, PatternError};
 
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
@@ -23,106 +24,127 @@ const OPTIONS: MatchOptions = MatchOptions {
 };
 
 /// The regular files that a pattern names, sorted. `None`: it is no pattern, or there is a file of this name.
-///
-/// # Errors
-/// `Input`: the pattern is malformed, or there are too many files.
 pub(super) fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
-    let is_meant = |text: &&str| {
-        is_pattern(text) && !text.contains("://") && Path::new(text).symlink_metadata().is_err()
-    };
-    let Some(text) = pattern.to_str().filter(is_meant) else {
+    let Some(text) = pattern.to_str() else {
         return Ok(None);
     };
-    let wrong = |reason: &str| {
-        Error::new(
-            ErrorKind::Input,
-            format!("cannot use the pattern {text}: {reason}"),
-        )
-    };
-    let mut parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
-    if parts.last() == Some(&ANY_FOLDERS) {
-        parts.push("*");
+    if !is_pattern(text) || text.contains("://") || exists(Path::new(text)) {
+        return Ok(None);
     }
-    parts.dedup_by(|a, b| a == b && *a == ANY_FOLDERS);
-    // Shells know both signs for “none of these”.
-    let parts = parts
-        .into_iter()
-        .map(|part| Pattern::new(&part.replace("[^", "[!")));
-    let parts: Vec<Pattern> = parts
-        .collect::<Result<_, _>>()
-        .map_err(|error| wrong(error.msg))?;
-    let mut found = Vec::new();
-    search(
-        Path::new(if text.starts_with('/') { "/" } else { "" }),
-        &parts,
-        false,
-        &mut found,
+    let wrong = |reason: &str| {
+        let error = format!("cannot use the pattern {text}: {reason}");
+        Error::new(ErrorKind::Input, error)
+    };
+    let parts = parse(text).map_err(|error| wrong(error.msg))?;
+    let mut search = Search {
+        files: Vec::new(),
         notes,
-    );
-    if found.len() > MAX_FILES {
+    };
+    let root = if text.starts_with('/') { "/" } else { "" };
+    search.search(Path::new(root), &parts, false);
+    let mut files = search.files;
+    if files.len() > MAX_FILES {
         return Err(wrong(&format!("it names more than {MAX_FILES} files")));
     }
-    found.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-    found.dedup();
-    Ok(Some(found))
+    files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    files.dedup();
+    Ok(Some(files))
+}
+
+/// Whether there is a file, a folder or a link, which may lead nowhere.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Finds what the rest of a pattern names at a path. `below` a `**`, links are not followed.
-fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>, notes: &Notes) {
-    if found.len() > MAX_FILES || (below && path.is_symlink()) {
-        return;
+/// The parts of a pattern between its slashes.
+fn parse(text: &str) -> Result<Vec<Pattern>, PatternError> {
+    let mut parts: Vec<&str> = text.split('/').collect();
+    parts.retain(|part| !part.is_empty());
+    if parts.last() == Some(&ANY_FOLDERS) {
+        parts.push("*");
     }
-    let Some((part, rest)) = parts.split_first() else {
-        match path.symlink_metadata() {
-            Ok(_) if path.is_file() => found.push(path.to_owned()),
-            Ok(_) if !path.is_dir() => {
-                notes.note(&format!(
-                    "{} is not a regular file; it is left out",
-                    path.display()
-                ));
-            }
-            _ => {}
+    parts.dedup_by(|a, b| a == b && *a == ANY_FOLDERS);
+    let mut patterns = Vec::new();
+    for part in parts {
+        // Shells know both signs for “none of these”.
+        patterns.push(Pattern::new(&part.replace("[^", "[!"))?);
+    }
+    Ok(patterns)
+}
+
+/// The files that have been found so far.
+struct Search<'a> {
+    files: Vec<PathBuf>,
+    notes: &'a Notes,
+}
+
+impl Search<'_> {
+    /// Finds what the rest of a pattern names at a path. `below` a `**`, links are not followed.
+    fn search(&mut self, path: &Path, parts: &[Pattern], below: bool) {
+        if self.files.len() > MAX_FILES || (below && path.is_symlink()) {
+            return;
         }
-        return;
-    };
-    let is_any = part.as_str() == ANY_FOLDERS;
-    if is_any {
-        search(path, rest, true, found, notes);
-    } else if !is_pattern(part.as_str()) {
-        return search(&path.join(part.as_str()), rest, below, found, notes);
-    }
-    let folder = if path.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        path
-    };
-    if !folder.is_dir() {
-        return;
-    }
-    let entries = folder.read_dir().map_err(|error| {
-        // Below `**` each folder is listed again for the next part.
-        if is_any || !below {
-            notes.note(&format!(
-                "cannot list {}: {error}; it is left out",
-                folder.display()
-            ));
+        let Some((part, rest)) = parts.split_first() else {
+            self.add(path);
+            return;
+        };
+        if part.as_str() == ANY_FOLDERS {
+            self.search(path, rest, true);
+            for entry in self.list(path, true) {
+                let name = entry.file_name();
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let is_hidden = name.as_bytes().starts_with(b".");
+                if is_folder && !is_hidden {
+                    self.search(&path.join(name), parts, true);
+                }
+            }
+        } else if is_pattern(part.as_str()) {
+            // Below `**` the folder was listed before, and an error was noted then.
+            for entry in self.list(path, !below) {
+                let name = entry.file_name();
+                if part.matches_with(&name.to_string_lossy(), OPTIONS) {
+                    self.search(&path.join(name), rest, below);
+                }
+            }
+        } else {
+            self.search(&path.join(part.as_str()), rest, below);
         }
-    });
-    for entry in entries.into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let is_hidden = name.as_bytes().starts_with(b".");
-        match is_any {
-            true if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
-                search(&path.join(name), parts, true, found, notes);
+    }
+
+    /// Adds a regular file.
+    fn add(&mut self, path: &Path) {
+        if path.is_file() {
+            self.files.push(path.to_owned());
+        } else if exists(path) && !path.is_dir() {
+            let path = path.display();
+            let note = format!("{path} is not a regular file; it is left out");
+            self.notes.note(&note);
+        }
+    }
+
+    /// The entries of a folder; none where there is no folder.
+    fn list(&self, path: &Path, notes_errors: bool) -> Vec<DirEntry> {
+        let mut folder = path;
+        if path.as_os_str().is_empty() {
+            folder = Path::new(".");
+        }
+        if !folder.is_dir() {
+            return Vec::new();
+        }
+        match folder.read_dir() {
+            Ok(entries) => entries.flatten().collect(),
+            Err(error) => {
+                if notes_errors {
+                    let folder = folder.display();
+                    let note = format!("cannot list {folder}: {error}; it is left out");
+                    self.notes.note(&note);
+                }
+                Vec::new()
             }
-            false if part.matches_with(&name.to_string_lossy(), OPTIONS) => {
-                search(&path.join(name), rest, below, found, notes);
-            }
-            _ => {}
         }
     }
 }
