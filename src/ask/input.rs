@@ -41,26 +41,22 @@ pub(super) struct Files {
     /// Text files in their fences.
     pub(super) fences: Vec<String>,
     pub(super) attachments: Vec<Attachment>,
-    /// They have more than white space.
+    /// At least one has more than white space.
     pub(super) say_something: bool,
 }
 
 impl Files {
-    fn new(contents: impl Iterator<Item = Content>) -> Files {
-        let mut files = Files::default();
-        for content in contents {
-            match content {
-                Content::Text { fence, is_blank } => {
-                    files.say_something |= !is_blank;
-                    files.fences.push(fence);
-                }
-                Content::Attachment(attachment) => {
-                    files.say_something = true;
-                    files.attachments.push(attachment);
-                }
+    fn add(&mut self, content: Content) {
+        match content {
+            Content::Text { fence, is_blank } => {
+                self.say_something |= !is_blank;
+                self.fences.push(fence);
+            }
+            Content::Attachment(attachment) => {
+                self.say_something = true;
+                self.attachments.push(attachment);
             }
         }
-        files
     }
 
     /// The text files in their fences, as one text.
@@ -73,7 +69,7 @@ impl Files {
     }
 }
 
-/// What a file is.
+/// What a file has.
 enum Content {
     Text { fence: String, is_blank: bool },
     Attachment(Attachment),
@@ -93,7 +89,7 @@ pub(super) struct Reader {
 }
 
 /// Where bytes come from, and its name in errors and notes.
-struct Source {
+struct InputSource {
     name: String,
     is_stdin: bool,
     /// It may be an image or a PDF.
@@ -112,29 +108,23 @@ impl Reader {
     }
 
     /// Reads all files except standard input, so that a missing file is reported before q waits for input.
-    ///
-    /// # Errors
-    /// `Input`: a file that cannot be read, that is neither text nor an image or a PDF, or too much of it.
-    /// `Usage`: standard input cannot be one of the files.
     pub(super) fn read_files(
-        named: &[OsString],
+        names: &[OsString],
         no_stdin: bool,
         notes: &Notes,
     ) -> Result<Reader, Error> {
         let mut reader = Reader::new(notes);
-        for name in named {
+        for name in names {
             if let Some(paths) = pattern::matches(name, notes)? {
                 reader.read_matches(name, &paths)?;
-                continue;
-            }
-            let content = if STDIN.iter().any(|stdin| name == stdin) {
+            } else if STDIN.iter().any(|stdin| name == stdin) {
                 reader.check_stdin(no_stdin)?;
                 reader.stdin.clone_from(name);
-                None
+                reader.files.push(None);
             } else {
-                Some(reader.read_file(name)?)
-            };
-            reader.files.push(content);
+                let content = reader.read_file(name)?;
+                reader.files.push(Some(content));
+            }
         }
         Ok(reader)
     }
@@ -146,7 +136,7 @@ impl Reader {
             match self.read_file(path.as_os_str()) {
                 Ok(content) => self.files.push(Some(content)),
                 Err(error) if error.kind == ErrorKind::Binary => {
-                    self.notes.note(&format!("{error}; it is left out"))
+                    self.notes.note(&format!("{error}; it is left out"));
                 }
                 Err(error) => return Err(error),
             }
@@ -154,71 +144,51 @@ impl Reader {
         if self.files.len() > before {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::Input,
-            format!(
-                "no file that -a takes matches {}",
-                on_one_line(&pattern.to_string_lossy())
-            ),
-        )
-        .advise("* and ? stand for characters of a name, [ab] for one of them, ** for folders"))
+        let pattern = on_one_line(&pattern.to_string_lossy());
+        let error = format!("no file that -a takes matches {pattern}");
+        Err(Error::new(ErrorKind::Input, error)
+            .advise("* and ? stand for characters of a name, [ab] for one of them, ** for folders"))
     }
 
     /// Checks that standard input can be one of the files.
     fn check_stdin(&self, no_stdin: bool) -> Result<(), Error> {
-        if self.files.iter().any(Option::is_none) {
-            return Err(Error::usage(
-                "-a - is given twice, but standard input can be read only once",
-            ));
-        }
-        if no_stdin {
-            return Err(Error::usage(
-                "-a - reads standard input, which -n leaves alone",
-            ));
-        }
-        if io::stdin().is_terminal() {
-            return Err(
-                Error::usage("-a - reads standard input, which is a terminal")
-                    .advise("pipe something into q, or name a file"),
-            );
-        }
-        Ok(())
+        let error = if self.files.iter().any(Option::is_none) {
+            Error::usage("-a - is given twice, but standard input can be read only once")
+        } else if no_stdin {
+            Error::usage("-a - reads standard input, which -n leaves alone")
+        } else if io::stdin().is_terminal() {
+            Error::usage("-a - reads standard input, which is a terminal")
+                .advise("pipe something into q, or name a file")
+        } else {
+            return Ok(());
+        };
+        Err(error)
     }
 
     /// Reads standard input, as one of the files or as input, unless it is left alone. Returns files and input.
-    ///
-    /// # Errors
-    /// As [`Reader::read_files`]; `File`: it cannot be read.
     pub(super) fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
         let is_file = self.files.iter().any(Option::is_none);
-        let source = Source {
+        let source = InputSource {
             name: "standard input".to_owned(),
             is_stdin: true,
             is_file,
         };
-        let bytes = if is_file || reads {
-            Some(self.read_stdin(&source)?)
-        } else {
-            None
-        };
-        if !is_file {
-            let files = Files::new(self.files.into_iter().flatten());
-            return Ok((
-                files,
-                bytes.map(|bytes| text(bytes, &source.name, &self.notes)),
-            ));
+        let mut stdin = None;
+        let mut input = None;
+        if is_file {
+            let bytes = self.read_stdin(&source)?;
+            stdin = Some(self.content(&self.stdin.to_string_lossy(), bytes, &source));
+        } else if reads {
+            let bytes = self.read_stdin(&source)?;
+            input = Some(text(bytes, &source.name, &self.notes));
         }
-        let stdin = self.content(
-            &self.stdin.to_string_lossy(),
-            bytes.unwrap_or_default(),
-            &source,
-        );
-        let mut stdin = Some(stdin);
-        let files = self
-            .files
-            .into_iter()
-            .filter_map(|content| content.or_else(|| stdin.take()));
-        Ok((Files::new(files), None))
+        let mut files = Files::default();
+        for content in self.files {
+            if let Some(content) = content.or_else(|| stdin.take()) {
+                files.add(content);
+            }
+        }
+        Ok((files, input))
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
@@ -232,7 +202,7 @@ impl Reader {
         } else {
             on_one_line(&name)
         };
-        let source = Source {
+        let source = InputSource {
             name: shown,
             is_stdin: false,
             is_file: true,
@@ -240,11 +210,10 @@ impl Reader {
         // Not by fs-err, because these messages name the path themselves.
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
-            let error = Error::new(
-                ErrorKind::Input,
-                format!("cannot read {}: it is a folder", source.name),
+            let error = format!("cannot read {}: it is a folder", source.name);
+            return Err(
+                Error::new(ErrorKind::Input, error).advise("give each file in it with its own -a")
             );
-            return Err(error.advise("give each file in it with its own -a"));
         }
         // A pipe may keep q waiting, also for the program that opens it.
         let came = self.wait_for(&source.name, "", Some(metadata.file_type()));
@@ -254,7 +223,7 @@ impl Reader {
     }
 
     /// Reads all of standard input.
-    fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
+    fn read_stdin(&mut self, source: &InputSource) -> Result<Vec<u8>, Error> {
         let way_out = if source.is_file {
             ""
         } else {
@@ -267,7 +236,8 @@ impl Reader {
     /// Shows what q waits for: on a terminal the spinner does, elsewhere a note if nothing comes for long. Returns a
     /// channel that gets a message for each read.
     fn wait_for(&self, name: &str, way_out: &str, kind: Option<FileType>) -> Sender<()> {
-        let (notes, (came, coming)) = (self.notes.clone(), mpsc::channel());
+        let notes = self.notes.clone();
+        let (came, coming) = mpsc::channel();
         let waiting = format!("waiting for {name}");
         notes.spinner().wait_for(&waiting);
         let never_waits = kind.is_some_and(|kind| kind.is_file() || kind.is_char_device());
@@ -287,22 +257,15 @@ impl Reader {
     fn read(
         &mut self,
         mut reader: impl Read,
-        source: &Source,
+        source: &InputSource,
         came: &Sender<()>,
     ) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
         while bytes.len() <= self.text_left.max(MAX_ATTACHMENT) {
-            match reader.read(&mut buffer) {
+            let part = match reader.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(count) => {
-                    let _ = came.send(());
-                    bytes.extend_from_slice(&buffer[..count]);
-                    // A file may be an image; input with a NUL byte is refused at once.
-                    if !source.is_file && buffer[..count].contains(&0) {
-                        break;
-                    }
-                }
+                Ok(count) => &buffer[..count],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // Another program made the pipe non-blocking, so q has to look again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -310,44 +273,51 @@ impl Reader {
                     continue;
                 }
                 Err(error) => return Err(source.unreadable(&error)),
+            };
+            let _ = came.send(());
+            bytes.extend_from_slice(part);
+            // A file may be an image; input with a NUL byte is refused at once.
+            if !source.is_file && part.contains(&0) {
+                break;
             }
         }
         self.notes.spinner().stop();
-        if source.is_file && media_type(&bytes).is_some() {
-            let size = base64_length(bytes.len());
-            if size > self.base64_left.min(MAX_ATTACHMENT) {
-                let name = &source.name;
-                let error = format!(
-                    "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
-                     {MAX_ATTACHMENTS} together"
-                );
-                return Err(Error::new(ErrorKind::Input, error)
-                    .advise("send a smaller image, or fewer pages"));
-            }
-            self.base64_left -= size;
-        } else if bytes.contains(&0) || media_type(&bytes).is_some() {
-            return Err(source.binary(&bytes));
-        } else if bytes.len() > self.text_left {
-            return Err(source.too_long());
-        } else {
-            self.text_left -= bytes.len();
-        }
+        self.count(&bytes, source)?;
         Ok(bytes)
     }
 
+    /// Counts what was read against the limits, and refuses bytes that cannot be sent.
+    fn count(&mut self, bytes: &[u8], source: &InputSource) -> Result<(), Error> {
+        let is_media = media_type(bytes).is_some();
+        if is_media && source.is_file {
+            let size = base64_length(bytes.len());
+            if size > self.base64_left.min(MAX_ATTACHMENT) {
+                return Err(source.too_large());
+            }
+            self.base64_left -= size;
+            return Ok(());
+        }
+        if is_media || bytes.contains(&0) {
+            return Err(source.binary(bytes));
+        }
+        if bytes.len() > self.text_left {
+            return Err(source.too_long());
+        }
+        self.text_left -= bytes.len();
+        Ok(())
+    }
+
     /// Turns the bytes of a file into text or an attachment. The model gets the name as it was given.
-    fn content(&self, name: &str, bytes: Vec<u8>, source: &Source) -> Content {
+    fn content(&self, name: &str, bytes: Vec<u8>, source: &InputSource) -> Content {
         if let Some(media) = media_type(&bytes) {
             let data = STANDARD.encode(&bytes);
+            // Less memory while the data is copied.
             drop(bytes);
-            let attachment = Attachment {
+            return Content::Attachment(Attachment {
                 name: name.to_owned(),
                 media: media.to_owned(),
-                ..Attachment::default()
-            };
-            return Content::Attachment(Attachment {
                 data: data.into(),
-                ..attachment
+                ..Attachment::default()
             });
         }
         if bytes.is_empty() {
@@ -363,102 +333,90 @@ impl Reader {
 
 /// Waits until nothing has come for so long, or all has been read. Returns whether nothing came.
 fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
-    let end = std::iter::repeat_with(|| coming.recv_timeout(limit)).find_map(Result::err);
-    end == Some(RecvTimeoutError::Timeout)
+    loop {
+        if let Err(error) = coming.recv_timeout(limit) {
+            return error == RecvTimeoutError::Timeout;
+        }
+    }
 }
 
-impl Source {
+impl InputSource {
     /// The error for a source that cannot be read: of kind `Input` for a file that the user named, else `File`.
     fn unreadable(&self, error: &io::Error) -> Error {
-        let Source {
-            name,
-            is_stdin,
-            is_file,
-        } = self;
-        let kind = if *is_file {
-            ErrorKind::Input
-        } else {
-            ErrorKind::File
-        };
-        let error = Error::new(kind, format!("cannot read {name}: {error}"));
-        if !is_file {
-            return error.advise("-n leaves standard input alone");
+        let name = &self.name;
+        let error = format!("cannot read {name}: {error}");
+        if !self.is_file {
+            return Error::new(ErrorKind::File, error).advise("-n leaves standard input alone");
         }
-        if !is_stdin && name.contains("://") {
-            return error.advise(format!(
-                "-a takes files only: curl -s {} | q -a -",
-                quoted(name)
-            ));
+        let error = Error::new(ErrorKind::Input, error);
+        if self.is_stdin || !name.contains("://") {
+            return error;
         }
-        error
+        let address = quoted(name);
+        error.advise(format!("-a takes files only: curl -s {address} | q -a -"))
     }
 
     fn binary(&self, bytes: &[u8]) -> Error {
         let name = &self.name;
-        let (error, advice) = match self.is_file {
-            true => (
-                format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF"),
-                "-a takes only these; another image can be converted to PNG",
-            ),
-            false => (
-                match media_type(bytes) {
-                    Some(media) => format!("{name} is binary: it begins like {media}"),
-                    None => format!("{name} is binary: it has a NUL byte"),
-                },
-                "-a - sends it if it is an image or a PDF; -n leaves standard input alone",
-            ),
-        };
-        let is_utf_16 = UTF_16.iter().any(|mark| bytes.starts_with(mark));
-        let advice = if is_utf_16 {
-            "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+        let error = if self.is_file {
+            format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF")
+        } else if let Some(media) = media_type(bytes) {
+            format!("{name} is binary: it begins like {media}")
         } else {
-            advice
+            format!("{name} is binary: it has a NUL byte")
+        };
+        let advice = if UTF_16.iter().any(|mark| bytes.starts_with(mark)) {
+            "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+        } else if self.is_file {
+            "-a takes only these; another image can be converted to PNG"
+        } else {
+            "-a - sends it if it is an image or a PDF; -n leaves standard input alone"
         };
         Error::new(ErrorKind::Binary, error).advise(advice)
+    }
+
+    fn too_large(&self) -> Error {
+        let name = &self.name;
+        let error = format!(
+            "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
+             {MAX_ATTACHMENTS} together"
+        );
+        Error::new(ErrorKind::Input, error).advise("send a smaller image, or fewer pages")
     }
 
     fn too_long(&self) -> Error {
         let name = &self.name;
         let error =
             format!("{name} is too long: text files and input may have {MAX_TEXT} bytes together");
-        let alone = if self.is_file {
-            ""
-        } else {
-            "; -n leaves standard input alone"
-        };
-        Error::new(ErrorKind::Input, error).advise(format!(
-            "send a part of it, for example with head, tail or grep{alone}"
-        ))
+        let mut advice = "send a part of it, for example with head, tail or grep".to_owned();
+        if !self.is_file {
+            advice.push_str("; -n leaves standard input alone");
+        }
+        Error::new(ErrorKind::Input, error).advise(advice)
     }
 }
 
 /// The byte order marks of UTF-16.
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
+/// The first bytes of images and PDFs, and their media types. A WebP has its mark further on.
+const MEDIA: &[(&[u8], &str)] = &[
+    (b"\xFF\xD8\xFF", "image/jpeg"),
+    (b"\x89PNG\r\n\x1A\n", "image/png"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+];
+
 /// The media type of an image or a PDF that every API takes, recognized by its first bytes.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
-        _ if bytes.starts_with(b"\x89PNG\r\n\x1A\n") => Some("image/png"),
-        _ if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") => Some("image/gif"),
-        _ if bytes.starts_with(b"%PDF-") => Some("application/pdf"),
-        _ => None,
+    for (beginning, media) in MEDIA {
+        if bytes.starts_with(beginning) {
+            return Some(media);
+        }
     }
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    if is_webp { Some("image/webp") } else { None }
 }
 
 /// The length of this many bytes in base64.
@@ -505,8 +463,8 @@ mod tests {
         }
     }
 
-    fn named(is_file: bool) -> Source {
-        Source {
+    fn named(is_file: bool) -> InputSource {
+        InputSource {
             name: "x".to_owned(),
             is_stdin: false,
             is_file,
