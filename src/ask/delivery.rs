@@ -64,10 +64,11 @@ impl Output {
             _ => Form::Whole,
         };
         let is_prose = excerpt == Excerpt::All && form != Form::Json;
+        let look = if is_prose { look } else { Look::default() };
         Output {
             form,
             excerpt,
-            look: if is_prose { look } else { Look::default() },
+            look,
         }
     }
 }
@@ -117,28 +118,24 @@ fn as_json(answer: &str, reply: &Reply, summary: &Summary, committed: &Committed
         object["sources"] = json!(sources);
     }
     if let Some(steps) = &summary.steps {
+        let runs = steps.iter().flat_map(|step| &step.calls);
         object["rounds"] = steps.len().into();
-        object["tool_calls"] = steps
-            .iter()
-            .flat_map(|step| &step.calls)
-            .map(tool_call)
-            .collect();
+        object["tool_calls"] = runs.map(tool_call).collect();
     }
     object
 }
 
 /// A call in the JSON output.
-fn tool_call(ran: &ToolRun) -> Value {
-    let arguments = serde_json::from_str(&ran.arguments)
-        .unwrap_or_else(|_| Value::from(ran.arguments.as_str()));
-    json!({"name": ran.name, "arguments": arguments, "error": ran.is_error})
+fn tool_call(run: &ToolRun) -> Value {
+    let arguments = match serde_json::from_str(&run.arguments) {
+        Ok(arguments) => arguments,
+        Err(_) => Value::from(run.arguments.as_str()),
+    };
+    json!({"name": run.name, "arguments": arguments, "error": run.is_error})
 }
 
 impl Delivery {
     /// With tools, text that calls follow is not the answer. So a pipe or a file gets text only at the end.
-    ///
-    /// # Errors
-    /// `Output`: there is no standard output.
     pub(super) fn new(
         mut output: Output,
         with_tools: bool,
@@ -153,14 +150,13 @@ impl Delivery {
             output.form = Form::Whole;
         }
         let record = Arc::new(record);
-        interrupts.before_the_end(When::AtOnce, {
-            let record = Arc::clone(&record);
-            move || record.close()
-        });
         let screen = Screen::new(stdout);
-        interrupts.before_the_end(When::Then, {
-            let (record, screen) = (Arc::clone(&record), Arc::clone(&screen));
-            move || record.save_interrupted(move || drop(screen.end()))
+        let closed = Arc::clone(&record);
+        interrupts.before_the_end(When::AtOnce, move || closed.close());
+        let saved = Arc::clone(&record);
+        let shown = Arc::clone(&screen);
+        interrupts.before_the_end(When::Then, move || {
+            saved.save_interrupted(move || drop(shown.end()));
         });
         Ok(Delivery {
             screen,
@@ -173,19 +169,9 @@ impl Delivery {
     }
 
     /// A piece of the answer has come.
-    ///
-    /// # Errors
-    /// As for [`Screen::show`].
-    pub(super) fn take(
-        &mut self,
-        Piece {
-            text,
-            is_last,
-            sources,
-            ..
-        }: Piece,
-    ) -> Result<(), OutputError> {
-        let is_kept = self.record.push(&text, is_last, sources);
+    pub(super) fn take(&mut self, piece: Piece) -> Result<(), OutputError> {
+        let text = &piece.text;
+        let is_kept = self.record.push(text, piece.is_last, piece.sources);
         if !is_kept && self.output.form != Form::Text {
             return Err(OutputError::TooLong);
         }
@@ -200,13 +186,10 @@ impl Delivery {
             return Ok(());
         }
         self.notes.spinner().stop();
-        self.screen.show(&text)
+        self.screen.show(text)
     }
 
     /// The model has called tools, which are about to run. Returns the text that came before the calls.
-    ///
-    /// # Errors
-    /// As for [`Screen::end`].
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.spinner().stop();
         // A signal must end what is about to run, too.
@@ -223,41 +206,36 @@ impl Delivery {
     }
 
     /// Saves what has come, prints the rest, and says how the answer ended.
-    ///
-    /// # Errors
-    /// Why the answer is incomplete, or was not printed.
     pub(super) fn finish(
         self,
-        ended: Result<(), CallEnd>,
+        end: Result<(), CallEnd>,
         reply: &Reply,
         summary: &Summary,
     ) -> Result<(), Error> {
         self.notes.spinner().stop();
-        match ended {
+        match end {
             Ok(()) => self.finish_complete(reply, summary),
             Err(CallEnd::Output(OutputError::TooLong)) => Err(too_long()),
             Err(CallEnd::Output(error)) => {
-                self.record
-                    .save(!reply.is_complete(), incomplete(reply), summary.usage);
-                match error {
-                    OutputError::ReaderGone => Ok(()),
-                    _ => Err(unwritable(error)),
-                }
+                let breaks_off = !reply.is_complete();
+                let finish = incomplete(reply);
+                self.record.save(breaks_off, finish, summary.usage);
+                unless_reader_gone(error)
             }
             Err(CallEnd::Failed(failed)) => {
                 // A failure to end the line must not hide what went wrong before.
                 let _ = self.screen.end();
                 // A blocked exchange is not sent again.
-                let blocked = reply
-                    .finished()
-                    .filter(|finish| matches!(finish, Finish::Blocked(_)))
-                    .map(Finish::word);
+                let finish = match reply.finished() {
+                    Some(Finish::Blocked(word)) => Some(word.as_str()),
+                    _ => None,
+                };
                 let has_begun = !self.record.is_blank();
-                let committed = self.record.save(true, blocked, summary.usage);
-                Err(match has_begun {
-                    true => self.advise_last(failed.error, "the incomplete answer", &committed),
-                    false => failed.error,
-                })
+                let committed = self.record.save(true, finish, summary.usage);
+                if !has_begun {
+                    return Err(failed.error);
+                }
+                Err(self.advise_last(failed.error, "the incomplete answer", &committed))
             }
         }
     }
@@ -275,31 +253,28 @@ impl Delivery {
             Form::Whole if is_all => self.screen.print(&answer),
             _ => self.screen.end(),
         };
-        let committed = self.record.save(false, incomplete(reply), summary.usage);
-        let ended = how_it_ended(reply);
-        let ended = match ended {
-            Err(error) if self.prints_complete_answers_only() => {
-                let withheld = Error {
-                    kind: ErrorKind::Withheld,
-                    ..error
-                };
-                return Err(self.advise_last(withheld, "the incomplete answer", &committed));
+        let finish = incomplete(reply);
+        let committed = self.record.save(false, finish, summary.usage);
+        let result = match how_it_ended(reply) {
+            Err(mut error) if self.prints_complete_answers_only() => {
+                error.kind = ErrorKind::Withheld;
+                return Err(self.advise_last(error, "the incomplete answer", &committed));
             }
-            ended => ended,
+            result => result,
         };
         let excerpt = self.excerpt(&answer, reply, &committed)?;
-        let printed = match self.output.form {
-            Form::Text => line,
-            Form::Whole if is_all => line,
-            Form::Whole => self.screen.print(&excerpt),
-            Form::Json => self
-                .screen
-                .print(&as_json(&excerpt, reply, summary, &committed).to_string()),
+        let printed = if self.output.form == Form::Json {
+            let object = as_json(&excerpt, reply, summary, &committed);
+            self.screen.print(&object.to_string())
+        } else if is_all {
+            // The text was printed before it was saved.
+            line
+        } else {
+            self.screen.print(&excerpt)
         };
         match printed {
-            Ok(()) => ended,
-            Err(OutputError::ReaderGone) => Ok(()),
-            Err(error) => Err(unwritable(error)),
+            Ok(()) => result,
+            Err(error) => unless_reader_gone(error),
         }
     }
 
@@ -313,9 +288,6 @@ impl Delivery {
     }
 
     /// The part of the answer that is to be printed.
-    ///
-    /// # Errors
-    /// `NoCode`: the answer has no code. `Misshapen`: it does not have the requested shape.
     fn excerpt<'b>(
         &self,
         answer: &'b str,
@@ -323,33 +295,34 @@ impl Delivery {
         committed: &Committed,
     ) -> Result<Cow<'b, str>, Error> {
         match &self.output.excerpt {
-            Excerpt::Code => code::extract(answer).map(Cow::Owned).map_err(|reason| {
-                let error = Error::new(ErrorKind::NoCode, reason);
-                let is_complete = incomplete(reply).is_none();
-                let what = if is_complete {
-                    "the complete answer"
-                } else {
-                    "the incomplete answer"
-                };
-                self.advise_last(error, what, committed)
-            }),
+            Excerpt::All => Ok(Cow::Borrowed(answer)),
+            Excerpt::Code => match code::extract(answer) {
+                Ok(code) => Ok(Cow::Owned(code)),
+                Err(reason) => {
+                    let error = Error::new(ErrorKind::NoCode, reason);
+                    let what = match incomplete(reply) {
+                        None => "the complete answer",
+                        Some(_) => "the incomplete answer",
+                    };
+                    Err(self.advise_last(error, what, committed))
+                }
+            },
             Excerpt::Json(shape) => {
                 // Before a search, or in an earlier message, the model may say what it looks for.
-                let found = shape
+                let json = shape
                     .find_in(answer)
                     .or_else(|_| shape.find_in(reply.last_part(answer)));
-                found.map(Cow::Borrowed).map_err(|reason| {
-                    let error = format!(
-                        "the answer does not have the shape that --schema asks for: {reason}"
-                    );
-                    self.advise_last(
-                        Error::new(ErrorKind::Misshapen, error),
-                        "the answer as it came",
-                        committed,
-                    )
-                })
+                match json {
+                    Ok(json) => Ok(Cow::Borrowed(json)),
+                    Err(reason) => {
+                        let error = format!(
+                            "the answer does not have the shape that --schema asks for: {reason}"
+                        );
+                        let error = Error::new(ErrorKind::Misshapen, error);
+                        Err(self.advise_last(error, "the answer as it came", committed))
+                    }
+                }
             }
-            Excerpt::All => Ok(Cow::Borrowed(answer)),
         }
     }
 
@@ -380,9 +353,10 @@ fn how_it_ended(reply: &Reply) -> Result<(), Error> {
     let message = match reply.finished() {
         Some(Finish::Limit(word)) => {
             let fills_context = CONTEXT_IS_FULL.contains(&word.to_ascii_lowercase().as_str());
-            let remedy = match fills_context {
-                true => "--messages N sends fewer messages",
-                false => "max_tokens (Q_MAX_TOKENS) raises it",
+            let remedy = if fills_context {
+                "--messages N sends fewer messages"
+            } else {
+                "max_tokens (Q_MAX_TOKENS) raises it"
             };
             format!("the answer is incomplete: it reached the token limit ({word}); {remedy}")
         }
@@ -400,6 +374,14 @@ fn too_long() -> Error {
         format!("the answer has more than {MAX_KEPT} bytes, so it is neither printed nor saved");
     Error::new(ErrorKind::Output, message)
         .advise("without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes")
+}
+
+/// A reader that has gone has read as much as it wanted.
+fn unless_reader_gone(error: OutputError) -> Result<(), Error> {
+    match error {
+        OutputError::ReaderGone => Ok(()),
+        _ => Err(unwritable(error)),
+    }
 }
 
 fn unwritable(error: OutputError) -> Error {

@@ -36,24 +36,25 @@ pub(super) struct Record {
     /// `None`: nothing is saved.
     committer: Option<Committer>,
     notes: Notes,
-    state: Mutex<State>,
+    stage: Mutex<Stage>,
     changed: Condvar,
     signalled: AtomicBool,
 }
 
+/// How far the record is.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of it")]
-enum State {
-    Growing(Growing),
+enum Stage {
+    Growing(PartialAnswer),
     Saving,
     /// What did not go as asked has not been reported yet.
     Saved,
     Reported,
 }
 
-/// What has come.
+/// As much of the answer as has come.
 #[derive(Debug, Default)]
-struct Growing {
+struct PartialAnswer {
     text: String,
     /// No more text will come.
     is_complete: bool,
@@ -69,7 +70,7 @@ struct Growing {
     kept: Kept,
 }
 
-impl Growing {
+impl PartialAnswer {
     fn add(&mut self, piece: &str, sources: Vec<Source>) {
         if self.kept.is_too_much() {
             return;
@@ -83,7 +84,10 @@ impl Growing {
         if self.kept.add(piece.len()) {
             self.text.push_str(piece);
         } else {
-            (self.text, self.steps, self.sources) = Default::default();
+            // Nothing of it is saved, so its memory is given back.
+            self.text = String::new();
+            self.steps = Vec::new();
+            self.sources = Sources::default();
         }
     }
 }
@@ -94,7 +98,7 @@ impl Record {
             question,
             committer,
             notes,
-            state: Mutex::new(State::Growing(Growing::default())),
+            stage: Mutex::new(Stage::Growing(PartialAnswer::default())),
             changed: Condvar::new(),
             signalled: AtomicBool::new(false),
         }
@@ -107,25 +111,25 @@ impl Record {
 
     /// Another model replaces the chosen one.
     pub(super) fn set_model(&self, model: &str) {
-        self.grow(|growing| growing.model = Some(model.to_owned()));
+        self.grow(|partial| partial.model = Some(model.to_owned()));
     }
 
     /// A piece of the answer has come, perhaps the last one; some servers mark every piece as the last. Returns whether the
     /// answer is still kept.
     pub(super) fn push(&self, piece: &str, last: bool, sources: Vec<Source>) -> bool {
-        self.grow(|growing| {
-            growing.add(piece, sources);
-            growing.is_complete = last || (growing.is_complete && piece.is_empty());
-            !growing.kept.is_too_much()
+        self.grow(|partial| {
+            partial.add(piece, sources);
+            partial.is_complete = last || (partial.is_complete && piece.is_empty());
+            !partial.kept.is_too_much()
         })
     }
 
     /// The model has called tools: the text so far, which is returned, becomes a step on the way to its answer.
     pub(super) fn begin_step(&self) -> String {
-        self.grow(|growing| {
-            let text = std::mem::take(&mut growing.text);
-            growing.is_complete = false;
-            growing.steps.push(Step {
+        self.grow(|partial| {
+            let text = std::mem::take(&mut partial.text);
+            partial.is_complete = false;
+            partial.steps.push(Step {
                 text: text.clone(),
                 ..Step::default()
             });
@@ -135,32 +139,32 @@ impl Record {
 
     /// A call of the last step is about to run. From here on, it may have had an effect.
     pub(super) fn call_started(&self, call: &ToolCall) {
-        self.grow(|growing| growing.running = Some(ToolRun::new(call, NO_RESULT, true)));
+        self.grow(|partial| partial.running = Some(ToolRun::new(call, NO_RESULT, true)));
     }
 
     /// A call of the last step has ended.
-    pub(super) fn call_finished(&self, ran: ToolRun) {
-        self.grow(|growing| {
-            growing.running = None;
-            if let Some(step) = growing.steps.last_mut() {
-                step.calls.push(ran);
+    pub(super) fn call_finished(&self, run: ToolRun) {
+        self.grow(|partial| {
+            partial.running = None;
+            if let Some(step) = partial.steps.last_mut() {
+                step.calls.push(run);
             }
         });
     }
 
     /// The answer as far as it has come, before it is saved.
     pub(super) fn text(&self) -> String {
-        self.grow(|growing| growing.text.clone())
+        self.grow(|partial| partial.text.clone())
     }
 
     /// Whether nothing but white space has come of the answer.
     pub(super) fn is_blank(&self) -> bool {
-        self.grow(|growing| growing.text.trim().is_empty() && !growing.kept.is_too_much())
+        self.grow(|partial| partial.text.trim().is_empty() && !partial.kept.is_too_much())
     }
 
     /// The sources so far.
     pub(super) fn sources(&self) -> Vec<Source> {
-        self.grow(|growing| growing.sources.list().to_vec())
+        self.grow(|partial| partial.sources.list().to_vec())
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
@@ -171,15 +175,13 @@ impl Record {
         finish: Option<&str>,
         usage: Option<Usage>,
     ) -> Committed {
-        let growing = if self.is_signalled() {
-            None
-        } else {
-            self.take()
-        };
-        let Some(growing) = growing else {
+        if self.is_signalled() {
+            wait_for_the_end();
+        }
+        let Some(partial) = self.take() else {
             wait_for_the_end()
         };
-        let committed = self.commit(growing, breaks_off, finish, usage);
+        let committed = self.commit(partial, breaks_off, finish, usage);
         if let (Some(path), Some(id)) = (&committed.path, &committed.id) {
             self.notes
                 .detail(|| format!("saved in conversation {id}, {}", path.display()));
@@ -199,9 +201,9 @@ impl Record {
     /// A signal ends q when this returns. Saves what has come, or waits for a save that is under way. `end_line` ends the
     /// line of the answer before a note.
     pub(super) fn save_interrupted(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
-        if let Some(growing) = self.take() {
-            let breaks_off = !growing.is_complete;
-            let note = self.commit(growing, breaks_off, None, None).note;
+        if let Some(partial) = self.take() {
+            let breaks_off = !partial.is_complete;
+            let note = self.commit(partial, breaks_off, None, None).note;
             let record = Arc::clone(self);
             // On its own thread: output that nobody reads must not keep q from ending.
             let _ = threads::start(move || {
@@ -211,32 +213,32 @@ impl Record {
                 record.report(note.as_deref());
             });
         }
-        self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |state| {
-            matches!(state, State::Saving)
+        self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |stage| {
+            matches!(stage, Stage::Saving)
         });
-        self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |state| {
-            matches!(state, State::Saved)
+        self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |stage| {
+            matches!(stage, Stage::Saved)
         });
     }
 
     fn commit(
         &self,
-        growing: Growing,
+        partial: PartialAnswer,
         breaks_off: bool,
         finish: Option<&str>,
         usage: Option<Usage>,
     ) -> Committed {
-        if growing.kept.is_too_much() && self.saves() {
+        if partial.kept.is_too_much() && self.saves() {
             return self.give_up();
         }
-        let Growing {
+        let PartialAnswer {
             mut text,
             mut steps,
             running,
             model,
             sources,
             ..
-        } = growing;
+        } = partial;
         if let (Some(running), Some(step)) = (running, steps.last_mut()) {
             step.calls.push(running);
         }
@@ -246,14 +248,14 @@ impl Record {
         {
             text = step.text;
         }
-        let committer = self
-            .committer
-            .clone()
-            .filter(|_| !text.is_empty() || !steps.is_empty());
-        let Some(mut committer) = committer else {
-            return Committed::default();
+        let has_nothing = text.is_empty() && steps.is_empty();
+        let mut committer = match &self.committer {
+            Some(committer) if !has_nothing => committer.clone(),
+            _ => return Committed::default(),
         };
-        committer.model = model.unwrap_or(committer.model);
+        if let Some(model) = model {
+            committer.model = model;
+        }
         let question = Entry::new(self.question.clone(), committer.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
         let mut answer = Entry::new(Message::text(Role::Assistant, text), answered);
@@ -262,28 +264,27 @@ impl Record {
         answer.provider = Some(committer.provider.clone());
         answer.model = Some(committer.model.clone());
         answer.usage = usage.map(|usage| json!(usage));
-        answer.sources = (!sources.list().is_empty()).then(|| json!(sources.list()));
+        if !sources.list().is_empty() {
+            answer.sources = Some(json!(sources.list()));
+        }
         answer.steps = steps;
-        let committed = committer.commit(
-            &Exchange {
-                entries: vec![question, answer],
-            },
-            &|waited| {
-                waited
-                    >= if self.is_signalled() {
-                        LOCK_PATIENCE_ON_SIGNAL
-                    } else {
-                        LOCK_PATIENCE
-                    }
-            },
-        );
-        self.enter(State::Saved);
+        let exchange = Exchange {
+            entries: vec![question, answer],
+        };
+        let committed = committer.commit(&exchange, &|waited| {
+            if self.is_signalled() {
+                waited >= LOCK_PATIENCE_ON_SIGNAL
+            } else {
+                waited >= LOCK_PATIENCE
+            }
+        });
+        self.enter(Stage::Saved);
         committed
     }
 
     /// The answer was too long to be kept.
     fn give_up(&self) -> Committed {
-        self.enter(State::Saved);
+        self.enter(Stage::Saved);
         Committed::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
     }
 
@@ -291,26 +292,26 @@ impl Record {
         if let Some(note) = note {
             self.notes.note(note);
         }
-        self.enter(State::Reported);
+        self.enter(Stage::Reported);
     }
 
     /// What has come, for the one that saves it. `None`: another thread does.
-    fn take(&self) -> Option<Growing> {
-        let mut state = lock(&self.state);
-        let State::Growing(growing) = &mut *state else {
+    fn take(&self) -> Option<PartialAnswer> {
+        let mut stage = lock(&self.stage);
+        let Stage::Growing(partial) = &mut *stage else {
             return None;
         };
-        let growing = std::mem::take(growing);
-        *state = State::Saving;
-        Some(growing)
+        let partial = std::mem::take(partial);
+        *stage = Stage::Saving;
+        Some(partial)
     }
 
     /// Changes what has come. After a signal it does not return.
-    fn grow<T>(&self, change: impl FnOnce(&mut Growing) -> T) -> T {
+    fn grow<T>(&self, change: impl FnOnce(&mut PartialAnswer) -> T) -> T {
         if !self.is_signalled()
-            && let State::Growing(growing) = &mut *lock(&self.state)
+            && let Stage::Growing(partial) = &mut *lock(&self.stage)
         {
-            return change(growing);
+            return change(partial);
         }
         wait_for_the_end();
     }
@@ -319,18 +320,19 @@ impl Record {
         self.signalled.load(Ordering::Relaxed)
     }
 
-    fn enter(&self, state: State) {
-        *lock(&self.state) = state;
+    fn enter(&self, stage: Stage) {
+        *lock(&self.stage) = stage;
         // Only a signal's thread waits for this; waking nobody would still be a system call.
-        if self.signalled.load(Ordering::Relaxed) {
+        if self.is_signalled() {
             self.changed.notify_all();
         }
     }
 
-    fn wait_while(&self, patience: Duration, condition: impl Fn(&State) -> bool) {
+    fn wait_while(&self, patience: Duration, condition: impl Fn(&Stage) -> bool) {
+        let stage = lock(&self.stage);
         let waited = self
             .changed
-            .wait_timeout_while(lock(&self.state), patience, |state| condition(state));
+            .wait_timeout_while(stage, patience, |stage| condition(stage));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
