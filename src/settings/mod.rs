@@ -44,9 +44,9 @@ pub(crate) struct Settings {
     pub(crate) providers: Vec<Arc<Provider>>,
     /// In the order of the file.
     pub(crate) tools: Vec<ToolServer>,
-    /// The named provider, if any.
+    /// The name of a provider, if one is set.
     pub(crate) provider: Option<Sourced>,
-    /// The named model that goes with that provider, if any.
+    /// The model, if one is set for that provider.
     pub(crate) model: Option<Sourced>,
     /// Other code looks up proxies, certificates, keys and the shell here.
     pub(crate) environment: Environment,
@@ -81,30 +81,21 @@ impl Settings {
             levels.insert(row.key, set);
         }
         let providers = providers::all(written.providers, environment, file);
-        let providers: Vec<Arc<Provider>> = providers.into_iter().map(Arc::new).collect();
-        for role in &written.roles {
-            if let Some(name) = &role.options.provider {
-                let origin = role.origin("provider", file);
-                known(&providers, name, &origin, &role.key("provider"), file)?;
-            }
-        }
-
+        check_roles(&providers, &written.roles, file)?;
         let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
-        let model = model_for(&levels["provider"], &levels["model"], unnamed);
+        let model_counts = model_fits(&levels["provider"], &levels["model"], unnamed);
         let mut sourced = BTreeMap::new();
         for (key, mut set) in levels {
             if let Some(highest) = set.pop() {
                 sourced.insert(key, highest);
             }
         }
-        // A model that was set for another provider does not count.
-        sourced.remove("model");
-        if let Some(model) = &model {
-            sourced.insert("model", model.clone());
+        if !model_counts {
+            sourced.remove("model");
         }
         let provider = sourced.get("provider").cloned();
         if let Some(Sourced { text, origin }) = &provider {
-            known(&providers, text, origin, "provider", file)?;
+            check_provider(&providers, text, origin, "provider", file)?;
         }
 
         Ok(Settings {
@@ -115,7 +106,7 @@ impl Settings {
             providers,
             tools: written.tools,
             provider,
-            model,
+            model: sourced.get("model").cloned(),
             environment: environment.clone(),
             file: file.to_owned(),
             roles: written.roles,
@@ -126,9 +117,9 @@ impl Settings {
     /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
     /// missing; if that does not help, `Q_…` variables count as unset.
     pub(crate) fn for_actions(environment: &Environment, file: &Path) -> Values {
-        let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
-        let settings = with(file)
-            .or_else(|_| with(Path::new("")))
+        let load = |file: &Path| Settings::load(&Arguments::default(), environment, file);
+        let settings = load(file)
+            .or_else(|_| load(Path::new("")))
             .or_else(|_| Settings::defaults(environment));
         settings.map(|settings| settings.values).unwrap_or_default()
     }
@@ -241,7 +232,24 @@ fn joined_names(providers: &[Arc<Provider>]) -> String {
     names.join(", ")
 }
 
-fn known(
+/// Checks the providers that roles name, so that a wrong name is found before the role is used.
+fn check_roles(
+    providers: &[Arc<Provider>],
+    roles: &[file::RoleSection],
+    file: &Path,
+) -> Result<(), Error> {
+    for role in roles {
+        if let Some(name) = &role.options.provider {
+            let origin = role.origin("provider", file);
+            let key = role.key("provider");
+            check_provider(providers, name, &origin, &key, file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the name of a provider that is not configured.
+fn check_provider(
     providers: &[Arc<Provider>],
     name: &str,
     origin: &Origin,
@@ -261,24 +269,21 @@ fn known(
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
+    let empty = file::File::default();
     let text = match path.metadata() {
         // If the home is not a folder, there is no configuration either.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(file::File::default());
+            return Ok(empty);
         }
         // A link to /dev/null is a configuration without any key.
-        Ok(metadata) if metadata.file_type().is_char_device() => return Ok(file::File::default()),
+        Ok(metadata) if metadata.file_type().is_char_device() => return Ok(empty),
         Ok(_) => text::read_regular(path, MAX_TEXT).map_err(Error::settings)?,
         Err(error) => return Err(Error::settings(text::unreadable(path, error))),
     };
-    file::read(&text).map_err(|wrong| {
-        Error::settings(format!(
-            "{}, line {}: {}",
-            path.display(),
-            wrong.line,
-            wrong.message
-        ))
-        .advise("q --help lists the settings")
+    file::read(&text).map_err(|file::Wrong { line, message }| {
+        let path = path.display();
+        let error = Error::settings(format!("{path}, line {line}: {message}"));
+        error.advise("q --help lists the settings")
     })
 }
 
@@ -314,24 +319,22 @@ fn levels_of(
     levels
 }
 
-/// The model, which belongs to the provider that it was set for: it counts only if no higher level names another one.
-/// `unnamed` is the provider to use if none is named.
-fn model_for(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -> Option<Sourced> {
-    let model = models.last()?;
+/// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it
+/// does not count if a higher level names another one. `unnamed` is the provider to use if none is named.
+fn model_fits(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -> bool {
+    let Some(model) = models.last() else {
+        return false;
+    };
     let is_below = |provider: &Sourced| provider.origin.rank() <= model.origin.rank();
     let (below, above) = providers.split_at(providers.partition_point(is_below));
     let its_own = match below.last() {
         Some(provider) => Some(provider.text.as_str()),
         None => unnamed,
     };
-    // If nothing names a provider below, the first one above is its own.
+    // Without any provider below, the first one named above is the model's own.
     let mut names = above.iter().map(|provider| provider.text.as_str());
     let first = its_own.or_else(|| names.next());
-    if names.all(|name| Some(name) == first) {
-        Some(model.clone())
-    } else {
-        None
-    }
+    names.all(|name| Some(name) == first)
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR X
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
     SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS";
 
-/// The variables for npm and uv, which start many tool servers. A name with one of the words is that of a key, which only
-/// `env` and `env_from` pass on.
+/// The variables for npm and uv, which start many tool servers.
 const OF_INSTALLERS: &str = "npm_config_* UV_*";
+
+/// A variable for npm or uv with one of these words in its name may be a key. Only `env` and `env_from` pass it on.
 const KEY_WORDS: [&str; 5] = ["token", "auth", "password", "key", "secret"];
 
 /// A program that q starts.
@@ -51,10 +52,14 @@ impl LocalProgram {
                 });
                 self.env.extend(variables?);
             }
-            "env_from" => self
-                .env_from
-                .extend(value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?),
-            "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
+            "env_from" => {
+                let patterns = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?;
+                self.env_from.extend(patterns);
+            }
+            "cwd" => {
+                let folder = value::not_empty(value::string(value)?)?;
+                self.cwd = Some(check_folder(folder)?);
+            }
             "run" => {
                 return Err(
                     "belongs in a table below this one, such as [tools.date.today]".to_owned(),
@@ -70,8 +75,12 @@ impl LocalProgram {
 
     /// What must stay secret of its variables: the values that `env_from` passes on, and the passwords of all URLs.
     pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
-        let named = own.variables().filter(|(name, _)| self.is_named(name));
-        let mut keys: Vec<Secret> = named.map(|(_, value)| Secret::new(value)).collect();
+        let mut keys = Vec::new();
+        for (name, value) in own.variables() {
+            if self.is_named(name) {
+                keys.push(Secret::new(value));
+            }
+        }
         for (name, value) in self.environment(own) {
             // The address of a proxy needs no scheme.
             let is_bare = name.to_ascii_lowercase().ends_with("_proxy") && !value.contains("://");
@@ -87,19 +96,18 @@ impl LocalProgram {
 
     /// The variables that it gets.
     pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
-        let added = self
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        let is_added = |name: &str| self.env.iter().any(|(other, _)| other == name);
-        let passed = |name: &str| is_passed_on(name) || self.is_named(name);
-        let of_own = own
-            .variables()
-            .filter(|(name, _)| passed(name) && !is_added(name));
-        of_own
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .chain(added)
-            .collect()
+        let mut variables = Vec::new();
+        for (name, value) in own.variables() {
+            let is_replaced = self.env.iter().any(|(other, _)| other == name);
+            let is_passed = is_passed_on(name) || self.is_named(name);
+            if is_passed && !is_replaced {
+                variables.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        for (name, value) in &self.env {
+            variables.push((name.clone(), value.expose().to_owned()));
+        }
+        variables
     }
 
     /// Whether `env_from` names a variable.
@@ -113,23 +121,28 @@ impl LocalProgram {
 /// Whether every program gets a variable.
 fn is_passed_on(name: &str) -> bool {
     let is_one_of = |patterns: &str| {
-        patterns
-            .split(' ')
-            .any(|wanted| pattern::matches(wanted, name))
+        let mut patterns = patterns.split(' ');
+        patterns.any(|wanted| pattern::matches(wanted, name))
     };
+    if is_one_of(PASSED_ON) {
+        return true;
+    }
     let lower = name.to_ascii_lowercase();
     let is_key = KEY_WORDS.iter().any(|word| lower.contains(word));
-    is_one_of(PASSED_ON) || (is_one_of(OF_INSTALLERS) && !is_key)
+    is_one_of(OF_INSTALLERS) && !is_key
 }
 
-/// Refuses a relative path, whose meaning would depend on where q is started.
+/// Refuses a relative path: its meaning would depend on where q is started.
 pub(super) fn check_command(command: &[String]) -> Result<(), String> {
-    match command.first() {
-        Some(program) if program.contains('/') && !program.starts_with('/') => Err(format!(
+    if let Some(program) = command.first()
+        && program.contains('/')
+        && !program.starts_with('/')
+    {
+        return Err(format!(
             "“{program}” is a relative path; write the full path"
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }
 
 /// Checks the folder that a program is started in, and returns it: a full path, or `.`.

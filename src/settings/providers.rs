@@ -1,6 +1,7 @@
 //! The configured providers: the built-in ones, as the file and the environment change them, and the file's own.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::file::ProviderSection;
 use super::origin::{Environment, Origin, Sourced};
@@ -62,20 +63,22 @@ pub(super) fn all(
     sections: Vec<ProviderSection>,
     environment: &Environment,
     file: &Path,
-) -> Vec<Provider> {
+) -> Vec<Arc<Provider>> {
     let mut providers = Vec::new();
     for section in sections {
-        providers.push(configured(section, environment, file));
+        providers.push(Arc::new(configured(section, environment, file)));
     }
     for row in table::PROVIDERS {
-        if !providers.iter().any(|provider| provider.name == row.name) {
-            providers.push(built_in(row.name, row, environment).adapted());
+        let is_configured = |provider: &Arc<Provider>| provider.name == row.name;
+        if !providers.iter().any(is_configured) {
+            let provider = built_in(row.name, row, environment);
+            providers.push(Arc::new(provider.adapted()));
         }
     }
     providers
 }
 
-/// A provider by its row of the table, without a section of the file; where it is, is still to be looked at.
+/// A provider as its row of the table and the environment describe it, not yet adapted to its address.
 fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) -> Provider {
     let address = moved(name, row, environment).unwrap_or_else(|| {
         Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))
@@ -143,7 +146,8 @@ fn moved(
         return Some(Address::parse(text).map_err(|reason| format!("{variable} {reason}")));
     }
     let variable = row.host_variable?;
-    Some(ollama_host(environment.get(variable)?).map_err(|reason| format!("{variable} {reason}")))
+    let text = environment.get(variable)?;
+    Some(ollama_host(text).map_err(|reason| format!("{variable} {reason}")))
 }
 
 /// Reads `OLLAMA_HOST` as Ollama does: scheme and port may be missing, and the address of all interfaces is
@@ -151,16 +155,19 @@ fn moved(
 fn ollama_host(text: &str) -> Result<Address, String> {
     let text = text.trim().trim_matches(['"', '\'']).trim();
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
-    let (scheme, rest, port) = match text.split_once("://") {
-        None => ("http", text, "11434"),
-        Some(("http", rest)) => ("http", rest, "80"),
-        Some(("https", rest)) => ("https", rest, "443"),
+    let parts = text.split_once("://");
+    // Ollama's own port is the default only without a scheme.
+    let port = match parts {
+        None => "11434",
+        Some(("http", _)) => "80",
+        Some(("https", _)) => "443",
         Some((other, _)) => {
             return Err(format!(
                 "has the scheme {other}, but only http and https can be used"
             ));
         }
     };
+    let (scheme, rest) = parts.unwrap_or(("http", text));
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (host, port) = match host.rsplit_once(':') {
         // An IPv6 address without brackets has no port.
@@ -183,26 +190,26 @@ fn ollama_host(text: &str) -> Result<Address, String> {
 }
 
 impl Provider {
-    /// The provider as the server at its address wants to be asked: its host decides, whatever the provider's name.
+    /// The provider with the API and the quirks of the server at its address. The host decides, not the provider's name.
     fn adapted(mut self) -> Provider {
         let Ok(address) = &self.address else {
             return self;
         };
-        let vendor = table::at_host(address.host());
-        // Anthropic and Google speak their own API at the top of their host, and one like OpenAI's below it.
-        let is_at_top = address.to_string() == address.origin();
         let is_like_openai = |row: &ProviderRow| row.api_elsewhere.name == OPENAI_LIKE.api.name;
-        let speaks_its_own = |vendor: &&ProviderRow| {
-            if is_like_openai(vendor) {
+        self.api = self.row.api_elsewhere;
+        self.quirks = OPENAI_LIKE.quirks;
+        if let Some(vendor) = table::at_host(address.host()) {
+            self.quirks = vendor.quirks;
+            let speaks_its_own_api = if is_like_openai(vendor) {
                 is_like_openai(self.row)
             } else {
-                is_at_top
+                // Anthropic and Google speak their own API at the top of their host, and one like OpenAI's below it.
+                address.to_string() == address.origin()
+            };
+            if speaks_its_own_api {
+                self.api = vendor.api;
             }
-        };
-        self.api = vendor
-            .filter(speaks_its_own)
-            .map_or(self.row.api_elsewhere, |vendor| vendor.api);
-        self.quirks = vendor.map_or(OPENAI_LIKE.quirks, |vendor| vendor.quirks);
+        }
         // A gateway to OpenRouter passes its search on.
         self.quirks.searches |= self.row.quirks.searches;
         self
@@ -226,8 +233,11 @@ impl Provider {
 
     /// Whether the user has set it up: its key or, for one that needs none, an address other than the built-in one.
     pub(crate) fn is_set_up(&self) -> bool {
+        if self.key != Key::None {
+            return self.has_key();
+        }
         let built_in = Address::parse(self.row.base_url).ok();
-        self.has_key() || (self.key == Key::None && self.address.as_ref().ok() != built_in.as_ref())
+        self.address.as_ref().ok() != built_in.as_ref()
     }
 
     /// The key in the environment; `None` if the provider needs none, or if a command prints it. An error does not show it.
@@ -236,12 +246,13 @@ impl Provider {
             return Ok(None);
         };
         let Some((name, key)) = found else {
-            let (first, names) = (names.first().map_or("", String::as_str), names.join(" or "));
-            return Err(Error::settings(format!(
-                "there is no key for {}: {names} is not set",
-                self.name
-            ))
-            .advise(format!(
+            let first = names.first().map_or("", String::as_str);
+            let names = names.join(" or ");
+            let provider = &self.name;
+            let error = Error::settings(format!(
+                "there is no key for {provider}: {names} is not set"
+            ));
+            return Err(error.advise(format!(
                 "export {first}=your-key\nor choose another provider with -p"
             )));
         };
@@ -258,10 +269,8 @@ pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
         Some(character) if character.is_ascii() => "a control character",
         Some(_) => "a character that is not ASCII",
     };
-    Err(Error::settings(format!(
-        "the key in {source} contains {what}, which no key has"
-    ))
-    .advise("the key itself is not shown here"))
+    let message = format!("the key in {source} contains {what}, which no key has");
+    Err(Error::settings(message).advise("the key itself is not shown here"))
 }
 
 #[cfg(test)]
