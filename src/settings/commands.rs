@@ -36,7 +36,8 @@ impl Command {
             timeout,
             ..Keys::default()
         };
-        for (key, value) in table.as_table().map(in_order).unwrap_or_default() {
+        let entries = table.as_table().map(in_order);
+        for (key, value) in entries.unwrap_or_default() {
             let name = key.get_ref();
             keys.set(name, value.get_ref())
                 .map_err(|reason| format!("{name}: {reason}"))?;

@@ -47,7 +47,7 @@ pub(super) struct ProviderSection {
 #[derive(Debug, Default)]
 pub(super) struct RoleSection {
     pub(super) name: String,
-    /// The options that it stands for; its question is their words.
+    /// Its keys as options; its question is in `words`.
     pub(super) options: Arguments,
     /// A file with the system prompt.
     pub(super) system_file: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct Wrong {
     pub(super) message: String,
 }
 
-/// A section `[KIND.NAME]` as it is written.
+/// A section `[KIND.NAME]` whose keys have not been read yet.
 struct RawSection<'t, 'a> {
     name: &'t str,
     /// Its place, in bytes.
@@ -221,23 +221,25 @@ pub(super) fn is_role(name: &str) -> bool {
 impl RoleSection {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         let options = &mut self.options;
-        let setting = || {
-            table::find(key)
-                .ok_or_else(|| unknown(key))
-                .and_then(|row| setting(row, value))
+        let text = || match table::find(key) {
+            Some(row) => setting(row, value),
+            None => Err(unknown(key)),
         };
         match key {
-            "provider" => options.provider = Some(setting()?),
-            "model" => options.model = Some(setting()?),
-            "effort" => options.effort = Some(setting()?),
-            "messages" => options.messages = Some(setting()?),
-            "system" => options.system = Some(setting()?.into()),
+            "provider" => options.provider = Some(text()?),
+            "model" => options.model = Some(text()?),
+            "effort" => options.effort = Some(text()?),
+            "messages" => options.messages = Some(text()?),
+            "system" => options.system = Some(text()?.into()),
             "system_file" => self.system_file = Some(not_empty(string(value)?)?),
             "tools" => options.tools = tool_names(value)?,
             "schema" => options.schema = Some(schema(value)?),
             "web" => options.web = value::switch(value)?,
             "options" => options.options = typed_fields(value)?,
-            "question" => options.words = vec![not_empty(string(value)?)?.into()],
+            "question" => {
+                let question = not_empty(string(value)?)?;
+                options.words = vec![question.into()];
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -290,7 +292,7 @@ fn whole_number(value: &DeValue, all: bool) -> Result<String, String> {
     };
     match integer(number) {
         Some(number) => Ok(number.to_string()),
-        // The check of the value says that it is too large.
+        // It is too large, and the check against the setting's range says so.
         None => Ok(number.as_str().to_owned()),
     }
 }
@@ -323,7 +325,7 @@ fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
     Ok(request_fields)
 }
 
-/// A value as it is sent.
+/// A value in JSON, as a request has it.
 fn json(value: &DeValue) -> Result<serde_json::Value, String> {
     match value {
         DeValue::Boolean(on) => Ok((*on).into()),
@@ -332,7 +334,8 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
             None => Err("has a number that is too large".to_owned()),
         },
         DeValue::Float(number) => {
-            let float: Option<f64> = number.as_str().replace('_', "").parse().ok();
+            let digits = number.as_str().replace('_', "");
+            let float = digits.parse().ok();
             let number = float.and_then(serde_json::Number::from_f64);
             let number = number.ok_or("has a number that JSON does not have")?;
             Ok(number.into())
@@ -358,16 +361,20 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
 
 /// A whole number, however TOML lets it be written.
 fn integer(number: &DeInteger) -> Option<i64> {
-    i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+    let digits = number.as_str().replace('_', "");
+    i64::from_str_radix(&digits, number.radix()).ok()
 }
 
-/// The text of the file, which knows the line of each place.
+/// The text of the file, to find the line of a place in it.
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
+    /// The line of a place in bytes, counted from 1.
     fn of(&self, at: usize) -> usize {
-        let before = &self.0.as_bytes()[..at.min(self.0.len())];
-        1 + before.iter().filter(|byte| **byte == b'\n').count()
+        let text = self.0.as_bytes();
+        let before = &text[..at.min(text.len())];
+        let line_ends = before.iter().filter(|byte| **byte == b'\n');
+        1 + line_ends.count()
     }
 
     fn wrong(&self, at: usize, message: String) -> Wrong {

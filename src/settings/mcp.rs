@@ -36,8 +36,7 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
     let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
     for (written, section) in file.servers {
-        let section =
-            serde_json::from_value::<SharedServer>(section).map_err(|error| error.to_string());
+        let section: serde_json::Result<SharedServer> = serde_json::from_value(section);
         if section.as_ref().is_ok_and(|section| section.disabled) {
             continue;
         }
@@ -45,9 +44,8 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
         if listed.iter().any(|other| other.name == name) {
             return Err(format!("two servers get the name {name}"));
         }
-        let server = tools::check_name(&name)
-            .and(section)
-            .and_then(|section| section.server(&name, environment));
+        let section = section.map_err(|error| error.to_string());
+        let server = tools::check_name(&name).and_then(|()| section?.server(&name, environment));
         let server = server.map_err(|reason| format!("{reason} (in the file of the setting mcp)"));
         listed.push(Configured { name, server });
     }
@@ -77,20 +75,21 @@ impl SharedServer {
         check_command(&program.command)?;
         for (name, value) in &self.env {
             let text = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
+                Value::String(text) => fill(text)?,
+                other => fill(&other.to_string())?,
             };
-            program.env.push((name.clone(), Secret::new(fill(&text)?)));
+            program.env.push((name.clone(), Secret::new(text)));
         }
         if let Some(folder) = &self.cwd {
-            program.cwd = Some(check_folder(fill(folder)?)?);
+            let folder = fill(folder)?;
+            program.cwd = Some(check_folder(folder)?);
         }
         Ok(program)
     }
 
     fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
-        let endpoint = Endpoint::parse(&filled(url, environment)?)
-            .map_err(|reason| format!("its url {reason}"))?;
+        let endpoint = Endpoint::parse(&filled(url, environment)?);
+        let endpoint = endpoint.map_err(|reason| format!("its url {reason}"))?;
         let mut server = RemoteServer::new(endpoint.hiding(values_in(url, environment)));
         for (name, value) in &self.headers {
             let secret = filled(value, environment).and_then(|value| value::header(name, value));

@@ -15,11 +15,9 @@ use crate::shape::Shape;
 impl RoleSection {
     /// Where one of its keys is, in this configuration file.
     pub(super) fn origin(&self, key: &str, file: &Path) -> Origin {
-        let line = self
-            .lines
-            .iter()
-            .find(|(name, _)| name == key)
-            .map_or(0, |(_, line)| *line);
+        let mut lines = self.lines.iter();
+        let found = lines.find(|(name, _)| name == key);
+        let line = found.map_or(0, |(_, line)| *line);
         Origin::File {
             path: file.to_owned(),
             line,
@@ -31,21 +29,22 @@ impl RoleSection {
         format!("roles.{}.{key}", self.name)
     }
 
-    /// Reads the file that one of its keys names, relative to the configuration file, and takes its text.
+    /// Reads the file that one of its keys names. The path is relative to the configuration file; `parse` reads the text.
     fn read<T>(
         &self,
         key: &str,
         path: &str,
         file: &Path,
-        take: fn(String) -> Result<T, String>,
+        parse: fn(String) -> Result<T, String>,
     ) -> Result<T, Error> {
-        let taken = read_regular(&file.with_file_name(path), MAX_TEXT).and_then(take);
-        taken.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
+        let path = file.with_file_name(path);
+        let parsed = read_regular(&path, MAX_TEXT).and_then(parse);
+        parsed.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
     }
 }
 
-/// What was typed, with the options of its role as if they had been typed before it. `file` is the configuration file,
-/// which has these sections.
+/// What was typed, with the options of its role as if they had been typed before it. `file` is the configuration file, and
+/// the sections are its roles.
 pub(super) fn apply(
     typed: &Arguments,
     sections: &[RoleSection],
@@ -80,7 +79,7 @@ pub(super) fn apply(
     Ok(all)
 }
 
-/// The system prompt in a file: the one that the section names, else `prompt`, the one of the role's own name.
+/// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name.
 fn system_prompt(
     section: Option<&RoleSection>,
     prompt: Option<&Path>,
@@ -117,8 +116,10 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     }
     all.web |= role.web;
     all.options.splice(..0, role.options);
+    // “none” excludes other tools, so a typed option then replaces the role's.
     let is_none = |tools: &[String]| tools == [NO_TOOLS];
-    if typed.tools.is_empty() || !is_none(&typed.tools) && !is_none(&role.tools) {
+    let can_be_joined = !is_none(&typed.tools) && !is_none(&role.tools);
+    if typed.tools.is_empty() || can_be_joined {
         all.tools.splice(..0, role.tools);
     }
     // --again has a question already.

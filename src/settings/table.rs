@@ -323,8 +323,8 @@ impl SettingRow {
                     set(values, u64::MAX);
                     return Ok(());
                 }
-                let number = text.parse().ok().filter(|number| range.contains(number));
-                let Some(number) = number else {
+                let number = text.parse().ok();
+                let Some(number) = number.filter(|number| range.contains(number)) else {
                     let first = range.start();
                     let last = range.end();
                     let word = if *all { ", nor all" } else { "" };
@@ -335,10 +335,12 @@ impl SettingRow {
                 set(values, number);
             }
             SettingKind::Duration { allows_zero, set } => {
-                let duration = match text {
-                    "0" if *allows_zero => Some(Duration::ZERO),
-                    _ if *allows_zero => duration::parse(text)?,
-                    _ => duration::patience(text)?,
+                let duration = if !allows_zero {
+                    duration::patience(text)?
+                } else if text == "0" {
+                    Some(Duration::ZERO)
+                } else {
+                    duration::parse(text)?
                 };
                 set(values, duration);
             }

@@ -111,8 +111,9 @@ impl ToolServer {
         // The other keys depend on whether there is a url.
         keys.sort_by_key(|(key, _)| key.get_ref() != "url");
         for (key, value) in &keys {
-            let set = server.set(key.get_ref(), value.get_ref());
-            set.map_err(|reason| at_key(key, &reason))?;
+            if let Err(reason) = server.set(key.get_ref(), value.get_ref()) {
+                return Err(at_key(key, &reason));
+            }
         }
 
         let first_command = commands.first();
@@ -162,16 +163,15 @@ impl ToolServer {
 
     /// Whether a tool is offered at all.
     pub(crate) fn offers(&self, tool: &str) -> bool {
-        self.only
-            .as_ref()
-            .is_none_or(|only| only.iter().any(|wanted| pattern::matches(wanted, tool)))
+        match &self.only {
+            Some(only) => matches_any(only, tool),
+            None => true,
+        }
     }
 
     /// Whether a tool runs without asking.
     pub(crate) fn allows(&self, tool: &str) -> bool {
-        self.allow
-            .iter()
-            .any(|allowed| pattern::matches(allowed, tool))
+        matches_any(&self.allow, tool)
     }
 
     /// The patterns in `allow` that match none of these tools.
@@ -232,6 +232,10 @@ fn read_commands(
     Ok(commands)
 }
 
+fn matches_any(patterns: &[String], tool: &str) -> bool {
+    patterns.iter().any(|one| pattern::matches(one, tool))
+}
+
 fn fault(section: &str, key: &Key, reason: &str) -> Fault {
     Fault {
         at: Some(key.span().start),
@@ -246,8 +250,8 @@ fn is_set(fields: &DeTable, key: &str) -> bool {
         .is_some_and(|value| !value.get_ref().is_table())
 }
 
-/// Whether an entry of a section is a command. Below a server only a table with `run` is taken for one, so that the
-/// error says what is wrong.
+/// Whether an entry of a section is a command. A server has none: there, only a table with `run` counts as one, and is
+/// refused as such. Any other table is the wrong value of a key.
 fn is_command(key: &str, value: &DeValue, is_server: bool) -> bool {
     let Some(table) = value.as_table() else {
         return false;

@@ -27,10 +27,11 @@ pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t Key<'a>, &'t 
     entries
 }
 
-/// The place of the entry of a table that a reason begins with; else that of the table's own key.
+/// The place of the entry at fault, if the reason begins with the name of one. Otherwise the place of the table's own key.
 pub(super) fn place_of_fault(key: &Key, value: &DeValue, reason: &str) -> usize {
     let at_fault = reason.split(':').next();
-    for (name, _) in value.as_table().map(in_order).unwrap_or_default() {
+    let entries = value.as_table().map(in_order);
+    for (name, _) in entries.unwrap_or_default() {
         if at_fault == Some(name.get_ref()) {
             return name.span().start;
         }
@@ -48,25 +49,25 @@ pub(super) fn string(value: &DeValue) -> Result<String, String> {
 
 /// Reads `true` or `false`.
 pub(super) fn switch(value: &DeValue) -> Result<bool, String> {
-    value
-        .as_bool()
-        .ok_or_else(|| must_be("true or false", value))
+    match value.as_bool() {
+        Some(on) => Ok(on),
+        None => Err(must_be("true or false", value)),
+    }
 }
 
 /// Refuses an empty text.
 pub(super) fn not_empty(text: String) -> Result<String, String> {
     if text.is_empty() {
-        Err("it is empty".to_owned())
-    } else {
-        Ok(text)
+        return Err("it is empty".to_owned());
     }
+    Ok(text)
 }
 
 /// A list of strings; an error shows the example.
 pub(super) fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
-    let words = value
-        .as_array()
-        .ok_or_else(|| format!("must be a list such as {example}"))?;
+    let Some(words) = value.as_array() else {
+        return Err(format!("must be a list such as {example}"));
+    };
     words.iter().map(|word| string(word.get_ref())).collect()
 }
 
@@ -82,10 +83,9 @@ pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, Str
 /// The name of a variable. A user may have written the key itself, so errors do not show it.
 pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     let name = not_empty(string(value)?)?;
-    let is_name = name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if is_name && !name.as_bytes()[0].is_ascii_digit() {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins_well = !name.as_bytes()[0].is_ascii_digit();
+    if begins_well && name.bytes().all(is_allowed) {
         Ok(name)
     } else {
         Err("must be the name of an environment variable, not the key itself".to_owned())
@@ -95,15 +95,15 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
 /// Names and texts in the order of the file, or what is wrong with them.
 type Texts = Result<Vec<(String, Secret)>, String>;
 
-/// Reads a table whose names and texts `read` checks; an error shows the example.
+/// Reads a table of texts; `read` checks each name and text. An error shows the example.
 pub(super) fn table(
     value: &DeValue,
     example: &str,
     read: impl Fn(&str, String) -> Result<Secret, String>,
 ) -> Texts {
-    let table = value
-        .as_table()
-        .ok_or_else(|| format!("must be a table such as {example}"))?;
+    let Some(table) = value.as_table() else {
+        return Err(format!("must be a table such as {example}"));
+    };
     let mut entries = Vec::new();
     for (key, value) in in_order(table) {
         let name = key.get_ref();
