@@ -1,4 +1,4 @@
-//! Durations as people write them in settings: a whole number and `s`, `m`, `h` or `d`, or `never`.
+//! Durations as people write them in settings: a whole number and `s`, `m`, `h` or `d`, or `never` (pure).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The configuration file: its keys and sections with their lines, or what is wrong on which line.
+//! The configuration file: its keys and sections with their lines, or what is wrong on which line (pure).
 
 use toml::de::{DeInteger, DeTable, DeValue};
 
@@ -85,7 +85,9 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
             "tools" => file.tools = tools(value, &lines)?,
             "roles" => file.roles = roles(value, &lines)?,
             key => {
-                let row = table::find(key).ok_or_else(|| lines.wrong(at, unknown(key)))?;
+                let Some(row) = table::find(key) else {
+                    return Err(lines.wrong(at, unknown(key)));
+                };
                 let text = setting(row, value.get_ref());
                 let text = text.map_err(|reason| lines.wrong(at, format!("{key}: {reason}")))?;
                 file.settings.push((row.key, text, lines.of(at)));
@@ -129,7 +131,10 @@ fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
         }
         match ToolServer::read(name, raw.fields) {
             Ok(server) => servers.push(server),
-            Err(fault) => return Err(lines.wrong(fault.at.unwrap_or(raw.at), fault.message)),
+            Err(fault) => {
+                let at = fault.at.unwrap_or(raw.at);
+                return Err(lines.wrong(at, fault.message));
+            }
         }
     }
     Ok(servers)
@@ -269,7 +274,6 @@ fn typed_fields(value: &DeValue) -> Result<Vec<String>, String> {
 /// The value of a setting as its environment variable would have it.
 fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     let text = match row.kind {
-        SettingKind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value)?,
         SettingKind::Whole { all, .. } => whole_number(value, all)?,
         SettingKind::Switch(_) => value::switch(value)?.to_string(),
         SettingKind::Text { .. }
@@ -282,6 +286,9 @@ fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
 }
 
 fn whole_number(value: &DeValue, all: bool) -> Result<String, String> {
+    if all && value.as_str() == Some("all") {
+        return string(value);
+    }
     let Some(number) = value.as_integer() else {
         let wanted = if all {
             "a whole number or \"all\""

@@ -170,8 +170,8 @@ impl Settings {
         let Some(role) = self.role_in_use() else {
             return String::new();
         };
-        let mut names = role.options.tools.iter();
-        if !names.any(|tool| tool.split("__").next() == Some(name)) {
+        let is_of_server = |tool: &String| tool.split("__").next() == Some(name);
+        if !role.options.tools.iter().any(is_of_server) {
             return String::new();
         }
         let origin = role.origin("tools", &self.file);

@@ -1,4 +1,4 @@
-//! Patterns for names: a star matches any characters, and every other character matches itself.
+//! Patterns for names: a star matches any characters, and every other character matches itself (pure).
 
 /// Whether a pattern matches the entire name.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {

@@ -39,7 +39,10 @@ impl RoleSection {
     ) -> Result<T, Error> {
         let path = file.with_file_name(path);
         let parsed = read_regular(&path, MAX_TEXT).and_then(parse);
-        parsed.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
+        parsed.map_err(|reason| {
+            let origin = self.origin(key, file);
+            origin.wrong(&self.key(key), &reason)
+        })
     }
 }
 
@@ -65,7 +68,10 @@ pub(super) fn apply(
     let mut all = over(options.unwrap_or_default(), typed);
     if all.system.is_none() {
         let text = system_prompt(section, prompt.as_deref(), file)?;
-        all.system = text.map(|text| text.trim_end_matches(['\r', '\n']).into());
+        if let Some(text) = text {
+            let text = text.trim_end_matches(['\r', '\n']);
+            all.system = Some(text.into());
+        }
     }
     if typed.schema.is_none()
         && let Some(section) = section

@@ -27,7 +27,11 @@ pub(super) fn unreadable(path: &Path, why: impl Display) -> String {
 /// The text of a file of at most `limit` bytes, without a byte order mark.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_string(&mut text));
+    let opened = File::open(path);
+    let read = opened.and_then(|file| {
+        let mut limited = file.take(limit + 1);
+        limited.read_to_string(&mut text)
+    });
     let why = match read {
         Ok(length) if length as u64 > limit => format!("it has more than {limit} bytes"),
         Ok(_) if text.contains('\0') => "it has a NUL byte".to_owned(),

@@ -132,8 +132,10 @@ impl ToolServer {
                 ),
             });
         }
-        if let Some((key, _)) = keys.iter().find(|(key, _)| key.get_ref() == "start") {
-            return Err(at_key(key, "is for a server"));
+        for (key, _) in keys {
+            if key.get_ref() == "start" {
+                return Err(at_key(key, "is for a server"));
+            }
         }
         if let Place::Local(shared) = &server.place {
             server.place = Place::Commands(read_commands(name, commands, shared, server.timeout)?);
@@ -224,10 +226,11 @@ fn read_commands(
         let name = key.get_ref();
         let table = table.get_ref();
         let command = check_name(name).and_then(|()| Command::read(name, table, shared, timeout));
-        commands.push(command.map_err(|reason| Fault {
+        let command = command.map_err(|reason| Fault {
             at: Some(place_of_fault(key, table, &reason)),
             ..fault(section, key, &reason)
-        })?);
+        });
+        commands.push(command?);
     }
     Ok(commands)
 }

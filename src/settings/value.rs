@@ -1,4 +1,4 @@
-//! Reads values of the configuration file as the types that are expected, or says what is wrong with them.
+//! Reads values of the configuration file as the types that are expected, or says what is wrong with them (pure).
 
 use std::borrow::Cow;
 
