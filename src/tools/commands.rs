@@ -292,7 +292,7 @@ impl Output {
 }
 
 /// What the model gets: standard output; if that is not everything, why; and if the command failed, standard error.
-/// `overrun` is the limit that it did not keep, `status` how it ended by itself.
+/// `overrun` is the timeout that it exceeded; `status` is how it ended by itself.
 fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
     // The end of its pipe ends a command that writes too much, whatever its status says.
     let status = if pipes.is_cut { None } else { status };
@@ -304,7 +304,9 @@ fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes)
     let needs_reason = is_error || output.is_empty();
 
     let mut marks = Vec::new();
-    if matches!(output, Cow::Owned(_)) || matches!(error, Cow::Owned(_)) {
+    // Only text that had to be changed is owned.
+    let was_changed = |text: &Cow<str>| matches!(text, Cow::Owned(_));
+    if was_changed(&output) || was_changed(&error) {
         marks.push("what is not UTF-8 is shown as \u{fffd}".to_owned());
     }
     if pipes.is_cut {

@@ -18,8 +18,8 @@ const DEFAULT_SIZE: Size = Size {
 /// More blanks in a row are shown as a number, so that they cannot push anything out of sight.
 const MAX_BLANKS: usize = 3;
 
-/// Where the letters and digits are that are shown as they are besides ASCII. The ranges are parts of the blocks of Unicode
-/// 14 that hold no mark and nothing invisible, because terminals disagree on how wide those are.
+/// The letters and digits besides ASCII that are shown as they are. The ranges are parts of the blocks of Unicode 14. They
+/// hold no mark and nothing invisible, because terminals disagree on how wide those are.
 const LETTERS: &[RangeInclusive<char>] = &[
     '\u{c0}'..='\u{24f}',      // Latin
     '\u{370}'..='\u{3ff}',     // Greek
@@ -151,7 +151,10 @@ fn shown(text: &str) -> String {
     let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {
         if character == ' ' {
-            let blanks = 1 + std::iter::from_fn(|| rest.next_if_eq(&' ')).count();
+            let mut blanks = 1;
+            while rest.next_if_eq(&' ').is_some() {
+                blanks += 1;
+            }
             if blanks > MAX_BLANKS {
                 shown.push_str(&format!("⟨{blanks} blanks⟩"));
             } else {
@@ -169,7 +172,8 @@ fn shown(text: &str) -> String {
 /// Whether a character is a letter or a digit of a script that every terminal draws character by character.
 fn is_letter(character: char) -> bool {
     // The ranges hold a few symbols and unassigned characters, too.
-    character.is_alphanumeric() && LETTERS.iter().any(|range| range.contains(&character))
+    let is_listed = LETTERS.iter().any(|range| range.contains(&character));
+    is_listed && character.is_alphanumeric()
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub(super) struct Http {
     listener: Listener,
     /// The server's name for the session, if it has sessions.
     session: Arc<Mutex<Option<Secret>>>,
-    /// Until then the tools must be listed.
+    /// When the tools must have been listed.
     deadline: Option<Instant>,
     start: Option<Duration>,
     timeout: Option<Duration>,
@@ -176,7 +176,10 @@ impl Http {
         let Some(id) = request_refused(&error.body) else {
             return false;
         };
-        lock(&self.session).is_none() || (status == 400 && id == message["id"])
+        if lock(&self.session).is_none() {
+            return true;
+        }
+        status == 400 && id == message["id"]
     }
 
     fn read(&self, response: Response, id: &Value) -> Result<(), Failure> {
@@ -262,9 +265,8 @@ impl Http {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
         let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
-        limited
-            .read_to_end(&mut body)
-            .map_err(|error| self.read_failure(error))?;
+        let read = limited.read_to_end(&mut body);
+        read.map_err(|error| self.read_failure(error))?;
         let message = if body.len() > stream::MAX_EVENT {
             Err(TooLong)
         } else {
@@ -276,7 +278,7 @@ impl Http {
         Err(self.unexpected(&content_type, &body))
     }
 
-    /// Reads a stream up to the answer, or until that is no longer wanted.
+    /// Reads a stream until the answer has come, or is no longer wanted.
     fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), Failure> {
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
@@ -341,7 +343,7 @@ impl Http {
         self.failure(&client::with_status(error.status, &words))
     }
 
-    /// What a failure of the connection, or a status other than success, means for the session, and advice.
+    /// The failure for a broken connection or a status other than success, with its scope and advice.
     fn explain(&self, error: TransportError) -> Failure {
         let failure = self.describe(&error);
         if error.status == Some(404) && lock(&self.session).is_some() {
@@ -382,9 +384,8 @@ impl Http {
 }
 
 fn has_header(headers: &[(String, Secret)], name: &str) -> bool {
-    headers
-        .iter()
-        .any(|(other, _)| other.eq_ignore_ascii_case(name))
+    let mut names = headers.iter().map(|(name, _)| name);
+    names.any(|other| other.eq_ignore_ascii_case(name))
 }
 
 /// A time for everything that a request does.

@@ -148,8 +148,8 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
     })
 }
 
-/// Finds a program by its full path or in PATH, which is its own, because the configuration may set it. Relative folders
-/// of PATH do not count, because they would depend on where q is started.
+/// Finds a program by its full path, or in the PATH that it will have itself: the configuration may set that. Relative
+/// folders of PATH do not count, because they would depend on where q is started.
 fn find_program(
     section: &str,
     name: &str,

@@ -53,7 +53,7 @@ pub(crate) struct Groups(Arc<Mutex<Leaders>>);
 struct Leaders {
     /// The ids of the groups, which are those of the processes that lead them.
     ids: Vec<i32>,
-    /// Since when q is about to end, so that no more are started.
+    /// Since when q is about to end. No more groups are started then.
     closed: Option<Instant>,
     /// Whether servers may take their time to end: a call has run, or all went well.
     is_patient: bool,
@@ -69,9 +69,8 @@ impl Groups {
 
     /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
     pub(crate) fn kill(&self) {
-        let waited = lock(&self.0)
-            .closed
-            .map_or(Duration::ZERO, |closed| closed.elapsed());
+        let closed = lock(&self.0).closed;
+        let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
         self.kill_after(LAST_MOMENT.saturating_sub(waited));
     }
 
@@ -83,15 +82,14 @@ impl Groups {
             return;
         };
         let left = || {
-            unix::children()
-                .into_iter()
-                .filter(|child| !strangers.contains(child))
-                .collect::<Vec<i32>>()
+            let mut children = unix::children();
+            children.retain(|child| !strangers.contains(child));
+            children
         };
         for signal in [libc::SIGTERM, libc::SIGKILL] {
-            left()
-                .into_iter()
-                .for_each(|child| unix::signal(child, signal));
+            for child in left() {
+                unix::signal(child, signal);
+            }
             wait_until(PATIENCE[1], || left().is_empty());
         }
     }
@@ -199,7 +197,7 @@ impl Input {
     }
 }
 
-/// A line that a process wrote, without its line end.
+/// A line that a process has written, without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OutputLine {
     pub(crate) bytes: Vec<u8>,
@@ -213,7 +211,7 @@ pub(crate) struct Program {
     pub(crate) file: PathBuf,
     /// The program and its arguments as they are configured; no shell reads them.
     pub(crate) command: Vec<String>,
-    /// The whole environment.
+    /// Its environment; it gets no other variables.
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) folder: PathBuf,
 }

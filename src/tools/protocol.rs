@@ -182,7 +182,8 @@ impl Protocol {
         let parameters = &message["params"];
         if let Some(name) = parameters["name"].as_str() {
             headers.push(("mcp-name".to_owned(), header_value(name)));
-            if let Some(tool) = self.about.tools.iter().find(|tool| tool.name == name) {
+            let mut tools = self.about.tools.iter();
+            if let Some(tool) = tools.find(|tool| tool.name == name) {
                 headers.extend(mirrored(&tool.schema, &parameters["arguments"]));
             }
         }
@@ -223,10 +224,8 @@ impl Protocol {
             Phase::Initializing | Phase::Discovering | Phase::Listing => self.refuse(message),
             Phase::Calling(id) => {
                 self.phase = Phase::Idle;
-                vec![ServerEvent::Answer(
-                    id,
-                    Err(format!("the tool server {message}")),
-                )]
+                let failure = format!("the tool server {message}");
+                vec![ServerEvent::Answer(id, Err(failure))]
             }
             Phase::Idle | Phase::Unusable => vec![ServerEvent::Detail(message)],
         }
@@ -463,7 +462,7 @@ fn notification(method: &str, parameters: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": parameters})
 }
 
-/// What a JSON-RPC error says: its message, code and data. Without a message the whole error stands for it.
+/// What a JSON-RPC error says: its message, code and data. An error without a message is shown as JSON.
 fn words(error: &Value) -> String {
     let message = error["message"].as_str().unwrap_or_default();
     let mut words = message.to_owned();
@@ -517,7 +516,7 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
     })
 }
 
-/// The arguments that a tool's schema wants in headers, too, so that proxies see them.
+/// The arguments that a tool's schema wants in headers, too. Proxies can see them there.
 fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -540,7 +539,8 @@ fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
 
 /// A text as the value of a header, encoded if it cannot stand there as it is.
 fn header_value(text: &str) -> String {
-    let is_printable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let mut bytes = text.bytes();
+    let is_printable = bytes.all(|byte| matches!(byte, b' '..=b'~'));
     let is_trimmed = text.trim() == text;
     if is_printable && is_trimmed && !text.starts_with(ENCODED) {
         return text.to_owned();
@@ -558,7 +558,8 @@ fn log_line(parameters: &Value) -> String {
 
 /// The beginning of what a server wrote, on one line.
 fn quote(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&text[..text.len().min(MAX_QUOTE)]);
+    let length = text.len().min(MAX_QUOTE);
+    let text = String::from_utf8_lossy(&text[..length]);
     on_one_line(&text)
 }
 

@@ -152,9 +152,8 @@ impl Server {
             None => self.reconnect()?,
         };
         let timeout = self.spec.section.timeout;
-        self.connection
-            .insert(connection)
-            .call(tool, arguments, timeout)
+        let connection = self.connection.insert(connection);
+        connection.call(tool, arguments, timeout)
     }
 
     fn reconnect(&mut self) -> Result<Connection, Failure> {
@@ -333,7 +332,7 @@ impl Connection {
         is_closed || self.process_has_ended()
     }
 
-    /// An address cannot end.
+    /// Whether the server's program has ended. A server over HTTP has none.
     fn process_has_ended(&mut self) -> bool {
         match &mut self.transport {
             Transport::Local(process) => process.has_ended(),

@@ -195,7 +195,10 @@ impl Starting {
         } = opened;
         let Spec { section, target } = &server.spec;
         if !matches!(target, Target::Commands(_)) {
-            notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
+            notes.detail(|| {
+                let text = introduction(section, &about, took);
+                secret::redact(&text, &self.secrets)
+            });
         }
         let index = collection.servers.0.len();
         let (offers, remarks) = offers::of_server(index, section, &about, &self.file)?;
@@ -208,7 +211,7 @@ impl Starting {
     }
 }
 
-/// Lets a signal ask the servers to end, and end them in the end.
+/// From now on, a signal asks the servers to end, and those that remain are killed just before q ends.
 fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
     let first = groups.clone();
     interrupts.before_the_end(When::First, move || first.terminate());
@@ -244,15 +247,15 @@ fn reporter(name: &str, secrets: &[Secret], notes: &Notes) -> Report {
 
 /// An error without secrets.
 fn redacted(error: Error, secrets: &[Secret]) -> Error {
-    let advice = error.advice.as_deref();
+    let hide = |text: &String| secret::redact(text, secrets);
     Error {
-        message: secret::redact(&error.message, secrets),
-        advice: advice.map(|advice| secret::redact(advice, secrets)),
+        message: hide(&error.message),
+        advice: error.advice.as_ref().map(hide),
         ..error
     }
 }
 
-/// Asks servers to end that are still starting.
+/// Asks servers that are still starting to end.
 impl Drop for Starting {
     fn drop(&mut self) {
         if self.opened.try_recv().err() != Some(TryRecvError::Disconnected) {
@@ -298,7 +301,9 @@ fn prepared(
     });
     let mut prepared = Vec::new();
     for one in configured {
-        match valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes)) {
+        let ready =
+            valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes));
+        match ready {
             Ok(ready) => prepared.push(ready),
             Err(error) if selection.is_none() => note(&error, notes),
             Err(error) => return Err(error),

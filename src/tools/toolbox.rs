@@ -152,7 +152,9 @@ impl Toolbox {
         };
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
-        self.servers.0[self.offers[at].server].check(&self.offers[at].tool, &arguments)?;
+        let offer = &self.offers[at];
+        let server = &self.servers.0[offer.server];
+        server.check(&offer.tool, &arguments)?;
         Ok((at, arguments))
     }
 
@@ -171,19 +173,19 @@ impl Toolbox {
                 notes.note(&shortened_line(&line));
             }
         })?;
-        let whole = Value::from(arguments.clone()).to_string();
+        let written = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
         let server = &mut self.servers.0[offer.server];
         // The user must see the complete arguments to agree.
-        self.consent.ask(offer, &whole, notes)?;
-        let shown = secret::redact(&whole, &self.secrets);
+        self.consent.ask(offer, &written, notes)?;
+        let shown = secret::redact(&written, &self.secrets);
         if watched {
             notes.note(&shortened_line(&format!("{} {shown}", call.name)));
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
-        let spinner = notes.spinner();
-        spinner.wait_for(&format!("waiting for {}", call.name));
+        let waiting = format!("waiting for {}", call.name);
+        notes.spinner().wait_for(&waiting);
         runs();
         Ok(server.call(&offer.tool, &arguments))
     }
