@@ -1,4 +1,4 @@
-//! Time spans for people: short for a column, in words for a sentence.
+//! Time spans for people: short for a column, in words for a sentence (pure).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) fn short(age: Duration) -> String {
     }
 }
 
-/// An age in the largest unit that gives at least two of it, rounded down: `40 minutes`, `26 hours`, `3 days`. Under a
+/// An age in the largest unit that it contains at least twice, rounded down: `40 minutes`, `26 hours`, `3 days`. Under a
 /// second it is `less than a second`.
 pub(crate) fn in_words(age: Duration) -> String {
     let (count, unit) = match age.as_secs() {

@@ -1,4 +1,4 @@
-//! Saves an exchange: under the lock, at the end of the conversation as it is then, and without losing another one.
+//! Saves an exchange under the lock: no exchange that another q has saved in the meantime is lost.
 
 use std::fmt::Display;
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) struct Committer {
     pub(crate) folder: Folder,
     pub(crate) location: ConversationLocation,
     pub(crate) intent: Intent,
-    /// The link that leads to the conversation from now on, in place of another.
+    /// The link that must lead to this conversation once the exchange is saved.
     pub(crate) becomes_current: Option<PathBuf>,
     /// Which provider and which model answer.
     pub(crate) provider: String,
@@ -47,7 +47,7 @@ pub(crate) struct Committed {
     pub(crate) id: Option<String>,
     /// It was saved in a conversation of its own.
     pub(crate) saved_separately: bool,
-    /// What did not go as asked.
+    /// What did not go as planned, in words for the user.
     pub(crate) note: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl Committed {
 }
 
 impl Committer {
-    /// Saves an exchange. While another process has the lock, `give_up` is asked from time to time, with the time waited.
+    /// Saves an exchange. While another process has the lock, calls `give_up` from time to time with the time waited.
     pub(crate) fn commit(
         &self,
         exchange: &Exchange,
@@ -71,6 +71,7 @@ impl Committer {
         let prepared = self.folder.prepare();
         let may_sweep = prepared.is_ok();
         let saved = match prepared {
+            // A file elsewhere can be saved without the folder.
             Err(error) if self.folder.has(&self.location.path) => Err(error),
             _ => self.save(exchange, give_up),
         };
@@ -93,7 +94,7 @@ impl Committer {
             // Nothing is moved or removed, so no lock is needed.
             return self.begin_current(exchange, link, None);
         }
-        // A new conversation changes the link.
+        // The lock is that of the folder in which something changes. A new conversation changes the link.
         let changed = match (&self.intent, &self.location.link) {
             (Intent::New | Intent::FollowOrNew, Some(link)) => link,
             _ => &self.location.path,
@@ -102,10 +103,8 @@ impl Committer {
             Ok(lock) => lock,
             Err(no_lock) => return self.save_separately(exchange, None, &no_lock.to_string()),
         };
-        match self.apply(exchange, &lock) {
-            Ok(saved) => Ok(saved),
-            Err(failed) => Ok(self.save_after_failure(exchange, &lock, failed)),
-        }
+        let applied = self.apply(exchange, &lock);
+        Ok(applied.unwrap_or_else(|failed| self.save_after_failure(exchange, &lock, failed)))
     }
 
     fn save_after_failure(
@@ -130,7 +129,8 @@ impl Committer {
 
     fn apply(&self, exchange: &Exchange, lock: &Lock) -> Result<Committed, NotReplaced> {
         let (path, intent) = self.path_now(lock)?;
-        // Where there was no link, another q may make one now. It is not followed, or the file would take its place.
+        // If there was no link when the question was asked, another q may have made one since. Its conversation is not
+        // extended, because the new file would replace the link.
         let is_link_path = self.location.link.as_ref() == Some(&path);
         let is_missing_or_link = path
             .symlink_metadata()
@@ -178,16 +178,17 @@ impl Committer {
         if intent == Intent::FollowOrNew && (self.system.is_some() || self.tools.is_some()) {
             intent = Intent::New;
         }
-        let identity = match (&mut intent, link) {
-            (Intent::New | Intent::FollowOrNew, Some(link)) => {
-                return Ok((self.folder.settle(link, lock)?, intent));
+        let is_in_place_of_link = link.as_ref() == Some(path);
+        let identity = match &mut intent {
+            Intent::New | Intent::FollowOrNew => {
+                let changed = link.as_ref().unwrap_or(path);
+                return Ok((self.folder.settle(changed, lock)?, intent));
             }
-            (Intent::Follow(identity) | Intent::Again(identity, _), Some(link)) if path == link => {
+            Intent::Follow(identity) | Intent::Again(identity, _) if is_in_place_of_link => {
                 identity
             }
             _ => return Ok((self.folder.settle(path, lock)?, intent)),
         };
-        // The conversation was a file in place of the link.
         let was_there = match files::read(path)? {
             FileContent::Conversation(now) => identity.matches(&now, self.rules.pairs),
             _ => false,
@@ -196,11 +197,11 @@ impl Committer {
         if let FileContent::Conversation(now) = files::read(&settled)?
             && was_there
         {
-            // If its id was taken, it has another one now.
+            // It has got another id if its own was taken.
             identity.created = now.created;
             return Ok((settled, intent));
         }
-        // Another q has given it the name of its id, and has left it.
+        // Another q has moved it to the file of its id, and has begun a new conversation.
         Ok((self.folder.file(&identity.created.id()), intent))
     }
 
@@ -217,8 +218,8 @@ impl Committer {
         Ok(self.make_current(Some(link), left, self.saved(path, &conversation)))
     }
 
-    /// Points the link, if there is one, at a conversation that was saved, in place of the one that was `left`. A failure
-    /// becomes a note, because the exchange is saved.
+    /// Makes the link, if there is one, lead to a conversation that was saved. The one that was `left` is removed if
+    /// the settings say so. A failure becomes a note, because the exchange is saved.
     fn make_current(
         &self,
         link: Option<&Path>,
@@ -248,7 +249,8 @@ impl Committer {
         saved
     }
 
-    /// Writes a conversation with the exchange at its end. If it `drops` another one, an earlier state keeps that.
+    /// Writes a conversation with the exchange at its end. `drops`: another exchange was removed, which an earlier state
+    /// keeps.
     fn extend(
         &self,
         path: &Path,
@@ -358,16 +360,17 @@ fn rewrite(
 /// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
 fn note_too_large(rest: &Conversation, state: Option<&Path>) -> String {
     let count = rest.message_count();
-    let kept = state.map_or_else(String::new, |state| {
-        format!("; the full conversation is in {}", state.display())
-    });
-    format!(
-        "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages{kept}"
-    )
+    let mut note = format!(
+        "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages"
+    );
+    if let Some(state) = state {
+        note += &format!("; the full conversation is in {}", state.display());
+    }
+    note
 }
 
-/// Drops the last exchange of a conversation; an earlier state keeps it. Returns the id of the conversation, and the
-/// exchange. `None`: there was none.
+/// Removes the last exchange of a conversation; an earlier state keeps it. Returns the conversation's id and the
+/// exchange, or `None` if there was none.
 pub(crate) fn undo(
     folder: &Folder,
     path: &Path,

@@ -1,4 +1,4 @@
-//! A conversation: its exchanges, and the rules for sending, counting and dropping them.
+//! A conversation: its exchanges, and the rules for sending, counting and dropping them (pure).
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct Conversation {
     pub(crate) model: String,
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
-    /// Its own system prompt.
+    /// The system prompt that was given for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
     /// The tools that its questions may use, as `-t` names them.
@@ -47,7 +47,7 @@ pub(crate) struct Conversation {
     pub(crate) exchanges: Vec<Exchange>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
-    /// The bytes of the file that it was read from; `None` if it was not, or is not the same any more.
+    /// The bytes of the file that it was read from; `None` if there is no such file, or it has other content by now.
     #[serde(skip)]
     pub(crate) source: Option<Arc<Vec<u8>>>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Entry {
     /// RFC 3339, but files from other programs may lack it or write it differently.
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
-    /// They go before the text.
+    /// Requests have them before the text.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -134,7 +134,7 @@ impl Entry {
         Timestamp::parse(self.timestamp.as_deref()?)
     }
 
-    /// The message as it is sent again: its calls become text before the answer.
+    /// The message as it is sent with a follow-up: its calls become text before the answer.
     pub(crate) fn to_message(&self) -> Message {
         let mut text = Arc::clone(&self.text);
         if !self.steps.is_empty() {
@@ -193,7 +193,7 @@ impl Exchange {
 }
 
 impl Conversation {
-    /// One without messages.
+    /// A conversation without messages.
     pub(crate) fn new(provider: &str, model: &str, created: Timestamp) -> Conversation {
         Conversation {
             version: VERSION,
@@ -232,8 +232,8 @@ impl Conversation {
         window
     }
 
-    /// From now on this provider and this model answer. Answers of q 0.2 do not say which ones gave them, so they are marked
-    /// with the earlier ones.
+    /// Changes the provider and the model. Answers saved by q 0.2 do not name theirs, so they are first marked with those
+    /// that the conversation had until now.
     pub(super) fn hand_over(&mut self, provider: &str, model: &str) {
         if self.provider == provider && self.model == model {
             return;

@@ -1,4 +1,4 @@
-//! The link `current.json`, or that of a slot: where it leads, and how it gets there.
+//! The link `current.json`, or that of a slot: makes it, changes it, and removes it.
 
 use std::fs::Permissions;
 use std::io;
@@ -23,8 +23,8 @@ use crate::unix;
 const LINK_PATIENCE: Duration = Duration::from_millis(200);
 
 impl Folder {
-    /// The conversation that has been current until now; the time for which it is kept starts. `None`: there is none, or
-    /// the user named it. Without the lock, a file in place of the link is left alone.
+    /// Returns the conversation that was current until now, and starts the time for which it is kept. `None` if there is
+    /// none, or the user named it. Without the lock, a file in place of the link is left alone.
     pub(super) fn leave(&self, link: &Path, lock: Option<&Lock>) -> io::Result<Option<PathBuf>> {
         let path = match lock {
             Some(lock) if is_file(link) => self.adopt(link, lock)?,
@@ -37,8 +37,8 @@ impl Folder {
         Ok(Some(path))
     }
 
-    /// Where a conversation is from now on: a file in place of a link, as q before 0.3 and other tools write it, gets the
-    /// name of its id, and the link takes its place. Where there are no links, it stays.
+    /// Returns where a conversation is from now on. q before 0.3 and other tools write a file in place of the link: this
+    /// file gets the name of its id, and a link takes its place. On a file system without links it stays.
     pub(super) fn settle(&self, path: &Path, lock: &Lock) -> io::Result<PathBuf> {
         // A q that was killed may have given this name to the file in place of a link.
         let has_two_names = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() > 1);
@@ -57,13 +57,13 @@ impl Folder {
         let adopted = self.adopt(&link, lock)?;
         let settled = self.point(&link, &adopted)?;
         if settled != adopted {
-            // There is only one name for it.
+            // There are no links here, so the file keeps only the name of the link.
             let _ = fs::remove_file(&adopted);
         }
         Ok(settled)
     }
 
-    /// Gives a file in place of a link the name of its id; one that cannot be read, that of the time when it was changed.
+    /// Gives a file in place of a link the name of its id. If it cannot be read, the time when it was changed replaces the id.
     fn adopt(&self, link: &Path, lock: &Lock) -> io::Result<PathBuf> {
         let adopted = match read(link)? {
             FileContent::Conversation(conversation) => {
@@ -71,6 +71,7 @@ impl Folder {
             }
             FileContent::Unusable(_) | FileContent::Nothing => {
                 let changed = Timestamp::from_mtime(fs::metadata(link)?.modified()?);
+                // A second file of the same millisecond gets the next one.
                 let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
                 let names = moments.map(|moment| format!("{}{UNREADABLE}", moment.id()));
                 self.link_first_free(link, names)?
@@ -108,8 +109,8 @@ impl Folder {
         self.create(&mut conversation, Some(lock))
     }
 
-    /// Makes a link lead to a conversation. Where there are no links, the conversation's file takes its place. Returns
-    /// where the conversation is then.
+    /// Makes a link lead to a conversation, and returns where the conversation is then. On a file system without links,
+    /// the conversation's file takes the place of the link.
     pub(super) fn point(&self, link: &Path, path: &Path) -> io::Result<PathBuf> {
         let name = path.file_name().unwrap_or_default();
         if fs::read_link(link).is_ok_and(|target| target.as_os_str() == name) {
@@ -146,7 +147,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the link that a killed run was about to put in the place of another.
+    /// Removes the temporary link that a killed run has left.
     pub(super) fn remove_temporary_link(&self) {
         if self.temporary_link().is_symlink() {
             let _lock = self.lock_links();
@@ -154,9 +155,9 @@ impl Folder {
         }
     }
 
-    /// The lock for changing links, so that no q removes a link that another has just made. Each holds it only for a moment.
-    /// It is not that of the conversations, so a new question does not wait for a save. Without it, q continues:
-    /// the worst is a lost link.
+    /// The lock for changing links: with it, no q removes a link that another has just made. Each q holds it only for a
+    /// moment. The lock of the conversations is another one, so a new question does not wait for a save. If the lock
+    /// cannot be had, q continues: the worst is a lost link.
     fn lock_links(&self) -> Option<Lock> {
         Lock::acquire(&self.root, &|waited| waited >= LINK_PATIENCE).ok()
     }

@@ -1,4 +1,4 @@
-//! Reads and writes the file of one conversation, so that no other program sees half of it, and gives it a second name.
+//! Reads and writes the file of one conversation; no other program ever sees half of it.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,7 +20,7 @@ pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
 /// How much of a file is compared at once.
 const COMPARED_AT_ONCE: usize = 64 << 10;
 
-/// Reads what is at a path. An error says nothing about the content.
+/// Reads what is at a path. An error means that the content is unknown.
 pub(crate) fn read(path: &Path) -> io::Result<FileContent> {
     read_again(path, None)
 }
@@ -65,7 +65,7 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
     }
 }
 
-/// Whether a file can be read, and has these bytes and no others. Reading it in parts saves the memory for all of it.
+/// Whether a file can be read and has exactly these bytes. It is read in parts, which saves memory.
 fn has_bytes(path: &Path, bytes: &[u8]) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
@@ -131,8 +131,8 @@ pub(super) fn remove(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Writes a file that must not exist yet by way of one without a name, which disappears with its process. `None`: the
-/// system has no such files.
+/// Writes a file that must not exist yet. Until it is complete it has no name, so nothing is left if q is killed. `None`:
+/// the system has no files without names.
 pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
     let file = unix::unnamed_file(path.parent()?, PRIVATE_FILE).ok()?;
     if let Err(error) = fill(&file, bytes, PRIVATE_FILE) {
@@ -144,7 +144,7 @@ pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>
     }
 }
 
-/// The same by way of a temporary file.
+/// Writes a file that must not exist yet by way of a temporary file.
 pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<()> {
     let created = write(temporary, bytes, None).and_then(|()| link_or_rename(temporary, path));
     let _ = fs_err::remove_file(temporary);
@@ -169,7 +169,7 @@ pub(crate) struct NotReplaced {
     pub(crate) error: io::Error,
     /// On a network file system a rename may be done and still be reported as failed.
     pub(crate) may_be_replaced: bool,
-    /// Which earlier state has the conversation as it was, in words for the user.
+    /// Where the conversation is as it was before, in words for the user.
     pub(crate) state: Option<String>,
 }
 
@@ -183,7 +183,7 @@ impl From<io::Error> for NotReplaced {
     }
 }
 
-/// Replaces a file by way of a temporary one; `like` has the mode and the group that it keeps.
+/// Replaces a file by way of a temporary one, which gets the mode, the owner and the group of `like`.
 pub(super) fn replace(
     path: &Path,
     bytes: &[u8],
@@ -197,7 +197,7 @@ pub(super) fn replace(
     let Err(error) = fs::rename(temporary, path) else {
         return Ok(());
     };
-    // Only a temporary file that is still there to be removed was certainly not renamed.
+    // If the temporary file is still there, it was certainly not renamed.
     let may_be_replaced = fs::remove_file(temporary).is_err();
     Err(NotReplaced {
         error: named(error, "replace", path),

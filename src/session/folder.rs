@@ -43,7 +43,7 @@ pub(crate) struct Folder {
 pub(crate) struct ConversationLocation {
     /// Its file, without links at its end.
     pub(crate) path: PathBuf,
-    /// The `current.json` that leads to it, or will.
+    /// The link that makes it the current one. The link need not exist yet.
     pub(crate) link: Option<PathBuf>,
     /// q has chosen the file's name, so q may trim, sweep and remove it.
     pub(crate) is_auto_named: bool,
@@ -71,7 +71,7 @@ impl Folder {
                 home.to_owned()
             }
         };
-        // A relative path would mean another folder wherever q is started.
+        // A relative path would mean a different folder in each place where q is started.
         if !home.is_absolute() {
             return None;
         }
@@ -211,8 +211,8 @@ impl Folder {
             return Ok(None);
         };
         for ConversationFile { path, .. } in self.list(false)? {
-            let may_be = is_current(&path) || name_of(&path).starts_with(to_the_second);
-            if may_be
+            let is_candidate = is_current(&path) || name_of(&path).starts_with(to_the_second);
+            if is_candidate
                 && let FileContent::Conversation(conversation) = read(&path)?
                 && conversation.created.id() == id
             {
@@ -241,7 +241,7 @@ impl Folder {
         ))
     }
 
-    /// Refuses folders of another user, who could read what is in them, or put a conversation there.
+    /// Refuses folders of another user, who could read the conversations or add some.
     pub(crate) fn check_owner(&self) -> io::Result<()> {
         for folder in [&self.root, &self.sessions] {
             match fs::metadata(folder) {
@@ -340,7 +340,7 @@ impl Folder {
         let temporary = self.temporary(path);
         let has_lock = lock.is_some_and(|lock| Some(lock.folder.as_path()) == path.parent());
         if !has_lock && fs::symlink_metadata(&temporary).is_ok() {
-            // If its writer was killed, the lock is free, and taking it removes the file.
+            // If the writer of that file was killed, the lock is free, and taking it removes the file.
             let _ = self.lock(path, &|_| true);
         }
         if let Some(created) = files::create_unnamed(path, bytes) {
@@ -359,13 +359,12 @@ impl Folder {
         files::create(path, bytes, &temporary)
     }
 
-    /// Replaces a file, so that a reader finds either the complete old one or the complete new one. The caller has
-    /// the lock.
+    /// Replaces a file. A reader finds either the complete old one or the complete new one. The caller has the lock.
     pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), NotReplaced> {
         if path.is_symlink() {
             return Err(io::Error::other(format!("{} has become a link", path.display())).into());
         }
-        // Only a file that the user chose may have a mode and a group that the user chose.
+        // Files of the folder are private. A file elsewhere keeps the mode and the group that the user gave it.
         let like = if self.has(path) {
             None
         } else {
@@ -374,8 +373,9 @@ impl Folder {
         files::replace(path, bytes, &self.temporary(path), like.as_ref())
     }
 
-    /// Keeps a copy of a conversation before anything but its end changes: as `ID~1.json`, or with the next free number; of
-    /// a file elsewhere, as a conversation of its own. The caller has the lock.
+    /// Keeps a copy of a conversation before more than its end changes. In the folder, the copy is `ID~1.json` or has the
+    /// next free number. A file elsewhere is copied into the folder, as a conversation with its own id. The caller has
+    /// the lock.
     pub(super) fn keep_state(&self, path: &Path) -> io::Result<PathBuf> {
         let FileContent::Conversation(mut conversation) = read(path)? else {
             return Err(io::ErrorKind::NotFound.into());
@@ -391,7 +391,7 @@ impl Folder {
         Ok(state)
     }
 
-    /// Gives a file the first of these names that is free. The time to keep it starts now.
+    /// Gives a file the first of these names that is free. The time for which it is kept starts now.
     pub(super) fn link_first_free(
         &self,
         path: &Path,
@@ -426,7 +426,7 @@ impl Folder {
         locks_owner_out || !unix::is_in_group(metadata.gid())
     }
 
-    /// The files of conversations, newest first; earlier states only if `all`, but for one that is current.
+    /// The files of conversations, newest first. Earlier states are listed if `all`, or if they are current.
     pub(crate) fn list(&self, all: bool) -> io::Result<Vec<ConversationFile>> {
         let current = self.resolve(&self.link(None)).unwrap_or_default();
         let mut files = Vec::new();
@@ -471,8 +471,9 @@ impl Folder {
         }
     }
 
-    /// Deletes a conversation and the link to it; of a link of the user's own to the current one, only the link. `link` is
-    /// the link by which the conversation is named. Returns whether there was one. The caller has the lock.
+    /// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has
+    /// named, only the link is deleted. `link` is the link by which the conversation is named. Returns whether anything
+    /// was there. The caller has the lock.
     pub(crate) fn clear(
         &self,
         location: &ConversationLocation,
@@ -492,10 +493,11 @@ impl Folder {
         Ok(existed)
     }
 
-    /// Deletes every conversation. Returns how many there were, without earlier states. The caller has the lock.
-    /// An error comes with how many were deleted all the same.
+    /// Deletes every conversation. Returns how many there were, not counting earlier states. An error comes with the number
+    /// of those that were deleted nevertheless. The caller has the lock.
     pub(crate) fn clear_all(&self) -> Result<usize, (usize, io::Error)> {
-        let (mut deleted, mut failed) = (0, None);
+        let mut deleted = 0;
+        let mut failed = None;
         for path in self.paths().map_err(|error| (0, error))? {
             let name = name_of(&path);
             let mut stem = stem_of(&name);
@@ -586,7 +588,7 @@ pub(super) fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What a path leads to; of a link that cannot be followed, the link itself.
+/// The metadata of what a path leads to, or of the link itself if it cannot be followed.
 fn metadata_of(path: &Path) -> io::Result<fs::Metadata> {
     match fs::metadata(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => fs::symlink_metadata(path),
@@ -594,7 +596,7 @@ fn metadata_of(path: &Path) -> io::Result<fs::Metadata> {
     }
 }
 
-/// The name of a conversation's file without its ending, even if the file cannot be read.
+/// The name of a conversation's file without its ending; `None` if it has no ending of a conversation.
 pub(super) fn stem_of(name: &str) -> Option<&str> {
     name.strip_suffix(ENDING)
         .or_else(|| name.strip_suffix(UNREADABLE))

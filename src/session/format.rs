@@ -1,4 +1,4 @@
-//! The JSON of a conversation's file, version 1: read completely, and written without losing what q does not know.
+//! The JSON of a conversation's file, version 1; fields that q does not know keep their values (pure).
 
 use std::io;
 
@@ -9,14 +9,14 @@ use super::conversation::{Conversation, VERSION};
 /// The most bytes of a conversation's file.
 pub(crate) const MAX_SIZE: usize = 10_000_000;
 
-/// What remains of a conversation that would grow too large: less than the limit, so that not every further exchange
-/// keeps an earlier state.
+/// The size to which a conversation that would grow too large is cut. It is less than the limit, or every further exchange
+/// would cut again and keep another earlier state.
 const MAX_SHRUNK_SIZE: usize = MAX_SIZE / 10 * 9;
 
 /// The bytes between two messages.
 const SEPARATOR: usize = 2;
 
-/// What some editors write at the beginning of a file (UTF-8 byte order mark).
+/// The UTF-8 byte order mark, which some editors write at the beginning of a file.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, String> {
     let conversation: Result<Conversation, _> = serde_json::from_str(text);
     let version = match &conversation {
         Ok(conversation) => conversation.version,
-        // Another version may have another form.
+        // If it is of another version, its other fields need not be those that q knows.
         Err(_) => version(text).unwrap_or(VERSION),
     };
     if version != VERSION {
@@ -45,7 +45,7 @@ fn version(text: &str) -> Option<u64> {
     file["version"].as_u64()
 }
 
-/// Refuses files that are too large, which are not opened.
+/// Refuses a file that is too large, before it is opened.
 pub(super) fn check_size(bytes: u64) -> Result<(), String> {
     if bytes > MAX_SIZE as u64 {
         return Err(format!("it is {bytes} bytes, more than {MAX_SIZE}"));
@@ -56,7 +56,7 @@ pub(super) fn check_size(bytes: u64) -> Result<(), String> {
 /// The file of a conversation: JSON, one message a line. `FileTooLarge`: it would be more than [`MAX_SIZE`].
 pub(crate) fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(conversation)?;
-    // All but the messages, which come last.
+    // The messages follow in place of the last brace.
     bytes.pop();
     bytes.extend_from_slice(b",\"messages\":[");
     for (index, entry) in conversation.entries().enumerate() {

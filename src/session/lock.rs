@@ -1,4 +1,4 @@
-//! The lock for writing conversations: flock on their folder itself, so that there is no lock file.
+//! The lock for writing conversations: flock on their folder itself, which needs no lock file.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -44,7 +44,7 @@ impl fmt::Display for NoLock {
 }
 
 impl Lock {
-    /// Locks a folder. While another process has the lock, `give_up` is asked from time to time, with the time waited.
+    /// Locks a folder. While another process has the lock, calls `give_up` from time to time with the time waited.
     pub(super) fn acquire(
         folder: &Path,
         give_up: &dyn Fn(Duration) -> bool,

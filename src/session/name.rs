@@ -22,11 +22,11 @@ pub(crate) enum Which {
     Current { slot: Option<String> },
     /// One that has a name, and never expires.
     Named(String),
-    /// One that q has named: by its id, or as an earlier state of another.
+    /// One that q has named: its id, or that of an earlier state.
     Id(String),
     /// The one with this number in the plain list, counted from 1.
     Number(usize),
-    /// A file anywhere, by its resolved path. It never expires either.
+    /// A file anywhere, by its path without links. It never expires either.
     File(PathBuf),
 }
 

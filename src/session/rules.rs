@@ -58,7 +58,7 @@ pub(crate) enum Intent {
     Again(Identity, Exchange),
 }
 
-/// What a conversation that was read before is recognized by.
+/// What identifies a conversation that was read before.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Identity {
     pub(super) created: Timestamp,
@@ -75,8 +75,8 @@ impl Identity {
         }
     }
 
-    /// Whether this is still the conversation. Another q may have cut off its beginning, to keep `pairs` exchanges or the
-    /// limit of the size.
+    /// Whether this is still the same conversation. Another q may have dropped its oldest exchanges, because it had more
+    /// than `pairs` or was too large.
     pub(super) fn matches(&self, now: &Conversation, pairs: usize) -> bool {
         if self.created != now.created {
             return false;
@@ -180,13 +180,15 @@ pub(crate) fn obstacle(
     if rules.continue_on_mismatch {
         return None;
     }
-    let (old, new) = (&conversation.provider, &responder.provider);
+    let old = &conversation.provider;
+    let new = &responder.provider;
     if old != new {
         return Some(format!(
             "the conversation is with the provider {old}, not {new}"
         ));
     }
-    let (old, new) = (&conversation.model, responder.model.as_ref()?);
+    let old = &conversation.model;
+    let new = responder.model.as_ref()?;
     if old != new {
         return Some(format!(
             "the conversation is with the model {old}, not {new}"

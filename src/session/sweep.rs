@@ -17,7 +17,7 @@ use crate::unix;
 /// How often q sweeps.
 const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is younger is never removed: a conversation that another q has just written may have no link yet.
+/// Younger files are never removed: a conversation that another q has just written may have no link yet.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// After a longer time without a sweep the clock may be wrong, so nothing is removed until the next one.
@@ -27,7 +27,8 @@ const MAX_ABSENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const FIRST_BELIEVED: Duration = Duration::from_secs(1_767_225_600);
 
 impl Folder {
-    /// Sweeps, at most once a day, unless another q has the lock. Without a limit on the time, removes nothing.
+    /// Sweeps at most once a day, and not while another q has the lock. If the settings keep conversations for ever, it
+    /// removes nothing.
     pub(super) fn sweep_if_due(&self, rules: &Rules, now: SystemTime) {
         let Some(keep) = rules.keep else {
             return;
@@ -56,7 +57,8 @@ impl Folder {
         }
     }
 
-    /// Removes what is older than its limit, unless `current.json` or a name leads to it, and links that lead nowhere.
+    /// Removes files older than their limit, except those that `current.json` or a name leads to. Then removes links to
+    /// nothing.
     fn sweep(&self, limits: &Limits, now: SystemTime) {
         let Ok(paths) = self.paths() else {
             return;
@@ -104,7 +106,7 @@ impl Folder {
         targets
     }
 
-    /// The age at which a file is removed; `None`: it never is.
+    /// The age at which a file is removed; `None` if it never is.
     fn limit(&self, path: &PathBuf, targets: &Targets, limits: &Limits) -> Option<Duration> {
         if targets.kept.contains(path) {
             return None;
@@ -141,7 +143,7 @@ impl Folder {
 /// How long conversations without a name are kept.
 struct Limits {
     keep: Duration,
-    /// One of a slot stays until it has expired, too.
+    /// A conversation of a slot also stays until it has expired.
     expire: Duration,
 }
 
