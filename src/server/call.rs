@@ -64,14 +64,15 @@ impl From<CallError> for CallEnd {
 }
 
 impl CallError {
-    /// Whether another try may succeed. What a busy server says about the model or the key may not be true.
+    /// Whether another try may succeed. What a busy server says about the model or the key may be wrong.
     fn is_transient(&self) -> bool {
-        let is_busy = match self.error.kind {
-            ErrorKind::Provider {
-                status: Some(status),
-            } => TRANSIENT_STATUSES.contains(&status),
-            _ => false,
-        };
+        let mut is_busy = false;
+        if let ErrorKind::Provider {
+            status: Some(status),
+        } = self.error.kind
+        {
+            is_busy = TRANSIENT_STATUSES.contains(&status);
+        }
         match self.meaning {
             Meaning::Transient => true,
             Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools => is_busy,
@@ -86,8 +87,8 @@ impl CallError {
 }
 
 impl Call<'_> {
-    /// Asks, and tries again if necessary until text has come. Hands on each piece of the answer as it comes, which
-    /// continues one that ends with `tail`. The reply has what was read so far, even on failure.
+    /// Asks, and tries again after a failure if no text has come yet. Hands on each piece of the answer as it comes. The
+    /// answer continues one that ends with `tail`. The reply has what was read so far, even on failure.
     pub(crate) fn stream(
         &self,
         request: &Request,
@@ -101,7 +102,7 @@ impl Call<'_> {
                 .after_calls(request.calls_before)
                 .continuing(tail);
             let mut text_has_come = false;
-            // Those of a try that fails before its first word belong to no answer.
+            // Sources wait for the first word, because a try that fails before it gives no answer.
             let mut sources = Vec::new();
             let ended = self.stream_once(request, reply, &mut |mut piece| {
                 text_has_come |= !piece.text.is_empty();
@@ -172,7 +173,7 @@ impl Call<'_> {
         Err(self.reported(&ServerError::new(message), None, meaning))
     }
 
-    /// A call would run, or go back to the model, without a part of it.
+    /// The error for a call that is not complete, so it can neither run nor be sent back.
     fn too_long(&self) -> CallError {
         self.failed(format!(
             "the reply has more than {MAX_KEPT} bytes, so what it calls cannot run"
@@ -222,7 +223,7 @@ impl Call<'_> {
         format!("waiting for {}", self.provider)
     }
 
-    /// Waits if the request will be sent again. Returns whether it will.
+    /// Decides whether the request is sent again, and waits before it is.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
         if tried == self.client.retries() || !failed.is_transient() {
             return false;
@@ -263,7 +264,7 @@ impl Call<'_> {
         }
     }
 
-    /// A failure in q's own words. Nothing is concluded from them, because they may quote an address or a page's title.
+    /// A failure in words of q. They are not judged like a server's, because they may quote an address or a page's title.
     pub(crate) fn failed(&self, message: impl Into<String>) -> CallError {
         self.reported(&ServerError::new(message), None, Meaning::Other)
     }
@@ -272,10 +273,11 @@ impl Call<'_> {
         let says = client::with_status(status, &error.words());
         let message = format!("{}: {says} ({})", self.provider, self.address);
         let message = secret::redact(&message, &self.secrets);
+        let kind = ErrorKind::Provider { status };
         CallError {
             meaning,
             retry_after: error.retry_after,
-            error: Error::new(ErrorKind::Provider { status }, message),
+            error: Error::new(kind, message),
         }
     }
 
@@ -353,7 +355,7 @@ impl Call<'_> {
             .advise(advice)
     }
 
-    /// What to do about an answer that comes from no API.
+    /// What to do about a response that does not come from an API.
     fn check_base_url(&self) -> String {
         let variable = table::base_url_variable(self.provider);
         format!("check the base URL: {variable} or base_url in config.toml sets it")

@@ -1,4 +1,4 @@
-//! Decides, once, which provider and which model a question goes to (pure).
+//! Decides which provider and which model answer a question (pure).
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ pub(crate) struct Choice {
     pub(crate) model: Model,
 }
 
-/// A model, and what chose it.
+/// A model, by what chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Model {
     /// An option, a variable or the file.
     Named(String),
     /// The conversation that is continued.
     OfConversation(String),
-    /// The table of providers.
+    /// q's table of providers.
     Default(String),
-    /// Nothing: q takes the first that the server lists.
+    /// Nothing chose it: q takes the first model that the server lists.
     First,
 }
 
@@ -42,8 +42,8 @@ pub(crate) struct HeldWith {
     pub(crate) model: String,
 }
 
-/// Chooses by options and settings. With `keeps`, the provider and the model of the conversation are chosen unless
-/// options name others. `None`: nothing names a provider, and no key is set.
+/// Chooses by options and settings. With `keeps`, the conversation's provider and model are chosen unless options name
+/// others. `None`: nothing names a provider, and no key is set.
 pub(crate) fn choose(
     settings: &Settings,
     keeps: Option<&HeldWith>,

@@ -1,5 +1,5 @@
-//! HTTP, whose library only this file names: chooses proxy and certificates, limits how long q waits, and gives every
-//! failure its cause.
+//! The HTTP client, the only file that names its library: chooses proxy and certificates, limits how long q waits, and
+//! says why a request failed.
 
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
@@ -23,8 +23,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most that q reads of an error's body.
 const MAX_ERROR_BODY: u64 = 64 << 10;
 
-/// How much of a response is received at once: more than the library accepts of headers (64 KiB), so that it sees when
-/// they are too long, but less than its own 128 KiB, whose clearing costs more than a short answer.
+/// How much of a response is received at once. The library accepts 64 KiB of headers, and can refuse longer ones only if
+/// this is more. Its own size is 128 KiB, but clearing so much takes longer than reading a short answer.
 const RECEIVED_AT_ONCE: usize = 80 << 10;
 
 /// How much of a request is sent at once, for the same reason less than 128 KiB.
@@ -77,7 +77,7 @@ pub(crate) fn is_authorization((name, _): &(String, Secret)) -> bool {
 pub(crate) struct Limits {
     /// The longest silence.
     pub(crate) silence: Option<Duration>,
-    /// Until the whole response is there.
+    /// The time until the response is complete.
     pub(crate) total: Option<Duration>,
 }
 
@@ -133,12 +133,10 @@ impl Client {
             tls = tls.root_certs(root_certificates(environment)?);
         }
         // This time-out costs a thread, and an IP address need not be resolved.
-        let has_name = address.ip().is_none() && !address.is_loopback();
-        let resolve_timeout = if has_name {
-            Some(CONNECT_TIMEOUT)
-        } else {
-            None
-        };
+        let mut resolve_timeout = None;
+        if address.ip().is_none() && !address.is_loopback() {
+            resolve_timeout = Some(CONNECT_TIMEOUT);
+        }
         let config = Config::builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -182,8 +180,8 @@ impl Client {
         self.exchange(method, &request.path, &request.headers, limits, secrets)
     }
 
-    /// Sends a request with any method and its own limits, and returns when the headers of the response have come. What
-    /// the server says about a failure is cleared of secrets.
+    /// Sends a request with any method and its own limits, and returns when the headers of the response have come. Secrets
+    /// are removed from what the server says about a failure.
     pub(crate) fn exchange(
         &self,
         method: Method,
@@ -242,7 +240,7 @@ impl Client {
         }
     }
 
-    /// Where a redirect leads, without a login and the query, which may be secret. A path alone is one of the same server.
+    /// Where a redirect leads, without a login and the query, because they may be secret. A path alone is on the same server.
     fn redirected_to(&self, location: &str) -> String {
         let url = location.split('?').next().unwrap_or_default();
         let is_path = url.starts_with('/') && !url.starts_with("//");
@@ -392,7 +390,7 @@ pub(crate) fn with_status(status: Option<u16>, says: &str) -> String {
     }
 }
 
-/// What the system says if the server closed the connection.
+/// The errors that the system reports if the server closed the connection.
 const CLOSED: [ErrorKind; 4] = [
     ErrorKind::ConnectionReset,
     ErrorKind::ConnectionAborted,
@@ -403,7 +401,7 @@ const CLOSED: [ErrorKind; 4] = [
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
-/// What follows if the name may be resolved later: `EAI_AGAIN` in the words of glibc, musl and the BSDs.
+/// The rest of this message if the name may be resolved later: `EAI_AGAIN` in the words of glibc, musl and the BSDs.
 const TRY_AGAIN: [&str; 3] = ["Temporary failure", "Try again", "try again"];
 
 /// Why a name was not resolved, if that is the failure.
@@ -413,7 +411,8 @@ fn lookup_failure(error: &io::Error) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// The cause of an error of the TLS library, in plain words where its own are only a name, and what to do about it.
+/// The cause of an error of the TLS library, and what to do about it. Where the library gives only a name for the error,
+/// the cause is in plain words.
 fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
     let says = |mark| reason.contains(mark);
     let mut words = reason;
@@ -454,7 +453,7 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<Name
     let Some((variable, value)) = first_set(names, environment) else {
         return Ok(None);
     };
-    // The library also accepts values that cannot be a proxy.
+    // The library accepts values that cannot be a proxy, so the address is checked here too.
     let server = match value.split_once("://") {
         Some((_, server)) => server,
         None => value,
@@ -474,9 +473,12 @@ fn first_set<'e>(
     names: &[&'static str],
     environment: &'e Environment,
 ) -> Option<(&'static str, &'e str)> {
-    names
-        .iter()
-        .find_map(|name| Some((*name, environment.get(name)?)))
+    for name in names {
+        if let Some(value) = environment.get(name) {
+            return Some((name, value));
+        }
+    }
+    None
 }
 
 /// Whether `NO_PROXY` names the host or one of its domains.
@@ -492,7 +494,7 @@ fn covers(entry: &str, address: &Address) -> bool {
         return false;
     }
     let (name, port) = match entry.rsplit_once(':') {
-        // Elsewhere the colon belongs to an IPv6 address.
+        // Any other colon belongs to an IPv6 address.
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
             (name, port.parse().ok())
         }

@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 /// How many variables for keys an error names.
 const SHOWN_VARIABLES: usize = 3;
 
-/// The server chosen by options, settings and a conversation that keeps its own, else the first local one.
+/// The server that options, settings or the conversation choose, else the first local one.
 pub(crate) fn find(
     settings: &Settings,
     keeps: Option<&HeldWith>,
@@ -102,7 +102,7 @@ fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Option<Receiv
     Some(answer)
 }
 
-/// The error if there is no provider to ask: it shows the quickest ways to get one, and where to find the rest.
+/// The error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
 fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();

@@ -18,7 +18,7 @@ pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
     };
     let cannot =
         |error: io::Error| Error::settings(format!("key_cmd: cannot run {program}: {error}"));
-    // What it leaves running, such as an agent that keeps passwords, is not one of q's tool servers.
+    // A process that it leaves running, such as an agent that keeps passwords, is not one of q's tool servers.
     let adopts = unix::adopt_orphans(false);
     let mut child = Command::new(program)
         .args(arguments)

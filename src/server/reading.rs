@@ -1,4 +1,4 @@
-//! Reads a reply as it arrives: hands on the pieces of the answer, and finds out how it ends.
+//! Reads the body of a response as it arrives: hands on the pieces of the answer, and finds out how it ends.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver};
@@ -15,7 +15,7 @@ use crate::threads;
 /// The silence after which a stream has ended, once the model has said that it is done.
 const END_SILENCE: Duration = Duration::from_secs(10);
 
-/// How much q keeps of a body that may not be a stream.
+/// How much q keeps of the beginning of a body, in case it is not a stream.
 const MAX_BEGINNING: usize = 16 << 10;
 
 /// How much is read at once; one write to standard output follows each read.
@@ -32,7 +32,7 @@ pub(super) enum ReadError {
     Reply(ReplyError),
     /// What is wrong with a body that is not an answer.
     Broken(String),
-    /// What is wrong with a body that no API has sent: the address may be wrong.
+    /// What is wrong with a body that does not come from an API. The address may be wrong.
     NotFromApi(String),
     Output(OutputError),
 }
@@ -79,7 +79,7 @@ pub(super) fn read_reply(
     if body.beginning().starts_with(GZIP) {
         return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
-    // Some servers answer in one piece though q asked for a stream; no stream begins like that.
+    // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
@@ -92,7 +92,7 @@ pub(super) fn read_reply(
     read_stream(api, content_type, body, reply, take)
 }
 
-/// Reads the whole of a body that is not a reply.
+/// Reads a body that is not a reply to its end.
 pub(super) fn read_text(body: Box<dyn Read + Send>) -> Result<String, ReadError> {
     collect(Body::new(body))
 }
@@ -123,7 +123,7 @@ fn read_stream(
 ) -> Result<(), ReadError> {
     let mut parser = stream::Parser::default();
     let mut events = 0_usize;
-    // If it is not a stream, its beginning says most.
+    // If it is not a stream, its beginning best says what it is.
     let mut beginning = Vec::new();
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
@@ -133,12 +133,11 @@ fn read_stream(
         }
         let mut event = |data: &str| {
             events += 1;
-            // What follows the end does not belong to the answer.
+            // An event after the end does not belong to the answer.
             if reply.ended() {
-                Ok(())
-            } else {
-                api.read_event(data, reply).map_err(ReadError::Reply)
+                return Ok(());
             }
+            api.read_event(data, reply).map_err(ReadError::Reply)
         };
         let read = match end {
             None => parser.feed(body.bytes(), &mut event),
@@ -146,7 +145,7 @@ fn read_stream(
         };
         take(reply.take_piece(read.is_ok()))?;
         let is_malformed = matches!(read, Err(ReadError::Reply(ReplyError::Malformed(_))));
-        // At the end, an event may have been cut off; the code below says how.
+        // At the end, an event that cannot be read may have been cut off. The reason for that follows below.
         if end.is_none() || !is_malformed {
             read?;
         }
@@ -163,11 +162,10 @@ fn read_stream(
             }
             return Err(why_incomplete(end, events, &beginning, content_type));
         }
-        let limit = if reply.is_finished() {
-            Some(END_SILENCE)
-        } else {
-            None
-        };
+        let mut limit = None;
+        if reply.is_finished() {
+            limit = Some(END_SILENCE);
+        }
         end = match body.fill(limit) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
@@ -188,7 +186,7 @@ fn why_incomplete(
     }
     let broken = |why: &str| ReadError::Broken(why.to_owned());
     if beginning.starts_with(GZIP) {
-        // Its first bytes came one by one, or they would have been recognized at once.
+        // The check before the stream saw only the first byte of this.
         return broken(COMPRESSED);
     }
     if beginning.trim_ascii().is_empty() {
@@ -214,7 +212,7 @@ struct Body {
 /// Where the bytes of a body come from.
 enum BodyReader {
     Direct(Box<dyn Read + Send>),
-    /// A thread of its own reads them, so that q can stop waiting for it.
+    /// A thread reads them, and q can stop waiting for it.
     Thread(Receiver<io::Result<Vec<u8>>>),
 }
 
@@ -261,16 +259,17 @@ impl Body {
         text.unwrap_or(bytes).trim_ascii_start()
     }
 
-    /// The client's time-outs cannot be changed during a request, but a thread need not be waited for.
+    /// Lets a thread read the rest. The client's time-outs cannot be changed during a request, but q need not wait for a
+    /// thread.
     fn hand_over(&mut self) {
-        // It reads no further ahead than this, whatever the server sends.
+        // The thread reads at most one piece ahead, however much the server sends.
         let (send, arriving) = mpsc::sync_channel(1);
         let BodyReader::Direct(mut reader) =
             std::mem::replace(&mut self.reader, BodyReader::Thread(arriving))
         else {
             return;
         };
-        // Without a thread, this counts as the end.
+        // If no thread can be started, the body counts as ended.
         let _ = threads::start(move || {
             let mut buffer = vec![0; READ_SIZE];
             loop {

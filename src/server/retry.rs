@@ -1,4 +1,4 @@
-//! When a request that failed is sent again, and how long q waits before that (pure).
+//! How long q waits before it sends a failed request again (pure).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};

@@ -12,7 +12,7 @@ pub(crate) const MAX_EVENT: usize = 16_000_000;
 /// The most bytes kept of text that is not an event.
 const MAX_STRAY: usize = 64 << 10;
 
-/// The byte order mark of UTF-8: it may begin a text, and does not belong to it.
+/// The byte order mark of UTF-8, which may stand before a text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than [`MAX_EVENT`].
@@ -24,7 +24,7 @@ pub(crate) struct TooLong;
 pub(crate) struct Parser {
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
-    /// The lines of data of the event that has not been dispatched, joined by LF.
+    /// The lines of data of the event that is not complete yet, joined by LF.
     data: Vec<u8>,
     has_data: bool,
     /// The event is named `error`.
@@ -37,8 +37,8 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of one that is named
-    /// `error` comes as the error in an object. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
+    /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of an event named
+    /// `error` comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
     pub(crate) fn feed<E: From<TooLong>>(
         &mut self,
         mut bytes: &[u8],

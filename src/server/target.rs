@@ -70,7 +70,7 @@ impl Target {
         &self.choice.provider
     }
 
-    /// Checks that it can search the web over its API.
+    /// Checks that the provider can search the web over its API.
     pub(crate) fn check_web(&self) -> Result<(), Error> {
         let provider = self.provider();
         if provider.api.searches || provider.quirks.searches {
@@ -86,8 +86,8 @@ impl Target {
         )))
     }
 
-    /// Runs the command that prints the key, if there is one, now that a request is about to be sent. A note says
-    /// when the key leaves this machine unencrypted.
+    /// Runs the command that prints the key, if there is one, just before a request is sent. Notes if the key leaves this
+    /// machine unencrypted.
     pub(crate) fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
         let provider = &self.choice.provider;
         let name = &provider.name;
@@ -134,7 +134,7 @@ impl Target {
         }
     }
 
-    /// The same for a dry run: only a server on this machine that needs no key is asked for its list.
+    /// The model to ask, for a dry run: only a server on this machine that needs no key is asked for its list.
     pub(crate) fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         if let Some(model) = self.choice.model.name() {
             return Ok(model.to_owned());
@@ -148,9 +148,9 @@ impl Target {
         Err(Error::settings(message).advise("name one with -m"))
     }
 
-    /// What replaces a model that the server does not know and the user has not named: the newest one of the family of the
-    /// provider's built-in default. If there is none, the error names the provider's models, or the one that is most
-    /// similar to what the user has named.
+    /// Replaces a model that the server does not know. One that the user has not named is replaced by the newest model in
+    /// the family of the provider's built-in default. If there is none, the error names the provider's models. For a model
+    /// that the user has named, the error shows the most similar one.
     pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let family = self.provider().row.family;
         let family = match &self.choice.model {
