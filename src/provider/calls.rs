@@ -1,4 +1,4 @@
-//! The calls of a reply, assembled from their fragments.
+//! Assembles the calls of a reply from their fragments (pure).
 
 use serde_json::{Map, Value};
 
@@ -13,12 +13,12 @@ pub(super) struct Calls {
     calls: Vec<ToolCall>,
     /// The provider's index of each call.
     indexes: Vec<u64>,
-    /// How many calls of the question came before these.
+    /// How many calls of the question came in earlier replies.
     before: usize,
 }
 
 impl Calls {
-    /// No calls, after so many of the same question.
+    /// An empty list, for a question with this many calls in earlier replies.
     pub(super) fn after(before: usize) -> Calls {
         Calls {
             before,

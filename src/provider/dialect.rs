@@ -21,7 +21,7 @@ pub(crate) struct Dialect {
     pub(super) models_path: &'static str,
     /// Headers of every request.
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
-    /// The header of the key, and what stands before the key in it.
+    /// The name of the key's header, and what its value has before the key.
     pub(super) key_header: (&'static str, &'static str),
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
@@ -33,20 +33,20 @@ pub(crate) struct Dialect {
     pub(crate) models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
-    /// What a request can do without, and where that is in the body.
+    /// What a request can do without, each with its place in the body.
     pub(super) extras: &'static [(Extra, &'static str)],
-    /// Accepts shapes with objects whose fields have no fixed names.
+    /// The API accepts shapes with objects whose fields have no fixed names.
     pub(super) enforces_maps: bool,
-    /// Can be asked for a JSON object of any shape.
+    /// The API can be asked for a JSON object of any shape.
     pub(crate) knows_object_form: bool,
-    /// Has a search of the web, on the provider's side.
+    /// The provider can search the web for an answer.
     pub(crate) searches: bool,
 }
 
 type ReadFn = fn(&str, &mut Reply) -> Result<(), ReplyError>;
 
 impl Dialect {
-    /// The request for a prompt, with fields that the user has set. What those touch stays as the user wants it.
+    /// The request for a prompt, with fields that the user has set. A field that the user has set is never left out later.
     pub(crate) fn request(
         &self,
         prompt: &Prompt,
@@ -110,7 +110,7 @@ impl Dialect {
 
     /// Adds the data of one event of a stream to the reply.
     pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-        // Proxies send it in every dialect, even if the answer has broken off.
+        // Proxies send this in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {
                 reply.end();

@@ -1,4 +1,4 @@
-//! Reads JSON that servers write in more than one way: strict about an answer's text, lenient about everything else.
+//! Reads JSON that servers write in more than one way: strict about an answer's text, lenient about the rest (pure).
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 use super::failure::ServerError;
 use crate::surrogates;
 
-/// Why what a server sent is no part of an answer.
+/// Why something that a server sent is not a part of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReplyError {
     /// It does not fit the dialect.
     Malformed(String),
     /// It is an error.
     Server(ServerError),
-    /// It is a part of a call, and the reply has had more than q keeps.
+    /// It is a part of a call, but the reply is already longer than q keeps.
     TooLong,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct IfReadable<T>(pub(super) Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Null is frequent; read as an option, it makes no error, whose words would take long to write.
+        // Null is frequent. As an option it is no error, and it takes long to make the message of an error.
         let json = Option::<&RawValue>::deserialize(deserializer)?;
         Ok(IfReadable(if_readable(json)))
     }
@@ -67,7 +67,7 @@ fn whole(number: f64) -> Option<u64> {
 }
 
 /// Text of an answer: a string, or a list of strings and parts. A part counts unless it names a type
-/// that is not text. Any other value has no text. It borrows, because most events are read for a text alone.
+/// that is not text. Any other value has no text. It borrows from the event, because copying text takes time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Text<'a>(Option<&'a RawValue>);
 
@@ -148,7 +148,7 @@ pub(super) fn text_in(json: &Value) -> Result<String, ReplyError> {
     serde_json::from_str::<Text>(&json.to_string())?.text()
 }
 
-/// Reads an event: a JSON object. Anything else is no event; some servers send such things to keep a connection alive.
+/// Reads an event: a JSON object. Some servers send other things to keep a connection alive, which are no events.
 pub(super) fn event<'a, T>(data: &'a str) -> Result<Option<T>, ReplyError>
 where
     T: Deserialize<'a>,
@@ -158,13 +158,14 @@ where
         return Ok(Some(serde_json::from_str(data)?));
     }
     if text.starts_with('[') {
-        // One that is cut off is an error.
+        // A list is no event, but one that is cut off is an error.
         let _: &RawValue = serde_json::from_str(data)?;
     }
     Ok(None)
 }
 
-/// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list: Ollama without models.
+/// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list, because Ollama sends it
+/// if it has no models.
 pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
     let body: Value = serde_json::from_str(body)?;
     let list = body.get(field).cloned().unwrap_or(body);

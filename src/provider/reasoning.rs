@@ -1,6 +1,6 @@
 //! Separates the answer from reasoning between tags, which some models put at the beginning of a reply (pure).
 
-/// The tags around the reasoning that some models put before the answer. Bedrock puts a pair around each piece of it.
+/// The tags around the reasoning that some models put before the answer. Bedrock puts a pair of them around each piece.
 const TAGS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -16,7 +16,7 @@ const CLOSE_ALONE: &str = "</think>";
 /// A text that begins with more white space than this, in bytes, does not begin with reasoning.
 const MAX_BLANKS: usize = 10_000;
 
-/// Where in a reply the next text belongs.
+/// The part of a reply to which the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// So far only white space and perhaps the beginning of an opening tag; it is held back.
@@ -71,7 +71,7 @@ impl Filter {
     }
 
     fn add_at_start(&mut self, piece: &str, answer: &mut String) {
-        // Only new text is examined, so that endless blanks take no longer than other text.
+        // Only new text is examined. If all of it were, endless blanks would take quadratic time.
         if self.held.len() == self.held_blanks {
             self.held_blanks += piece.len() - piece.trim_start().len();
         }
@@ -98,7 +98,7 @@ impl Filter {
         self.held_blanks = 0;
     }
 
-    /// Reads on within reasoning or after it.
+    /// Reads text within reasoning or after it.
     fn read_thoughts(&mut self, mut text: &str, answer: &mut String) {
         loop {
             if let Stage::Thinking(close) = self.stage {
@@ -144,19 +144,18 @@ fn may_open(text: &str) -> bool {
     TAGS.iter().any(|(open, _)| open.starts_with(text))
 }
 
-/// What follows the end of reasoning that has no opening tag: the tag stands on a line of its own, or before a blank
-/// line. Elsewhere the answer only mentions it.
+/// What follows the end of reasoning that has no opening tag. The closing tag must stand alone on a line, or before a blank
+/// line. Elsewhere the answer only mentions the tag.
 fn after_close_alone(text: &str) -> Option<&str> {
     let (before, rest) = text.split_once(CLOSE_ALONE)?;
     let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
     let blank_follows = rest.starts_with("\n\n") || rest.starts_with("\r\n\r\n");
     let is_close = before.is_empty() || (before.ends_with('\n') && line_ends) || blank_follows;
     let (open, _) = TAGS[0];
-    if is_close && !before.contains(open) {
-        Some(rest)
-    } else {
-        None
+    if !is_close || before.contains(open) {
+        return None;
     }
+    Some(rest)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a model is asked, independent of any dialect, and the HTTP request that a dialect makes from it.
+//! What a model is asked, the same for every dialect, and the HTTP request that a dialect makes from it (pure).
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::message::{Attachment, Message, Step, Tool};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
-/// What the model is asked, independent of any dialect. It borrows tools and steps, which may have megabytes of results.
+/// A question to a model, the same for every dialect. Tools and steps are borrowed because results may have megabytes.
 #[derive(Debug)]
 pub(crate) struct Prompt<'a> {
     pub(crate) model: &'a str,
@@ -20,16 +20,16 @@ pub(crate) struct Prompt<'a> {
     pub(crate) effort: Option<&'a str>,
     /// The provider is asked not to store the request, if it does so by default.
     pub(crate) refuses_storage: bool,
-    /// What may be sent again may be kept in the provider's cache, if its API does that only on demand.
+    /// The provider may cache what a later request may repeat, if its API does so only on demand.
     pub(crate) caches: bool,
     pub(crate) stream: bool,
-    /// The tools offered, sorted by name; without any, the request has nothing about tools.
+    /// The tools offered, sorted by name. If there are none, the request has no field about tools.
     pub(crate) tools: &'a [Tool],
     /// The provider may search the web.
     pub(crate) web: bool,
-    /// Calls of this question so far, which follow the messages in the API's own form.
+    /// The calls of this question so far. They follow the messages, in the form in which the API sent them.
     pub(crate) steps: &'a [Step],
-    /// The model's turn in the API's own form, as far as it came before the provider paused it.
+    /// A turn of the model that the provider paused, in the form in which the API sent it.
     pub(crate) paused_turn: &'a [Value],
     /// The tools are there, but must not be called again.
     pub(crate) forbids_calls: bool,
@@ -67,14 +67,14 @@ pub(super) const SHAPE_NAME: &str = "answer";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedModel {
     pub(crate) id: String,
-    /// When it was made: seconds since 1970, or RFC 3339, as the provider writes it; comparable only within a list.
+    /// When it was made: seconds since 1970 or RFC 3339, as the provider writes it. Comparable only within a list.
     pub(crate) created: Option<String>,
 }
 
 /// A field of the request's body that the user sets, or removes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
-    /// The names of the objects on the path to the field, and its own.
+    /// The names of the objects that contain the field, outermost first, and then the field's name.
     pub(crate) path: Vec<String>,
     /// Null removes the field.
     pub(crate) value: Value,
@@ -107,14 +107,14 @@ impl Field {
         self.path.first().is_some_and(|name| name == "model") && !self.value.is_null()
     }
 
-    /// Whether it sets the field at this JSON pointer, a part of it, or an object that it is in.
+    /// Whether it sets the field at this JSON pointer, a part of that field, or an object that contains it.
     pub(super) fn meets(&self, pointer: &str) -> bool {
         let own = format!("/{}/", self.path.join("/"));
         let other = format!("{pointer}/");
         own.starts_with(&other) || other.starts_with(&own)
     }
 
-    /// Sets the field in a body, over whatever is there.
+    /// Sets the field in a body. Replaces what stands in its place.
     fn set(&self, body: &mut Value) {
         let Some((name, objects)) = self.path.split_last() else {
             return;
@@ -148,7 +148,7 @@ pub(crate) fn with_fields(mut body: Value, fields: &[Field]) -> Value {
     body
 }
 
-/// The fields of a JSON object without those that are null or empty: servers refuse some of these.
+/// A JSON object without its null and empty fields: servers refuse some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
     let empty = [json!(null), json!([]), json!({})];
     if let Some(fields) = object.as_object_mut() {
@@ -170,9 +170,9 @@ pub(crate) struct Quirks {
     pub(crate) document_url: bool,
     /// Stores what is asked in Gemini's API, unless told not to. Others with that API may not know the field.
     pub(crate) stores: bool,
-    /// Has a search of the web in chat completions: a tool of its own.
+    /// Has a tool in chat completions that searches the web.
     pub(crate) searches: bool,
-    /// The effort to send if the user sets none, because its own default is high.
+    /// The effort to send if the user sets none, because the server's default is high.
     pub(crate) effort: Option<&'static str>,
 }
 
@@ -198,9 +198,9 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, Secret)>,
     /// The JSON to post; `None` is a GET.
     pub(crate) body: Option<Value>,
-    /// Tool calls in the reply are expected; otherwise they are an odd end.
+    /// Whether the reply may call tools. Calls in any other reply cannot run.
     pub(crate) offers_tools: bool,
-    /// What q, not the user, has put into it and it can do without.
+    /// What q has put into it, not the user, and what it can do without.
     pub(crate) extras: Vec<Extra>,
     /// How many calls of the question came before it.
     pub(crate) calls_before: usize,
