@@ -271,15 +271,18 @@ impl Record {
         let exchange = Exchange {
             entries: vec![question, answer],
         };
-        let committed = committer.commit(&exchange, &|waited| {
-            if self.is_signalled() {
-                waited >= LOCK_PATIENCE_ON_SIGNAL
-            } else {
-                waited >= LOCK_PATIENCE
-            }
-        });
+        let committed = committer.commit(&exchange, &|waited| waited >= self.lock_patience());
         self.enter(Stage::Saved);
         committed
+    }
+
+    /// How long to wait for the lock. A signal shortens it, even while q waits.
+    fn lock_patience(&self) -> Duration {
+        if self.is_signalled() {
+            LOCK_PATIENCE_ON_SIGNAL
+        } else {
+            LOCK_PATIENCE
+        }
     }
 
     /// The answer was too long to be kept.
