@@ -72,10 +72,8 @@ impl Terminal {
     /// From now on it takes no output, as after Ctrl-S, and programs that write to it wait.
     pub fn stop(&self) {
         // SAFETY: a plain system call without pointers.
-        assert_eq!(
-            unsafe { libc::tcflow(self.program_end.as_raw_fd(), libc::TCOOFF) },
-            0
-        );
+        let result = unsafe { libc::tcflow(self.program_end.as_raw_fd(), libc::TCOOFF) };
+        assert_eq!(result, 0);
     }
 
     /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.

@@ -453,10 +453,8 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, writer) = std::io::pipe().unwrap();
     let set_flags = |flags: libc::c_int| {
         // SAFETY: the descriptor is open for as long as `writer` is there.
-        assert_eq!(
-            unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) },
-            0
-        );
+        let result = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) };
+        assert_eq!(result, 0);
     };
     set_flags(libc::O_NONBLOCK);
     while (&writer).write(&[b'.'; 4096]).is_ok() {}
@@ -473,9 +471,6 @@ fn wait_until_written(reader: &impl AsRawFd) {
         revents: 0,
     };
     // SAFETY: one structure, which outlives the call.
-    assert_eq!(
-        unsafe { libc::poll(&raw mut readable, 1, GUARD.as_millis() as i32) },
-        1,
-        "nothing was written"
-    );
+    let ready = unsafe { libc::poll(&raw mut readable, 1, GUARD.as_millis() as i32) };
+    assert_eq!(ready, 1, "nothing was written");
 }
