@@ -36,7 +36,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     searches: true,
 };
 
-/// The API demands a limit; this one is sent unless the user sets one.
+/// The limit that is sent unless the user sets one, because the API demands a limit.
 const MAX_TOKENS: u64 = 16_384;
 
 /// How often the provider may search for one answer; each search costs extra.
@@ -45,7 +45,7 @@ const MAX_SEARCHES: u64 = 5;
 /// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
 
-/// The type of a block that calls a tool of q's; that of the provider's calls ends like this, too.
+/// The type of a block that calls a tool of q's. The types of the provider's own calls end like this, too.
 const TOOL_USE: &str = "tool_use";
 
 fn body(prompt: &Prompt) -> Value {
@@ -78,8 +78,8 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     messages
 }
 
-/// Whether the request begins with what another one is likely to begin with, too: writing into the cache costs more than
-/// sending.
+/// Whether to ask for caching. It is worth its cost only if another request is likely to begin like this one, because
+/// writing into the cache costs more than sending.
 fn caches(prompt: &Prompt) -> bool {
     let mut messages = prompt.messages.iter();
     let has_attachments = messages.any(|message| !message.attachments.is_empty());
@@ -179,8 +179,8 @@ fn result_of(run: &ToolRun) -> Value {
     result
 }
 
-/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. It borrows from
-/// the data, like those below, so that no text of an answer is copied to be read.
+/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. This type and the one
+/// below borrow from the data, which saves a copy of the text.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
@@ -204,7 +204,7 @@ struct Delta<'a> {
     partial_json: Text<'a>,
 }
 
-/// The count of the input does not include what was read from a cache or written into one.
+/// The API's count of the input leaves out what was read from a cache or written into one, so these are added.
 fn usage_of(counts: &Value) -> Usage {
     let count = |place| lenient::count(counts, place);
     let read = count("/cache_read_input_tokens");
@@ -230,7 +230,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         return Ok(());
     }
-    // All others are rare.
+    // Other events are rare, so reading all of their fields costs little.
     let mut fields: Value = surrogates::lossy(data)?;
     reply.add_usage(usage_of(&fields["usage"]));
     match kind.as_str() {
@@ -311,7 +311,7 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), 
     if kind == "server_tool_use" && text_of(&block, "name").starts_with("web_") {
         reply.search();
     }
-    // The result of a search is a list of pages, that of a fetch a page; or an object says why there is none.
+    // If a search or a fetch failed, an object with the reason stands in place of the pages.
     if kind.starts_with("web_")
         && let Some(code) = block["content"]["error_code"].as_str()
     {
@@ -326,13 +326,13 @@ fn text_of<'a>(block: &'a Value, name: &str) -> &'a str {
     block[name].as_str().unwrap_or_default()
 }
 
-/// Keeps a block, which is sent back after a pause or with the results of its calls. Its input is text until it is
-/// complete.
+/// Keeps a block to send it back after a pause or with the results of its calls. Until the block is complete, its input is
+/// text.
 fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     let is_call = block["type"] == TOOL_USE;
     if text_of(&block, "type").ends_with(TOOL_USE) {
         let mut input = String::new();
-        // If the input comes in fragments, this is an empty object or missing.
+        // If the input comes in fragments, this field is an empty object or missing.
         if let Value::Object(fields) = &block[INPUT]
             && !fields.is_empty()
         {
@@ -387,7 +387,7 @@ fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(),
     Ok(())
 }
 
-/// Adds what a text is based on to its block: a page is a source.
+/// Adds a citation to the block of its text. If it cites a page, the page is a source.
 fn add_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if reply.has_room(VALUE + citation.to_string().len(), false)?
         && let Some(Value::Object(block)) = reply.echo_mut().get_mut(&index)
@@ -401,7 +401,7 @@ fn add_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), Re
     Ok(())
 }
 
-/// The blocks are complete: reads the input of each that has one, and finds the calls in them.
+/// Finds the calls in the complete blocks, and turns the inputs of blocks from text into JSON.
 fn read_calls(reply: &mut Reply) {
     let mut blocks = std::mem::take(reply.echo_mut());
     for block in blocks.values_mut() {

@@ -98,7 +98,8 @@ fn part_of(attachment: &Attachment) -> Value {
     }})
 }
 
-/// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.
+/// All results of a turn, in the order of the calls. Their images follow, because not every model accepts images within a
+/// result.
 fn results_of(step: &Step) -> Value {
     let mut calls = step.echo.iter().filter_map(|part| part.get(FUNCTION_CALL));
     let mut parts = Vec::new();
@@ -111,7 +112,7 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "parts": parts})
 }
 
-/// The result of a call, which the model wrote like this.
+/// The result of a call. `call` is the call as the model wrote it.
 fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
     let kind = if run.is_error { "error" } else { "result" };
     let result = json!({kind: run.result});
@@ -161,7 +162,7 @@ fn declaration(tool: &Tool) -> Value {
     })
 }
 
-/// Gemini refuses its search beside other tools unless it may show its calls.
+/// Gemini refuses to search in a request with other tools, unless it may show the calls of its search.
 fn tool_config(prompt: &Prompt) -> Option<Value> {
     if prompt.tools.is_empty() {
         return None;
@@ -174,7 +175,8 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
     })))
 }
 
-/// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
+/// An event of a stream, or a complete answer. This type and those below borrow from the data, which saves a copy of the
+/// text.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
@@ -215,7 +217,7 @@ struct Part<'a> {
 
 fn usage_of(counts: &Value) -> Usage {
     let count = |place| lenient::count(counts, place);
-    // What the results of Google's own tools added to the prompt.
+    // The tokens that the results of Google's own tools added to the prompt.
     let by_tools = count("/toolUsePromptTokenCount").unwrap_or(0);
     let answer = count("/candidatesTokenCount");
     let thoughts = count("/thoughtsTokenCount");
@@ -252,7 +254,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// Reads what the API says about the prompt: it may have blocked it.
+/// Reads what the API says about the prompt, which it may have blocked.
 fn read_feedback(feedback: &Value, reply: &mut Reply) {
     if let Some(word) = feedback["blockReason"].as_str() {
         reply.block(word);
@@ -303,8 +305,8 @@ fn read_part(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// Keeps a part, which is sent back with the results of the calls, and finds a call in it. The API wants reasoning and
-/// empty text back only for their signatures.
+/// Keeps a part to send it back with the results of the calls, and finds a call in it. The API wants reasoning and empty
+/// text back only if they are signed.
 fn keep(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let part = match serde_json::from_str(json) {
         Ok(Value::String(text)) => json!({"text": text}),
@@ -331,12 +333,9 @@ fn keep(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 
 fn add_sources(grounding: &Value, reply: &mut Reply) {
     let mut sources = Vec::new();
-    for chunk in grounding["groundingChunks"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        // An object of one field, which names its kind: a page, a place, a file.
+    let chunks = grounding["groundingChunks"].as_array();
+    for chunk in chunks.into_iter().flatten() {
+        // A chunk has one field, named by its kind: a page, a place, a file.
         if let Some(chunk) = chunk.as_object() {
             sources.extend(chunk.values().cloned());
         }

@@ -40,13 +40,13 @@ pub(super) static DIALECT: Dialect = Dialect {
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
 
-/// Google's field of a call, with a signature that its API wants back.
+/// The field of a call in which Google sends a signature, and wants it back.
 const EXTRA: &str = "extra_content";
 
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
-/// The search of OpenRouter, the only server with one in this dialect that q knows.
+/// The web search of OpenRouter, the only server with this dialect for which q knows one.
 const WEB_SEARCH: &str = "openrouter:web_search";
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
@@ -101,7 +101,7 @@ fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
             messages.extend(elements_of(step, quirks));
         }
     } else if let Some(question) = prompt.messages.last() {
-        // Without tools, other servers refuse calls, so these become text.
+        // Some servers refuse calls in a request without tools, so the calls become text.
         messages.pop();
         messages.push(turn(&with_calls(question, prompt.steps), quirks));
     }
@@ -176,7 +176,7 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
     for image in images_of(step) {
         images.push(part_of(image, quirks));
     }
-    // A result can have only text.
+    // A result can have only text, so the images follow in a message of the user.
     if !images.is_empty() {
         elements.push(json!({"role": "user", "content": images}));
     }
@@ -226,7 +226,7 @@ fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
     step.calls.iter().flat_map(|run| &run.images)
 }
 
-/// Gives each call of a turn what came with it. `extra` has it by the call's position.
+/// Adds Google's field to the calls of a turn. `extra` has the values by the position of the call.
 fn add_extra(turn: &mut Value, extra: &Value) {
     let Some(calls) = turn["tool_calls"].as_array_mut() else {
         return;
@@ -238,15 +238,17 @@ fn add_extra(turn: &mut Value, extra: &Value) {
     }
 }
 
-/// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
+/// An event of a stream, or a complete answer. This type and those below borrow from the data, which saves a copy of the
+/// text.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
-    /// The sources of Perplexity: addresses, and the same with their titles.
+    /// The addresses of Perplexity's sources.
     citations: Option<&'a RawValue>,
+    /// Perplexity's sources with their titles.
     search_results: Option<&'a RawValue>,
 }
 
@@ -256,7 +258,7 @@ struct Choice<'a> {
     index: Count,
     /// In a stream.
     delta: Option<Delta<'a>>,
-    /// In a complete answer. Perplexity sends both. Boxed, because most streams have none, and a smaller choice is faster.
+    /// In a complete answer. Perplexity sends both. It is boxed because most streams have none, and a smaller type is faster.
     message: Option<Box<Delta<'a>>>,
     finish_reason: IfReadable<String>,
     error: Option<&'a RawValue>,
@@ -264,18 +266,19 @@ struct Choice<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// Reasoning comes in separate fields, kept only to be sent back with calls.
+/// A piece of an answer, or a complete one. Reasoning comes in separate fields, and is kept only if it must be sent back
+/// with calls.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
     content: Text<'a>,
-    /// What the model says instead of an answer.
+    /// The model's words if it refuses to answer.
     refusal: Text<'a>,
     tool_calls: Option<&'a RawValue>,
     annotations: Option<&'a RawValue>,
     reasoning_content: Option<&'a RawValue>,
     reasoning_details: Option<&'a RawValue>,
-    /// The name of Groq, vLLM, Ollama and OpenRouter.
+    /// The field of Groq, vLLM, Ollama and OpenRouter for reasoning.
     #[serde(borrow)]
     reasoning: Option<&'a RawValue>,
 }
@@ -321,11 +324,11 @@ fn usage_of(counts: &Value) -> Usage {
     Usage {
         input_tokens: input,
         output_tokens: output,
-        // DeepSeek has it in a field of its own.
+        // The second is DeepSeek's field.
         cached_tokens: count("/prompt_tokens_details/cached_tokens")
-            .or_else(|| count("/prompt_cache_hit_tokens")),
+            .or(count("/prompt_cache_hit_tokens")),
         reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
-        // OpenRouter has it.
+        // OpenRouter alone reports it.
         cost: counts["cost"].as_f64(),
     }
 }
@@ -361,7 +364,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError>
     Ok(())
 }
 
-/// Reads the sources. Those of the text come first, as in a stream.
+/// Reads the sources. Sources of the text come first, as they do in a stream.
 fn read_sources(chunk: &Chunk, delta: Option<&Delta>, reply: &mut Reply) {
     let annotations = delta.and_then(|delta| delta.annotations);
     add_sources(
@@ -418,7 +421,7 @@ fn read_delta(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// Adds the sources in a field, which few events have.
+/// Adds the sources in a field. Few events have one.
 fn add_sources(json: Option<&RawValue>, url: &str, title: &str, reply: &mut Reply) {
     if json.is_some() {
         reply.add_sources(&lenient::value(json), url, title);
@@ -451,15 +454,18 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
     Ok(())
 }
 
-/// Joins the fragments of the reasoning: one object with its fields. A list is kept as text, which takes less memory.
+/// Joins the fragments of the reasoning in an object with its fields. A list is kept as text, which takes less memory.
 fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
-    let text = lenient::if_readable::<String>(delta.reasoning_content).unwrap_or_default();
-    let details =
-        lenient::if_readable::<Vec<&RawValue>>(delta.reasoning_details).unwrap_or_default();
-    let details: String = details.iter().map(|detail| format!("{detail},")).collect();
-    if (text.is_empty() && details.is_empty())
-        || !reply.has_room(text.len() + details.len(), false)?
-    {
+    let text: Option<String> = lenient::if_readable(delta.reasoning_content);
+    let text = text.unwrap_or_default();
+    let list: Option<Vec<&RawValue>> = lenient::if_readable(delta.reasoning_details);
+    let mut details = String::new();
+    for detail in list.unwrap_or_default() {
+        details.push_str(detail.get());
+        details.push(',');
+    }
+    let size = text.len() + details.len();
+    if size == 0 || !reply.has_room(size, false)? {
         return Ok(());
     }
     let Some(fields) = echo_fields(reply) else {

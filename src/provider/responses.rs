@@ -38,7 +38,7 @@ const CUSTOM_CALL: &str = "custom_tool_call";
 /// The type of an item that searches the web.
 const WEB_SEARCH_CALL: &str = "web_search_call";
 
-/// The types of items that call something of the client's. Every other call is run by the provider.
+/// The types of items that call something of the client's. The provider runs every other call.
 const CLIENT_CALLS: &[&str] = &[
     FUNCTION_CALL,
     CUSTOM_CALL,
@@ -48,13 +48,13 @@ const CLIENT_CALLS: &[&str] = &[
     "apply_patch_call",
 ];
 
-/// The type of what the model said.
+/// The type of an item with text of the model.
 const MESSAGE: &str = "message";
 
 fn body(prompt: &Prompt) -> Value {
     let has_tools = !prompt.tools.is_empty();
     let forbids_calls = prompt.forbids_calls && has_tools;
-    // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
+    // Reasoning is sent back with the results of calls. If the provider does not store it, it must come with the reply.
     let needs_reasoning = prompt.refuses_storage && has_tools;
     let effort = json!({"effort": prompt.effort});
     let format = json!({"format": format_of(prompt.form)});
@@ -88,7 +88,7 @@ fn turn(message: &Message) -> Value {
     match message.role {
         Role::User => json!({"role": "user", "content": content_of(message, "input_text")}),
         Role::Assistant => json!({
-            // llama.cpp takes no message of the model without its type.
+            // llama.cpp refuses a message of the model without this type.
             "type": MESSAGE,
             "role": "assistant",
             "content": content_of(message, "output_text"),
@@ -142,7 +142,7 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
     tools
 }
 
-/// The API makes a tool strict by default, but the schemas of MCP do not follow the rules for that.
+/// The API makes a tool strict by default, but schemas of MCP servers do not follow the rules of strict tools.
 fn offer(tool: &Tool) -> Value {
     json!({
         "type": "function",
@@ -167,8 +167,8 @@ fn result_of(run: &ToolRun) -> Value {
     })
 }
 
-/// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
-/// answer is copied to be read.
+/// The fields of all events that matter here. Other types of events are ignored. It borrows from the data, which saves a
+/// copy of the text.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
@@ -191,7 +191,7 @@ fn usage_of(counts: &Value) -> Usage {
         output_tokens: count("/output_tokens"),
         cached_tokens: count("/input_tokens_details/cached_tokens"),
         reasoning_tokens: count("/output_tokens_details/reasoning_tokens"),
-        // OpenRouter has it.
+        // OpenRouter alone reports it.
         cost: counts["cost"].as_f64(),
     }
 }
@@ -219,7 +219,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             begin_item(&lenient::value(event.item), event.output_index.0, reply);
         }
         "response.output_item.done" => end_item(lenient::value(event.item), reply)?,
-        // xAI uses another closing word for it.
+        // The last is xAI's name for the end.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
             end_response(&kind, event.response, reply)?;
         }
@@ -238,7 +238,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// An item has begun in a stream.
+/// Reads the beginning of an item in a stream.
 fn begin_item(item: &Value, index: Option<u64>, reply: &mut Reply) {
     match item["type"].as_str() {
         Some(MESSAGE) => reply.begin_message(index, is_commentary(item)),
@@ -248,7 +248,7 @@ fn begin_item(item: &Value, index: Option<u64>, reply: &mut Reply) {
     }
 }
 
-/// An item of a stream is complete.
+/// Reads a complete item of a stream.
 fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if item["type"] == MESSAGE {
         reply.end_message(is_commentary(&item));
@@ -260,7 +260,7 @@ fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// The response in a stream is complete.
+/// Reads the end of a stream.
 fn end_response(
     kind: &str,
     response: Option<&RawValue>,
@@ -335,7 +335,7 @@ fn add_messages(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// Whether a message is what the model says on the way to its answer.
+/// Whether a message is a comment of the model before its answer.
 fn is_commentary(message: &Value) -> bool {
     message["phase"] == "commentary"
 }
@@ -350,8 +350,8 @@ fn read_search(item: &Value, reply: &mut Reply) {
     }
 }
 
-/// Takes an item that is complete: notes a search that failed, and keeps the item, which is sent back with the results of
-/// the calls. Reasoning that is not encrypted is not kept, because the API would look for it in its store.
+/// Takes a complete item: notes a search that failed, and keeps the item to send it back with the results of the calls.
+/// Reasoning that is not encrypted is not kept, because the API would look for it in its store.
 fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
         reply.fail_search(false, None);
@@ -363,8 +363,8 @@ fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// The response is complete: finds the calls among its items. One that comes with its output was run by the provider, and
-/// so was a custom one before a message, which xAI sends without its output.
+/// Finds the calls among the items of a complete response. The provider has run a call that comes with its output. It has
+/// also run a custom call before a message, which xAI sends without the output.
 fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(reply.echo_mut());
     let mut last_message = 0;
@@ -396,7 +396,7 @@ fn read_calls(reply: &mut Reply) {
 fn add_call(item: &mut Value, reply: &mut Reply) {
     let text = |name: &str| item[name].as_str().unwrap_or_default();
     let mut id = text("call_id");
-    // Some servers send the item's own id alone.
+    // Some servers send only the id of the item.
     if id.is_empty() {
         id = text("id");
     }
