@@ -174,8 +174,8 @@ fn split_login(uri: Uri) -> Result<(Option<Login>, Uri), String> {
     let host = host.parse().map_err(not_a_url)?;
     let mut parts = uri.into_parts();
     parts.authority = Some(host);
-    let uri = Uri::from_parts(parts).map_err(not_a_url)?;
-    Ok((Some(login), uri))
+    let without_login = Uri::from_parts(parts).map_err(not_a_url)?;
+    Ok((Some(login), without_login))
 }
 
 /// Host and port, and the login before them.

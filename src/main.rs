@@ -1,5 +1,8 @@
 //! q asks a language model one question from the shell: from the command line to the exit status.
 
+// Tests may use a name again.
+#![cfg_attr(test, allow(clippy::shadow_unrelated))]
+
 mod actions;
 mod address;
 mod argv;
@@ -46,8 +49,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // --json may come after the option that is wrong.
-            let typed = std::env::args_os().skip(1);
-            let json = flags::asks_for_json(typed);
+            let json = flags::asks_for_json(std::env::args_os().skip(1));
             return failure(&error, json, &Notes::default());
         }
     };

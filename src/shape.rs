@@ -467,8 +467,8 @@ impl<'a> Part<'a> {
         self.check_fields(words)?;
         self.check_items(words)?;
         let around = [around, &[schema]].concat();
-        for schema in list_in(words, "allOf") {
-            self.check(schema, &around)?;
+        for part in list_in(words, "allOf") {
+            self.check(part, &around)?;
         }
         self.check_alternatives(list_in(words, "anyOf"), &around)?;
         // That only one may fit cannot be checked without all the words that distinguish them.

@@ -24,8 +24,8 @@ pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     }
     let end = string.len().saturating_sub(ESCAPE + "\"".len());
     if !ends_in_high(string, end) {
-        let text: String = lossy(string)?;
-        return Ok((text.into(), ""));
+        let all: String = lossy(string)?;
+        return Ok((all.into(), ""));
     }
     let before: String = lossy(&format!("{}\"", &string[..end]))?;
     Ok((before.into(), &string[end..end + ESCAPE]))

@@ -128,7 +128,10 @@ pub(crate) fn children() -> Vec<i32> {
     let id = std::process::id();
     let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let mut running = Vec::new();
-    for child in list.split_whitespace().filter_map(|id| id.parse().ok()) {
+    for child in list
+        .split_whitespace()
+        .filter_map(|child| child.parse().ok())
+    {
         let status = std::ptr::null_mut();
         // SAFETY: without a place for the status the call has no conditions.
         let ended = unsafe { libc::waitpid(child, status, libc::WNOHANG) };

@@ -415,10 +415,10 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
     let mut deleted = 0;
     if files::exists(place.folder.sessions()).map_err(state)? {
         let _lock = place.lock(&place.folder.link(None))?;
-        deleted = place.folder.clear_all().map_err(|(deleted, error)| {
+        deleted = place.folder.clear_all().map_err(|(before, error)| {
             context
                 .notes
-                .note(&format!("Conversations cleared: {deleted}"));
+                .note(&format!("Conversations cleared: {before}"));
             state(error)
         })?;
     }

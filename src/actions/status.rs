@@ -123,7 +123,7 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
     let status = Status::new(context, &settings, error);
     if arguments.json {
         let json = serde_json::to_string(&status);
-        return print(&json.map_err(|error| Error::file(error.to_string()))?);
+        return print(&json.map_err(|why| Error::file(why.to_string()))?);
     }
     let plain = Look {
         styles: false,

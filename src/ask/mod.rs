@@ -38,9 +38,9 @@ pub(crate) fn ask(
     groups: &Groups,
 ) -> Result<(), Error> {
     let notes = &context.notes;
-    let settings = Settings::load(command_line, &context.environment, &context.configuration)?;
-    report_role(&settings.typed, notes);
-    let mut checked = CheckedArguments::new(settings, context)?;
+    let loaded = Settings::load(command_line, &context.environment, &context.configuration)?;
+    report_role(&loaded.typed, notes);
+    let mut checked = CheckedArguments::new(loaded, context)?;
     let known_target = checked.known_target.take();
     let settings = &checked.settings;
     let arguments = &settings.typed;
@@ -65,7 +65,7 @@ pub(crate) fn ask(
     if let Some(starting) = starting {
         toolbox = starting.finish(arguments.yes, notes)?;
     } else if let Some(tools) = remembered_tools(session.conversation.as_deref(), notes)? {
-        let finished = start(&tools).and_then(|starting| starting.finish(arguments.yes, notes));
+        let finished = start(&tools).and_then(|started| started.finish(arguments.yes, notes));
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
     }
 

@@ -221,8 +221,7 @@ impl Turn {
 
         if !is_output_gone {
             let mut lines = failed_search_lines(&self.progress.failed_searches);
-            let sources = summary.sources.unwrap_or_default();
-            lines.push_str(&source_lines(&sources));
+            lines.push_str(&source_lines(&summary.sources.unwrap_or_default()));
             notes.note(&secret::redact(&lines, &call.secrets));
         }
         self.window.report_too_long(notes);

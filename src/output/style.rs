@@ -228,7 +228,7 @@ impl Inline {
                 from += found + marks;
                 continue;
             }
-            let ends_word = self.mark == '*' || follows.is_some_and(|after| !is_in_word(after));
+            let ends_word = self.mark == '*' || follows.is_some_and(|letter| !is_in_word(letter));
             let has_text = inside.contains(char::is_alphanumeric);
             let is_escaped = inside.ends_with('\\');
             let is_in_code = inside.matches('`').count() % 2 == 1;

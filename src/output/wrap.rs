@@ -452,7 +452,7 @@ impl Word {
             return false;
         }
         let before = end_of(&self.text);
-        let has_columns = |character: &char| character.width() != Some(0);
+        let has_columns = |letter: &char| letter.width() != Some(0);
         let Some(base) = before.chars().rev().find(has_columns) else {
             return false;
         };
@@ -558,7 +558,7 @@ mod tests {
             match text.strip_prefix(character) {
                 Some(after) => (wrapped, text) = (rest, after),
                 None if character == '\n' => {
-                    wrapped = &rest[spaces(rest).saturating_sub(spaces(text))..]
+                    wrapped = &rest[spaces(rest).saturating_sub(spaces(text))..];
                 }
                 None => return false,
             }

@@ -379,8 +379,8 @@ fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(),
     if !reply.has_room(piece.len(), is_call)? {
         return Ok(());
     }
-    if let Some(Value::Object(block)) = reply.echo_mut().get_mut(&index)
-        && let Value::String(text) = block.entry(field).or_insert("".into())
+    if let Some(Value::Object(fields)) = reply.echo_mut().get_mut(&index)
+        && let Value::String(text) = fields.entry(field).or_insert("".into())
     {
         text.push_str(&surrogates::lossy::<String>(piece)?);
     }

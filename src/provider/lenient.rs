@@ -91,9 +91,9 @@ impl Text<'_> {
         let parts: Vec<&RawValue> = serde_json::from_str(json)?;
         let mut joined = String::from("\"");
         for part in parts {
-            let json = part.get();
-            if json.starts_with('"') {
-                joined.push_str(without_quotes(json));
+            let string = part.get();
+            if string.starts_with('"') {
+                joined.push_str(without_quotes(string));
             } else if let Some(part) = if_readable::<Part>(Some(part))
                 && part.is_text()
             {

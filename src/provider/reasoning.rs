@@ -165,9 +165,9 @@ mod tests {
 
     fn text_of(pieces: &[&str]) -> String {
         let (mut filter, mut answer) = (Filter::default(), String::new());
-        pieces
-            .iter()
-            .for_each(|piece| filter.add(piece, &mut answer));
+        for piece in pieces {
+            filter.add(piece, &mut answer);
+        }
         filter.end(&mut answer);
         answer
     }

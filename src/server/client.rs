@@ -125,7 +125,7 @@ impl Client {
         let proxy = proxy_for(address, environment)?;
         let used = proxy.as_ref().map(|named| named.proxy.clone());
         let needs_tls = match &used {
-            Some(proxy) if proxy.protocol() == ProxyProtocol::Https => true,
+            Some(used) if used.protocol() == ProxyProtocol::Https => true,
             _ => address.is_https(),
         };
         let mut tls = TlsConfig::builder();
@@ -292,7 +292,7 @@ impl Client {
             }
             ureq::Error::Timeout(_) => {
                 let silence = match self.silence {
-                    Some(limit) => format!("{} s", limit.as_secs_f64()),
+                    Some(silence) => format!("{} s", silence.as_secs_f64()),
                     None => "too long".to_owned(),
                 };
                 let cause = format!("no data from the server for {silence}");
@@ -384,7 +384,7 @@ pub(crate) fn with_status(status: Option<u16>, says: &str) -> String {
         return says.to_owned();
     };
     let known = http::StatusCode::from_u16(status).ok();
-    match known.and_then(|status| status.canonical_reason()) {
+    match known.and_then(|known| known.canonical_reason()) {
         Some(reason) => format!("{status} {reason}: {says}"),
         None => format!("{status}: {says}"),
     }

@@ -165,7 +165,7 @@ impl Target {
         if models.is_empty() {
             return Err(error.advise(NO_MODELS));
         }
-        let mut names: Vec<&str> = models.iter().map(|model| &*model.id).collect();
+        let mut names: Vec<&str> = models.iter().map(|listed| &*listed.id).collect();
         if let Model::Named(_) = self.choice.model {
             names.retain(|listed| *listed != model);
             let mut advice = did_you_mean(model, names);

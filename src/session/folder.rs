@@ -63,13 +63,12 @@ impl Folder {
     /// The folder below `$XDG_STATE_HOME`, if that is set, else below the platform's folder for state, or for local
     /// data if it has none. `None` without a home folder.
     pub(crate) fn find(state_home: Option<PathBuf>) -> Option<Folder> {
-        let home = match state_home {
-            Some(home) => home,
-            None => {
-                let folders = directories::BaseDirs::new()?;
-                let home = folders.state_dir().unwrap_or(folders.data_local_dir());
-                home.to_owned()
-            }
+        let home = if let Some(home) = state_home {
+            home
+        } else {
+            let folders = directories::BaseDirs::new()?;
+            let home = folders.state_dir().unwrap_or(folders.data_local_dir());
+            home.to_owned()
         };
         // A relative path would mean a different folder in each place where q is started.
         if !home.is_absolute() {
@@ -187,7 +186,7 @@ impl Folder {
             return Ok(path);
         }
         match self.find_created(id)? {
-            Some(path) => Ok(path),
+            Some(found) => Ok(found),
             None => self.file_of_id(id),
         }
     }
@@ -346,12 +345,12 @@ impl Folder {
         if let Some(created) = files::create_unnamed(path, bytes) {
             return created;
         }
-        let lock = if has_lock {
+        let own_lock = if has_lock {
             None
         } else {
             self.lock(path, &|waited| waited >= LOCK_PATIENCE).ok()
         };
-        let temporary = if has_lock || lock.is_some() {
+        let temporary = if has_lock || own_lock.is_some() {
             temporary
         } else {
             own_temporary(path)

@@ -187,11 +187,11 @@ pub(crate) fn obstacle(
             "the conversation is with the provider {old}, not {new}"
         ));
     }
-    let old = &conversation.model;
-    let new = responder.model.as_ref()?;
-    if old != new {
+    let old_model = &conversation.model;
+    let new_model = responder.model.as_ref()?;
+    if old_model != new_model {
         return Some(format!(
-            "the conversation is with the model {old}, not {new}"
+            "the conversation is with the model {old_model}, not {new_model}"
         ));
     }
     None

@@ -38,9 +38,9 @@ impl Command {
         };
         let entries = table.as_table().map(in_order);
         for (key, value) in entries.unwrap_or_default() {
-            let name = key.get_ref();
-            keys.set(name, value.get_ref())
-                .map_err(|reason| format!("{name}: {reason}"))?;
+            let key = key.get_ref();
+            keys.set(key, value.get_ref())
+                .map_err(|reason| format!("{key}: {reason}"))?;
         }
         let mut program = keys.program;
         check_command(&program.command).map_err(|reason| format!("run: {reason}"))?;

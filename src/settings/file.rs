@@ -88,9 +88,9 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
                 let Some(row) = table::find(key) else {
                     return Err(lines.wrong(at, unknown(key)));
                 };
-                let text = setting(row, value.get_ref());
-                let text = text.map_err(|reason| lines.wrong(at, format!("{key}: {reason}")))?;
-                file.settings.push((row.key, text, lines.of(at)));
+                let set = setting(row, value.get_ref());
+                let set = set.map_err(|reason| lines.wrong(at, format!("{key}: {reason}")))?;
+                file.settings.push((row.key, set, lines.of(at)));
             }
         }
     }
@@ -106,9 +106,9 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<ProviderSection>, Wro
             line: lines.of(raw.at),
             ..ProviderSection::default()
         };
-        for (key, value) in in_order(raw.fields) {
-            if let Err(reason) = section.set(key.get_ref(), value.get_ref()) {
-                let at = place_of_fault(key, value.get_ref(), &reason);
+        for (key, field) in in_order(raw.fields) {
+            if let Err(reason) = section.set(key.get_ref(), field.get_ref()) {
+                let at = place_of_fault(key, field.get_ref(), &reason);
                 let key = key.get_ref();
                 return Err(lines.wrong(at, format!("providers.{name}.{key}: {reason}")));
             }
@@ -151,10 +151,10 @@ fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
             name: name.to_owned(),
             ..RoleSection::default()
         };
-        for (key, value) in in_order(raw.fields) {
+        for (key, field) in in_order(raw.fields) {
             let at = key.span().start;
             let key = key.get_ref();
-            if let Err(reason) = role.set(key, value.get_ref()) {
+            if let Err(reason) = role.set(key, field.get_ref()) {
                 return Err(lines.wrong(at, format!("roles.{name}.{key}: {reason}")));
             }
             role.lines.push((key.to_string(), lines.of(at)));
@@ -179,10 +179,10 @@ fn sections<'t, 'a>(
         return Err(lines.wrong(value.span().start, message));
     };
     let mut sections = Vec::new();
-    for (name, value) in in_order(table) {
+    for (name, section) in in_order(table) {
         let at = name.span().start;
         let name: &str = name.get_ref();
-        let Some(fields) = value.get_ref().as_table() else {
+        let Some(fields) = section.get_ref().as_table() else {
             return Err(lines.wrong(at, format!("{kind}.{name}: must be a section")));
         };
         sections.push(RawSection { name, at, fields });
@@ -263,8 +263,8 @@ fn tool_names(value: &DeValue) -> Result<Vec<String>, String> {
 /// The fields of a request as they would be typed after `-o`.
 fn typed_fields(value: &DeValue) -> Result<Vec<String>, String> {
     let mut typed = Vec::new();
-    for Field { path, value } in request_fields(value)? {
-        let option = format!("{}={value}", path.join("."));
+    for field in request_fields(value)? {
+        let option = format!("{}={}", field.path.join("."), field.value);
         Field::parse(&option)?;
         typed.push(option);
     }
@@ -319,10 +319,10 @@ fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
         .as_table()
         .ok_or("must be a table such as { temperature = 0 }")?;
     let mut request_fields = Vec::new();
-    for (name, value) in in_order(fields) {
+    for (name, field) in in_order(fields) {
         let field = Field {
             path: vec![name.get_ref().to_string()],
-            value: json(value.get_ref())?,
+            value: json(field.get_ref())?,
         };
         if field.names_model() {
             return Err("the model belongs in the section itself, as model = \"…\"".to_owned());
@@ -343,21 +343,21 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
         DeValue::Float(number) => {
             let digits = number.as_str().replace('_', "");
             let float = digits.parse().ok();
-            let number = float.and_then(serde_json::Number::from_f64);
-            let number = number.ok_or("has a number that JSON does not have")?;
-            Ok(number.into())
+            let known = float.and_then(serde_json::Number::from_f64);
+            let known = known.ok_or("has a number that JSON does not have")?;
+            Ok(known.into())
         }
         DeValue::Array(values) => {
             let mut list = Vec::new();
-            for value in values {
-                list.push(json(value.get_ref())?);
+            for element in values {
+                list.push(json(element.get_ref())?);
             }
             Ok(list.into())
         }
         DeValue::Table(fields) => {
             let mut object = serde_json::Map::new();
-            for (name, value) in fields {
-                object.insert(name.get_ref().to_string(), json(value.get_ref())?);
+            for (name, field) in fields {
+                object.insert(name.get_ref().to_string(), json(field.get_ref())?);
             }
             Ok(object.into())
         }

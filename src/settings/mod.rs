@@ -117,7 +117,7 @@ impl Settings {
     /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
     /// missing; if that does not help, `Q_…` variables count as unset.
     pub(crate) fn for_actions(environment: &Environment, file: &Path) -> Values {
-        let load = |file: &Path| Settings::load(&Arguments::default(), environment, file);
+        let load = |path: &Path| Settings::load(&Arguments::default(), environment, path);
         let settings = load(file)
             .or_else(|_| load(Path::new("")))
             .or_else(|_| Settings::defaults(environment));

@@ -85,7 +85,10 @@ fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) ->
     });
     let mut key = Key::None;
     if !row.key_variables.is_empty() {
-        let variables = row.key_variables.iter().map(|name| (*name).to_owned());
+        let variables = row
+            .key_variables
+            .iter()
+            .map(|variable| (*variable).to_owned());
         key = Key::in_variables(variables.collect(), environment);
     }
     Provider {
@@ -145,9 +148,9 @@ fn moved(
     if let Some(text) = environment.get(&variable) {
         return Some(Address::parse(text).map_err(|reason| format!("{variable} {reason}")));
     }
-    let variable = row.host_variable?;
-    let text = environment.get(variable)?;
-    Some(ollama_host(text).map_err(|reason| format!("{variable} {reason}")))
+    let host_variable = row.host_variable?;
+    let text = environment.get(host_variable)?;
+    Some(ollama_host(text).map_err(|reason| format!("{host_variable} {reason}")))
 }
 
 /// Reads `OLLAMA_HOST` as Ollama does: scheme and port may be missing, and the address of all interfaces is

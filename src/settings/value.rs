@@ -105,9 +105,9 @@ pub(super) fn table(
         return Err(format!("must be a table such as {example}"));
     };
     let mut entries = Vec::new();
-    for (key, value) in in_order(table) {
+    for (key, entry) in in_order(table) {
         let name = key.get_ref();
-        let text = string(value.get_ref()).and_then(|text| read(name, text));
+        let text = string(entry.get_ref()).and_then(|text| read(name, text));
         let secret = text.map_err(|reason| format!("{name}: {reason}"))?;
         entries.push((name.to_string(), secret));
     }

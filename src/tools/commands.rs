@@ -215,19 +215,19 @@ impl Pipes {
             error.map(|pipe| (pipe.as_fd(), libc::POLLIN)),
             input.map(|pipe| (pipe.as_fd(), libc::POLLOUT)),
         ];
-        let [output, error, input] = unix::ready(pipes, patience);
-        if output {
+        let [has_output, has_error, takes_input] = unix::ready(pipes, patience);
+        if has_output {
             let room = self.room();
             self.is_cut |= self.output.read(room);
         }
-        if error {
+        if has_error {
             let room = self.room();
             self.is_cut |= self.error.read(room);
         }
-        if input {
+        if takes_input {
             self.write();
         }
-        output || error || input
+        has_output || has_error || takes_input
     }
 
     /// How many more bytes are read.

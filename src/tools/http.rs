@@ -147,10 +147,10 @@ impl Http {
             Ok(bytes) => self.listener.protocol().receive(bytes),
             Err(TooLong) => self.listener.protocol().receive_too_long(stream::MAX_EVENT),
         };
-        self.listener.dispatch(events, |message| {
+        self.listener.dispatch(events, |answer| {
             let this = self.clone();
             // Without a thread, the server gets no answer.
-            let _ = threads::start(move || this.notify(&message));
+            let _ = threads::start(move || this.notify(&answer));
         })
     }
 
@@ -384,8 +384,9 @@ impl Http {
 }
 
 fn has_header(headers: &[(String, Secret)], name: &str) -> bool {
-    let mut names = headers.iter().map(|(name, _)| name);
-    names.any(|other| other.eq_ignore_ascii_case(name))
+    headers
+        .iter()
+        .any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
 
 /// A time for everything that a request does.

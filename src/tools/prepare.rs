@@ -131,19 +131,19 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
         None => environment.get("HOME").map(PathBuf::from),
     };
     let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-        let folder = local.cwd.as_deref().unwrap_or("the home folder");
+        let missing = local.cwd.as_deref().unwrap_or("the home folder");
         return Err(Error::settings(format!(
-            "tools.{name}: {folder} is not a folder, so nothing can start there"
+            "tools.{name}: {missing} is not a folder, so nothing can start there"
         )));
     };
-    let mut environment = Vec::new();
-    for (name, value) in variables {
-        environment.push((name.into(), value.into()));
+    let mut passed_on = Vec::new();
+    for (variable, value) in variables {
+        passed_on.push((variable.into(), value.into()));
     }
     Ok(Program {
         file,
         command: local.command.clone(),
-        environment,
+        environment: passed_on,
         folder,
     })
 }
@@ -165,8 +165,8 @@ fn find_program(
         return Err(Error::settings(missing).advise(advice));
     }
     let mut path = DEFAULT_PATH;
-    for (name, value) in variables {
-        if name == "PATH" {
+    for (variable, value) in variables {
+        if variable == "PATH" {
             path = value;
         }
     }

@@ -345,8 +345,8 @@ impl Process {
     /// Ends the process and its group: by the end of its input, then by SIGTERM, then by SIGKILL.
     fn end_within(&mut self, patience: [Duration; 3]) {
         self.input.close();
-        for (patience, signal) in patience.into_iter().zip([libc::SIGTERM, libc::SIGKILL, 0]) {
-            wait_until(patience, || self.is_gone());
+        for (time, signal) in patience.into_iter().zip([libc::SIGTERM, libc::SIGKILL, 0]) {
+            wait_until(time, || self.is_gone());
             if self.is_gone {
                 return;
             }
@@ -374,17 +374,17 @@ impl Errors {
         let mut stderr = BufReader::new(stderr);
         while let Ok(Some(line)) = read_line(&mut stderr, MAX_KEPT_LINE) {
             let text = String::from_utf8_lossy(&line.bytes);
-            let line = text.trim_end().to_owned();
-            if line.is_empty() {
+            let said = text.trim_end();
+            if said.is_empty() {
                 continue;
             }
             match self.reported.fetch_add(1, Ordering::Relaxed) {
-                0..MAX_REPORTED => report(&line),
+                0..MAX_REPORTED => report(said),
                 MAX_REPORTED => report("writes more to standard error, which is not shown"),
                 _ => (),
             }
             let mut kept = lock(&self.kept);
-            kept.push(line);
+            kept.push(said.to_owned());
             // A mark stands for the lines between them.
             let left_out = kept.len().saturating_sub(FIRST_LINES + LAST_LINES);
             if left_out == 1 {

@@ -191,8 +191,7 @@ impl Connection {
             Ok(about) => return Ok((connection, about)),
             Err(failure) => failure,
         };
-        let refusal = connection.protocol().refusal();
-        let Some(what) = refusal else {
+        let Some(what) = connection.protocol().refusal() else {
             return Err(failure);
         };
         // The refusal says more than how the server failed after it.
@@ -278,8 +277,8 @@ impl Connection {
             }
         }
         let cancellation = self.protocol().cancel(id);
-        if let Some(message) = cancellation {
-            self.send(message);
+        if let Some(cancellation) = cancellation {
+            self.send(cancellation);
         }
         let limit = seconds(patience);
         Ok(Outcome::failed(format!("no answer within {limit}")))

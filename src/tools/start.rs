@@ -89,14 +89,15 @@ impl Starting {
             let groups = groups.clone();
             let began = Instant::now();
             let open = move || {
-                let opened = Server::open(spec, &groups, report);
-                let opened = opened.map(|(server, about)| Opened {
-                    server,
+                let result = Server::open(spec, &groups, report);
+                let took = began.elapsed();
+                let result = result.map(|(ready, about)| Opened {
+                    server: ready,
                     about,
-                    took: began.elapsed(),
+                    took,
                 });
                 // If the run has failed meanwhile, the server ends here.
-                let _ = sender.send(opened);
+                let _ = sender.send(result);
             };
             if is_command {
                 open();

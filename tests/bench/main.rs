@@ -5,7 +5,16 @@
 //! /dev/shm where that is there, so that the cost of fsync on a disk can be seen. The static archive takes part where `.ci/run`
 //! has built it.
 
-#![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
+#![allow(
+    unsafe_code,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::match_bool,
+    clippy::needless_for_each,
+    clippy::semicolon_if_nothing_returned,
+    clippy::shadow_unrelated,
+    clippy::single_match_else
+)]
 
 #[path = "../authority.rs"]
 mod authority;
