@@ -1,4 +1,4 @@
-//! Tags around foreign text in a prompt, which the text cannot close, and calls of tools as text (pure).
+//! Puts foreign text in a prompt between tags that the text cannot close, and writes tool calls as text (pure).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ const CONTEXT: &str = "context";
 /// The tag around a file.
 const FILE: &str = "file";
 
-/// The parts of a question. Each may be empty.
+/// The text of a question in its three parts, in their order. Each may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
     /// Files in their fences.
@@ -27,7 +27,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) words: &'a str,
 }
 
-/// Input in its fence: its bytes unchanged, and a line end before the closing tag.
+/// Input in its fence. The closing tag begins a line, and nothing else about the input changes.
 pub(crate) fn around_input(input: &str) -> String {
     around(CONTEXT, "", input)
 }
@@ -44,7 +44,7 @@ pub(crate) fn around_instructions(server: &str, text: &str) -> String {
     around("instructions", &attributes, text)
 }
 
-/// Joins the parts of a question: files and input in their fences, and words. Each may be empty.
+/// Joins the parts of a question, without those that are empty.
 pub(crate) fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut parts: Vec<&str> = parts.into_iter().collect();
     parts.retain(|part| !part.is_empty());
@@ -60,13 +60,13 @@ pub(crate) fn calls_as_text(steps: &[Step]) -> String {
 
 fn call_as_text(run: &ToolRun) -> String {
     let arguments = compact(&run.arguments);
-    // Models make up names, too.
+    // A model may have made up the name, so it may hold anything.
     let name = on_one_line(&run.name);
     let result = around("result", "", &run.result);
     format!("Tool {name} {arguments}:\n{result}")
 }
 
-/// The arguments of a call on one line; some models write several.
+/// The arguments of a call on one line. Some models write them on several.
 fn compact(arguments: &str) -> Cow<'_, str> {
     if !arguments.contains(['\n', '\r']) {
         return Cow::Borrowed(arguments);
@@ -123,7 +123,7 @@ pub(crate) fn split(question: &str) -> Parts<'_> {
     }
 }
 
-/// The names of files in their fences, as they were given; but control characters stay in the form `&#10;`.
+/// The names of files in their fences, as they were given. Only control characters stay in the form `&#10;`.
 pub(crate) fn names_of(files: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = files;
@@ -138,7 +138,8 @@ pub(crate) fn names_of(files: &str) -> Vec<String> {
 
 /// A fence with this tag at the beginning of a text, and what comes after it.
 fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
-    let (opening, _) = text.strip_prefix('<')?.split_once(">\n")?;
+    let tag_and_rest = text.strip_prefix('<')?;
+    let (opening, _) = tag_and_rest.split_once(">\n")?;
     let name = opening.split(' ').next()?;
     let number = name.strip_prefix(tag)?;
     if !number.is_empty() {
@@ -152,14 +153,15 @@ fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let (fence, after) = text.split_at(end);
     // The question may consist of files alone.
     if after.is_empty() {
-        return Some((fence, after));
+        return Some((fence, ""));
     }
-    Some((fence, after.strip_prefix(BETWEEN)?))
+    let after = after.strip_prefix(BETWEEN)?;
+    Some((fence, after))
 }
 
 /// The tag's name, with a number if the text contains the closing tag.
 fn unclosed(name: &str, text: &str) -> String {
-    // In one pass, so that a text full of closing tags takes no longer than any other.
+    // All closing tags are found in one pass. To search for one after another would be slow in a text full of them.
     let closing = format!("</{name}");
     let mut closed = HashSet::new();
     for rest in text.split(&closing).skip(1) {

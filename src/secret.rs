@@ -6,10 +6,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use percent_encoding::percent_decode_str;
 
-/// Values of fewer bytes may be ordinary words, so they are not removed from what a server says.
+/// Values of fewer bytes may be ordinary words, so they are not removed from a server's text.
 const MIN_REDACTED: usize = 8;
 
-/// What stands in place of a secret.
+/// Replaces a secret.
 const REDACTED: &str = "[redacted]";
 
 /// A key, a password or a header's value: it can be sent, but not printed.
@@ -27,7 +27,7 @@ impl Secret {
         [self.clone(), Secret::new(last)]
     }
 
-    /// What must not be shown of a setting's value: all of it; but of an address, its password and its query.
+    /// The parts of a setting's value that must not be shown: of an address the password and the query, else everything.
     pub(crate) fn parts_to_hide(&self) -> Vec<Secret> {
         let address = match self.0.split_once("://") {
             Some((scheme, address)) if is_scheme(scheme) => address,
@@ -52,16 +52,18 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The secrets of a login, `user:password` as it stands in a URL, in every form in which somebody may repeat them.
+/// The secrets of a login, which is `user:password` as in a URL. A server may repeat the password as it is in the URL or
+/// decoded, or the login as the header has it.
 pub(crate) fn of_login(login: &str) -> Vec<Secret> {
     let decoded = percent_decode_str(login).decode_utf8_lossy();
-    let passwords = [login, &decoded]
-        .into_iter()
-        .filter_map(|login| login.split_once(':'));
-    let mut secrets: Vec<Secret> = passwords
-        .map(|(_, password)| Secret::new(password))
-        .collect();
-    secrets.push(Secret::new(BASE64_STANDARD.encode(decoded.as_bytes())));
+    let mut secrets = Vec::new();
+    for form in [login, &decoded] {
+        if let Some((_, password)) = form.split_once(':') {
+            secrets.push(Secret::new(password));
+        }
+    }
+    let header = BASE64_STANDARD.encode(decoded.as_bytes());
+    secrets.push(Secret::new(header));
     secrets
 }
 
@@ -70,7 +72,7 @@ pub(crate) fn of_urls(text: &str) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for rest in text.split("://").skip(1) {
         let url = rest.split(char::is_whitespace).next().unwrap_or_default();
-        // A password may hold this character, and so may a path.
+        // A password may contain `@`, and so may a path, so the login may end at any of them.
         for (end, _) in url.match_indices('@') {
             let login = &url[..end];
             if login.contains(':') {
@@ -82,12 +84,12 @@ pub(crate) fn of_urls(text: &str) -> Vec<Secret> {
 }
 
 fn is_scheme(text: &str) -> bool {
-    text.chars()
-        .all(|character| character.is_ascii_alphanumeric() || "+.-".contains(character))
+    let is_allowed = |char: char| char.is_ascii_alphanumeric() || "+.-".contains(char);
+    text.chars().all(is_allowed)
 }
 
-/// The text without those secrets that are long enough to be recognized, and without what is left of one at its end,
-/// because what a server writes may have been cut there.
+/// The text without the secrets that are long enough to be recognized. The text may have been cut within a secret, so the
+/// beginning of a secret is removed from its end, too.
 pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
     let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).collect();
     // The longest first, because one secret may be the beginning of another.
@@ -98,9 +100,11 @@ pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secre
             text = text.replace(secret, REDACTED);
         }
         for length in (MIN_REDACTED..secret.len()).rev() {
-            if secret.is_char_boundary(length) && text.ends_with(&secret[..length]) {
-                text.truncate(text.len() - length);
-                text.push_str(REDACTED);
+            let Some(beginning) = secret.get(..length) else {
+                continue;
+            };
+            if let Some(before) = text.strip_suffix(beginning) {
+                text = format!("{before}{REDACTED}");
                 break;
             }
         }
