@@ -1,4 +1,4 @@
-//! q asks a language model one question from the shell: from the command line to the exit status.
+//! Starts q, which asks a language model a question from the shell, and ends it with its exit status.
 
 // Tests may use a name again.
 #![cfg_attr(test, allow(clippy::shadow_unrelated))]
@@ -41,7 +41,7 @@ use crate::settings::Environment;
 use crate::tools::Groups;
 
 fn main() -> ExitCode {
-    // These are read by a library, which takes an empty value for a path.
+    // A library reads these variables, and takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
     let typed = std::env::args_os().skip(1);
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure(&error, arguments.json, &notes),
     };
-    // After the failure was reported, because the servers may take a while to end.
+    // The failure is reported first, because the servers may take a while to end.
     servers.end_rest();
     status
 }
@@ -77,7 +77,7 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     notes.spinner().stop();
     // The JSON of an incomplete answer has been printed already.
     if json && error.kind != ErrorKind::Incomplete {
-        // If not even that can be printed, the exit status and the next line still report the failure.
+        // If this cannot be printed, the message on standard error and the exit status still report the failure.
         let _ = output::print(&error.to_json());
     }
     notes.error(error);
@@ -137,11 +137,11 @@ fn document(arguments: &Arguments) -> Option<String> {
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
 fn configuration() -> PathBuf {
-    match folder_of("XDG_CONFIG_HOME").or_else(home_configuration) {
-        Some(folder) => folder.join("q").join("config.toml"),
-        // There is no file: one in the current folder must not count.
-        None => PathBuf::new(),
-    }
+    let Some(folder) = folder_of("XDG_CONFIG_HOME").or_else(home_configuration) else {
+        // An empty path is no file. A relative one would find a file in the current folder.
+        return PathBuf::new();
+    };
+    folder.join("q").join("config.toml")
 }
 
 fn home_configuration() -> Option<PathBuf> {
@@ -149,7 +149,7 @@ fn home_configuration() -> Option<PathBuf> {
     absolute(folders.home_dir().join(".config"))
 }
 
-/// The folder that a variable names. A relative one does not count (XDG base directory specification).
+/// The folder that a variable names. The XDG base directory specification says to ignore a relative one.
 fn folder_of(variable: &str) -> Option<PathBuf> {
     absolute(std::env::var_os(variable)?.into())
 }

@@ -1,4 +1,4 @@
-//! Unsafe system calls for processes, terminals and files, all in one place.
+//! All system calls that need unsafe code, for processes, terminals and files.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ pub(crate) fn unset_if_empty(variable: &str) {
     }
 }
 
-/// How many seconds local time, which `TZ` may choose, is ahead of UTC at a moment in seconds since 1970.
+/// How many seconds local time is ahead of UTC at a moment, which is in seconds since 1970. `TZ` may set the time zone.
 pub(crate) fn utc_offset(moment: i64) -> i32 {
     // SAFETY: `tm` is plain data, for which zeroes are a value; both pointers outlive the call, which only fills it. No
     // thread changes the environment meanwhile.
@@ -48,7 +48,7 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Sets the time of a file to now, by the clock that files get their times from. If that fails, it keeps its time.
+/// Sets the time of a file to now, by the clock of its file system. If that fails, the file keeps its time.
 pub(crate) fn touch(path: &Path) {
     if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
         // SAFETY: the path ends in NUL and outlives the call; without times the call sets both to now.
@@ -71,14 +71,20 @@ pub(crate) fn is_in_group(group: u32) -> bool {
     let count = unsafe { libc::getgroups(most, groups.as_mut_ptr()) };
     let count = usize::try_from(count).unwrap_or_default();
     // SAFETY: the call has no conditions and cannot fail.
-    let own = unsafe { libc::getegid() };
-    own == group || groups[..count].contains(&group)
+    let own_group = unsafe { libc::getegid() };
+    own_group == group || groups[..count].contains(&group)
 }
 
-/// Sends a signal to a process group; 0 only checks. False: nothing of the group is left that this user may end.
+/// Sends a signal to a process group; the signal 0 only checks that the group exists. Returns false if the group has no
+/// process left that this user may signal.
 pub(crate) fn signal_group(leader: i32, signal: i32) -> bool {
-    // SAFETY: the call has no conditions. Groups 0 and 1 would mean this process's own group and every process.
-    leader > 1 && unsafe { libc::kill(-leader, signal) } == 0
+    // 0 would mean the group of this process, and 1 every process.
+    if leader <= 1 {
+        return false;
+    }
+    // SAFETY: the call has no conditions.
+    let result = unsafe { libc::kill(-leader, signal) };
+    result == 0
 }
 
 /// Sends a signal to a process.
@@ -87,7 +93,7 @@ pub(crate) fn signal(process: i32, signal: i32) {
     unsafe { libc::kill(process, signal) };
 }
 
-/// The program will lead a session of its own, which has no terminal, and a process group.
+/// Makes the program the leader of a new session without a terminal, and of a new process group.
 pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
     // SAFETY: before the program is executed, this makes one system call and allocates nothing.
     unsafe {
@@ -98,13 +104,13 @@ pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
     }
 }
 
-/// Sets whether this process becomes the parent of what its children leave running, and can reap it. Returns whether that
-/// was set. Otherwise the first process of the system does that, but not in every container.
+/// Sets whether this process becomes the parent of what its children leave running, and can reap it. Otherwise the first
+/// process of the system should do that, but in some containers it does not. Returns whether it was set before.
 #[cfg(target_os = "linux")]
 pub(crate) fn adopt_orphans(adopts: bool) -> bool {
     let mut before: libc::c_int = 0;
-    // SAFETY: the first call fills an integer that outlives it, the second has no conditions. Where they fail, it only
-    // takes longer to see that a group has ended.
+    // If a call fails, it only takes longer to see that a group has ended.
+    // SAFETY: the first call fills an integer that outlives it, the second has no conditions.
     unsafe {
         libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut before, 0, 0, 0);
         libc::prctl(
@@ -159,7 +165,7 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// The size of a terminal that knows its size.
+/// The size of a terminal, if it knows its size.
 pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
@@ -167,7 +173,7 @@ pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
         libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size);
         size
     };
-    // What is no terminal leaves the zeroes, too.
+    // The call fails for a file that is no terminal, and leaves the zeroes.
     if size.ws_col == 0 || size.ws_row == 0 {
         return None;
     }
@@ -184,13 +190,13 @@ pub(crate) fn is_in_foreground(terminal: &File) -> bool {
 }
 
 /// Waits until one of these pipes can be read or written, at most this long. The events of a pipe are those of `poll`.
-/// Returns which ones can, or have lost their other end; after a signal perhaps none.
+/// Returns which pipes are ready or have lost their other end. After a signal it may be none.
 pub(crate) fn ready<const N: usize>(
     pipes: [Option<(BorrowedFd<'_>, i16)>; N],
     patience: Duration,
 ) -> [bool; N] {
     let mut polled = pipes.map(|pipe| {
-        // The system ignores what is below zero.
+        // The call ignores a descriptor below zero.
         let mut entry = libc::pollfd {
             fd: -1,
             events: 0,
