@@ -1,9 +1,9 @@
-//! What the user may have meant by a name that does not exist (pure).
+//! Guesses what the user meant by a name that does not exist (pure).
 
 /// From this many letters on, a part of a name counts as a single error.
 const MIN_PART: usize = 3;
 
-/// The name that takes the fewest typing errors to become what was typed, if these are at most a third of the letters.
+/// The name with the fewest typing errors between it and what was typed, if these are at most a third of the letters.
 pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     let typed = typed.to_lowercase();
     let letters = typed.chars().count();
@@ -15,8 +15,8 @@ pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item 
         if letters >= MIN_PART && other.contains(&typed) {
             errors = errors.min(1);
         }
-        let most = letters.max(other.chars().count()) / 3;
-        if errors <= most && errors < fewest {
+        let longest = letters.max(other.chars().count());
+        if errors <= longest / 3 && errors < fewest {
             fewest = errors;
             best = Some(name);
         }
@@ -24,7 +24,7 @@ pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item 
     best
 }
 
-/// A question for the most similar name, to begin a line of advice with; empty if none is similar.
+/// Asks whether the most similar name was meant. Advice begins with this; it is empty if no name is similar.
 pub(crate) fn did_you_mean<T: AsRef<str>>(
     typed: &str,
     names: impl IntoIterator<Item = T>,

@@ -1,6 +1,6 @@
-//! Foreign text on one line, and a word as a shell takes it (pure).
+//! Puts foreign text on one line, and quotes a word for a shell (pure).
 
-/// What a word may hold without quotes, besides letters and digits.
+/// The characters that need no quotes in a shell, besides letters and digits.
 const PLAIN: &str = "%+,-./:=@_";
 
 /// The words of a text, separated by single spaces.
@@ -9,13 +9,14 @@ pub(crate) fn on_one_line(text: &str) -> String {
     words.join(" ")
 }
 
-/// A word of a command as a shell takes it: in quotes if it has characters that mean something to a shell.
+/// A word of a shell's command, in quotes if it has characters that may mean something to a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || PLAIN.contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    let escaped = word.replace('\'', "'\\''");
+    format!("'{escaped}'")
 }
 
 #[cfg(test)]

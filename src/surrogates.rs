@@ -1,4 +1,4 @@
-//! Surrogates in JSON, which servers cut apart: `\ud83d\ude00` is one character, and half of it is no text (pure).
+//! Reads JSON in which servers have cut surrogates apart: `\ud83d\ude00` is one character, and half of it is no text (pure).
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use serde_json::Result;
 
 const ESCAPE: usize = "\\u0000".len();
 
-/// The first of the low surrogates, which come second.
+/// The first of the low surrogates, each of them the second half of a character.
 const LOW: u32 = 0xDC00;
 
-/// The text of a JSON string, and the high surrogate at its end as JSON has it, because the low one may come next. Other lone
-/// surrogates become U+FFFD.
+/// The text of a JSON string, and separately a high surrogate at its end, still escaped: the next string may begin with
+/// the low one. Other lone surrogates become U+FFFD.
 pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     let text = string
         .strip_prefix('"')
@@ -27,8 +27,10 @@ pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
         let all: String = lossy(string)?;
         return Ok((all.into(), ""));
     }
-    let before: String = lossy(&format!("{}\"", &string[..end]))?;
-    Ok((before.into(), &string[end..end + ESCAPE]))
+    let before = format!("{}\"", &string[..end]);
+    let text: String = lossy(&before)?;
+    let half = &string[end..end + ESCAPE];
+    Ok((text.into(), half))
 }
 
 /// Whether the last escape of a string, which begins at `end`, is a high surrogate.

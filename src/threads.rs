@@ -3,17 +3,19 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Starts a thread that is not joined. All threads start here, because every other place would add a copy of the code to
-/// the program.
+/// Starts a thread that is not joined. All threads start here, because the program would get another copy of the standard
+/// library's code for each place that starts one.
 pub(crate) fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     start_boxed(Box::new(run))
 }
 
 fn start_boxed(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-    std::thread::Builder::new().spawn(run).map(drop)
+    let builder = std::thread::Builder::new();
+    builder.spawn(run)?;
+    Ok(())
 }
 
-/// Locks a value, also after a panic.
+/// Locks a value, even if a thread has panicked while it held the lock.
 pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
