@@ -81,7 +81,8 @@ impl Address {
             _ => "?…",
         };
         for path in PATHS_OF_QUESTIONS {
-            if let Some(meant) = shown.strip_suffix(path) {
+            if let Some(before) = shown.to_ascii_lowercase().strip_suffix(path) {
+                let meant = &shown[..before.len()];
                 return Err(format!(
                     "ends in {path}, which q adds itself: it must be {meant}{query}"
                 ));
@@ -414,6 +415,11 @@ mod tests {
             ),
             ("https://h/v1/messages", "/v1/messages", "https://h"),
             ("https://h/a/messages", "/messages", "https://h/a"),
+            (
+                "https://h/V1/Chat/Completions",
+                "/chat/completions",
+                "https://h/V1",
+            ),
         ] {
             let expected = format!("ends in {path}, which q adds itself: it must be {meant}");
             assert_eq!(Address::parse(text), Err(expected), "{text}");

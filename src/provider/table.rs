@@ -253,7 +253,8 @@ pub(crate) fn searching() -> String {
 
 /// The row of the built-in provider that has this host, as its own or as one of its domain's.
 pub(crate) fn at_host(host: &str) -> Option<&'static ProviderRow> {
-    let host = host.to_ascii_lowercase();
+    // A dot at the end of a host only says that its name is complete.
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
     for row in PROVIDERS {
         let own = row.base_url.split('/').nth(2).unwrap_or_default();
         let domain = own.strip_prefix("api.").unwrap_or(own);
@@ -297,6 +298,7 @@ mod tests {
     #[test]
     fn a_host_is_the_vendors_by_its_domain() {
         for (host, name) in [
+            ("api.mistral.ai.", "mistral"),
             ("api.openai.com", "openai"),
             ("EU.api.OpenAI.com", "openai"),
             ("codestral.mistral.ai", "mistral"),
