@@ -262,7 +262,7 @@ impl Reply {
 
     /// Adds a complete text, which may have come in pieces before.
     pub(super) fn add_late(&mut self, text: &str) {
-        if self.in_commentary || self.has_begun() {
+        if self.in_commentary || self.has_begun() || text.trim().is_empty() {
             return;
         }
         self.late.push_str(text);
@@ -573,6 +573,20 @@ impl Reply {
 mod tests {
     use super::super::kept::MAX_KEPT;
     use super::*;
+
+    #[test]
+    fn late_white_space_does_not_replace_commentary() {
+        let mut reply = Reply::new(false);
+        reply.begin_message(Some(0), true);
+        reply.add_text("Looking.");
+        reply.end_message(true);
+        reply.begin_message(Some(1), false);
+        reply.add_late(" \n");
+        reply.add_late(" \n");
+        reply.finish("completed");
+        reply.end();
+        assert_eq!(reply.take_text(), "Looking.");
+    }
 
     #[test]
     fn a_bad_end_stays_whatever_follows() {
