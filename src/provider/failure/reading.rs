@@ -169,7 +169,8 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
         .find_map(|name| text(fields, name));
     let mut error = match inner_error(fields, beside.is_some()) {
         Some(Value::String(name)) => {
-            from_words(beside.unwrap_or(name)).with_code(&format!("{codes} {name}"))
+            let words = beside.filter(|words| !is_reason_phrase(words));
+            from_words(words.unwrap_or(name)).with_code(&format!("{codes} {name}"))
         }
         Some(inner) => from_value(inner)?,
         None => from_message(fields, &codes)?.with_code(&codes),
@@ -184,6 +185,14 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
         error.retry_after = retry_delay(fields);
     }
     Some(error)
+}
+
+/// Whether these words only name the status of the response, such as `Bad Request`.
+fn is_reason_phrase(words: &str) -> bool {
+    (400..600).any(|status| {
+        let phrase = http::StatusCode::from_u16(status).map(|status| status.canonical_reason());
+        phrase.is_ok_and(|phrase| phrase.is_some_and(|phrase| phrase.eq_ignore_ascii_case(words)))
+    })
 }
 
 fn codes(fields: &Map<String, Value>) -> String {
@@ -317,6 +326,10 @@ mod tests {
             (r#"{"error":"model not found"}"#, "model not found"),
             (
                 r#"{"error":"Bad Request","message":"real words"}"#,
+                "real words",
+            ),
+            (
+                r#"{"error":"real words","message":"Bad Request"}"#,
                 "real words",
             ),
             (r#"{"error":true,"message":"real words"}"#, "real words"),
