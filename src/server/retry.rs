@@ -31,9 +31,15 @@ fn back_off(tried: u32) -> Duration {
     wait.min(MAX_WAIT)
 }
 
+/// A longer wait than this is not named in seconds.
+const LONGEST_NAMED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
 pub(crate) fn advice(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;
+    if asked > LONGEST_NAMED {
+        return Some("the server asks to try again later".to_owned());
+    }
     let seconds = asked.as_secs_f64().ceil();
     Some(format!("the server asks to try again in {seconds:.0} s"))
 }
@@ -93,6 +99,12 @@ mod tests {
                 "{asked:?}"
             );
         }
+    }
+
+    #[test]
+    fn advice_names_no_absurd_wait() {
+        let expected = "the server asks to try again later".to_owned();
+        assert_eq!(advice(Some(Duration::MAX)), Some(expected));
     }
 
     #[test]
