@@ -27,10 +27,9 @@ pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
         let all: String = lossy(string)?;
         return Ok((all.into(), ""));
     }
-    let before = format!("{}\"", &string[..end]);
-    let text: String = lossy(&before)?;
+    let before: String = lossy(&format!("{}\"", &string[..end]))?;
     let half = &string[end..end + ESCAPE];
-    Ok((text.into(), half))
+    Ok((before.into(), half))
 }
 
 /// Whether the last escape of a string, which begins at `end`, is a high surrogate.
