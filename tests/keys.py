@@ -44,7 +44,7 @@ KEPT = {
     "a continued line": (block("ls \\\n  -l"), SEVERAL),
     "two blocks as one line": (block("ls # \\") + "then\n" + block("df"), SEVERAL),
     "two lines": (block("cd src\nmake"), SEVERAL),
-    "nothing": (block("")[:-5] + "```\n", "q: the code block is empty"),
+    "nothing": (block("")[:-5] + "```\n", "q: there is no code block in the answer"),
     "no code": ("I cannot do that.", "q: there is no code block in the answer"),
     "a failure": (None, "q: llamacpp: 400 Bad Request: no ?[31mluck? today"),
 }
