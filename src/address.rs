@@ -24,7 +24,7 @@ const PATHS_OF_QUESTIONS: [&str; 4] = [
 
 /// An `http` or `https` URL with a host, to which paths are added. Its query ends every one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
+pub struct Address {
     /// Without user, password and query.
     uri: Uri,
     /// It may contain a key. Empty if there is none.
@@ -41,7 +41,7 @@ struct Login {
 
 impl Address {
     /// Checks a URL. A slash at its end does not matter. An error does not repeat the text, which may contain a password.
-    pub(crate) fn parse(text: &str) -> Result<Address, String> {
+    pub fn parse(text: &str) -> Result<Address, String> {
         if !text.contains("://") {
             return Err(NO_SCHEME.to_owned());
         }
@@ -92,7 +92,7 @@ impl Address {
     }
 
     /// The URL of a path below this address.
-    pub(crate) fn join(&self, path: &str) -> String {
+    pub fn join(&self, path: &str) -> String {
         let separator = match self.query.expose() {
             "" => "",
             _ if path.contains('?') => "&",
@@ -101,29 +101,29 @@ impl Address {
         format!("{self}{path}{separator}{}", self.query.expose())
     }
 
-    pub(crate) fn is_https(&self) -> bool {
+    pub fn is_https(&self) -> bool {
         self.uri.scheme_str() == Some("https")
     }
 
     /// The host without the brackets of an IPv6 address.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         let host = self.uri.host().unwrap_or_default();
         host.trim_matches(['[', ']'])
     }
 
     /// The port in the URL, else the scheme's default.
-    pub(crate) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         let default = if self.is_https() { 443 } else { 80 };
         self.uri.port_u16().unwrap_or(default)
     }
 
     /// The host as an IP address, if it is one.
-    pub(crate) fn ip(&self) -> Option<IpAddr> {
+    pub fn ip(&self) -> Option<IpAddr> {
         self.host().parse().ok()
     }
 
     /// Whether requests stay on this machine: 127/8, ::1 and localhost.
-    pub(crate) fn is_loopback(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         let host = self.host().trim_end_matches('.');
         match host.parse::<IpAddr>() {
             Ok(ip) => ip.to_canonical().is_loopback(),
@@ -132,25 +132,25 @@ impl Address {
     }
 
     /// Scheme, host and port, without a path.
-    pub(crate) fn origin(&self) -> String {
+    pub fn origin(&self) -> String {
         let scheme = self.uri.scheme_str().unwrap_or_default();
         format!("{scheme}://{}", authority_of(&self.uri))
     }
 
     /// Whether requests leave this machine unencrypted.
-    pub(crate) fn is_exposed(&self) -> bool {
+    pub fn is_exposed(&self) -> bool {
         !self.is_https() && !self.is_loopback()
     }
 
     /// The header for the user and password in the URL (RFC 7617).
-    pub(crate) fn authorization(&self) -> Option<Secret> {
+    pub fn authorization(&self) -> Option<Secret> {
         let login = self.login.as_ref()?;
         let encoded = BASE64_STANDARD.encode(login.decoded.expose());
         Some(Secret::new(format!("Basic {encoded}")))
     }
 
     /// The parts of the URL that must not be shown, in every form in which a server may repeat them.
-    pub(crate) fn secrets(&self) -> Vec<Secret> {
+    pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = values_of(self.query.expose());
         if let Some(login) = &self.login {
             secrets.extend(secret::of_login(login.written.expose()));
@@ -219,9 +219,9 @@ impl fmt::Display for Address {
 
 /// A URL that is requested exactly as it is, with its path and its query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     /// Where the server is, without a path.
-    pub(crate) server: Address,
+    pub server: Address,
     /// Both may contain a key.
     path_and_query: Secret,
     /// Values in it that must not be shown.
@@ -230,7 +230,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Checks a URL. An error does not repeat the text, which may contain a password.
-    pub(crate) fn parse(text: &str) -> Result<Endpoint, String> {
+    pub fn parse(text: &str) -> Result<Endpoint, String> {
         let text = text.trim();
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(NO_SCHEME.to_owned());
@@ -254,19 +254,19 @@ impl Endpoint {
     }
 
     /// The same, with values that must not be shown where they are parts of its path.
-    pub(crate) fn hiding(mut self, mut values: Vec<Secret>) -> Endpoint {
+    pub fn hiding(mut self, mut values: Vec<Secret>) -> Endpoint {
         values.retain(|value| self.path_and_query().contains(value.expose()));
         self.hidden = values;
         self
     }
 
     /// The path and the query, for the request and for nothing else.
-    pub(crate) fn path_and_query(&self) -> &str {
+    pub fn path_and_query(&self) -> &str {
         self.path_and_query.expose()
     }
 
     /// The parts of the URL that must not be shown: its password, the values of its query, and those that are hidden.
-    pub(crate) fn secrets(&self) -> Vec<Secret> {
+    pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.server.secrets();
         if let Some((_, query)) = self.path_and_query().split_once('?') {
             secrets.extend(values_of(query));

@@ -12,7 +12,7 @@ const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "r
 
 /// A command with placeholders for the model's arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Argv {
+pub struct Argv {
     /// The first is the program, which has no placeholders.
     elements: Vec<Element>,
     stdin: Option<Element>,
@@ -38,15 +38,15 @@ struct Placeholder {
 
 /// A command with all its arguments, ready to run.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Invocation {
-    pub(crate) argv: Vec<String>,
-    pub(crate) stdin: Option<String>,
+pub struct Invocation {
+    pub argv: Vec<String>,
+    pub stdin: Option<String>,
 }
 
 impl Argv {
     /// Reads a command as it is configured; without `input` every argument is text. An error begins with the key
     /// that is wrong.
-    pub(crate) fn parse(
+    pub fn parse(
         run: &[String],
         stdin: Option<&str>,
         input: Option<&str>,
@@ -115,7 +115,7 @@ impl Argv {
     }
 
     /// The JSON Schema of the arguments.
-    pub(crate) fn schema(&self) -> Value {
+    pub fn schema(&self) -> Value {
         let mut inputs = self.inputs.clone();
         for input in inputs.values_mut() {
             if input["type"] == "path" {
@@ -127,7 +127,7 @@ impl Argv {
 
     /// The command with these arguments, or why they are refused, in words for the model. `resolve` gives the full path
     /// for an argument of type `path`.
-    pub(crate) fn fill(
+    pub fn fill(
         &self,
         arguments: &Map<String, Value>,
         resolve: impl Fn(&str) -> Result<String, String>,

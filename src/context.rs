@@ -16,28 +16,28 @@ use crate::settings::{Environment, Values};
 const LISTED: &str = "q --list lists the conversations";
 
 /// What stays the same for the whole run.
-pub(crate) struct Context {
-    pub(crate) environment: Environment,
+pub struct Context {
+    pub environment: Environment,
     /// The configuration file, which need not exist.
-    pub(crate) configuration: PathBuf,
+    pub configuration: PathBuf,
     /// `None` without a home.
-    pub(crate) folder: Option<Folder>,
-    pub(crate) which: Which,
-    pub(crate) notes: Notes,
+    pub folder: Option<Folder>,
+    pub which: Which,
+    pub notes: Notes,
 }
 
 /// The conversation of this run.
 #[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) folder: Folder,
+pub struct Place {
+    pub folder: Folder,
     /// How the user names it; in place of a number, the name.
-    pub(crate) which: Which,
-    pub(crate) location: ConversationLocation,
+    pub which: Which,
+    pub location: ConversationLocation,
 }
 
 impl Context {
     /// How an answer looks on a terminal.
-    pub(crate) fn look(&self, values: &Values) -> Look {
+    pub fn look(&self, values: &Values) -> Look {
         let is_able = self.environment.get("TERM") != Some("dumb");
         // See no-color.org.
         let styles = values.style && self.environment.get("NO_COLOR").is_none();
@@ -48,7 +48,7 @@ impl Context {
     }
 
     /// Where this run's conversation is.
-    pub(crate) fn place(&self) -> Result<Place, Error> {
+    pub fn place(&self) -> Result<Place, Error> {
         let Some(folder) = &self.folder else {
             let error = Error::file("there is no home folder, so there are no conversations");
             return Err(error.advise("set HOME or XDG_STATE_HOME"));
@@ -82,7 +82,7 @@ impl Context {
 }
 
 /// What the settings say about conversations.
-pub(crate) fn rules(values: &Values) -> Rules {
+pub fn rules(values: &Values) -> Rules {
     Rules {
         pairs: values.pairs,
         keep: values.keep,
@@ -93,7 +93,7 @@ pub(crate) fn rules(values: &Values) -> Rules {
 
 impl Place {
     /// The name of another conversation that is most similar to the given one.
-    pub(crate) fn nearest(&self) -> Option<String> {
+    pub fn nearest(&self) -> Option<String> {
         let Which::Named(name) = &self.which else {
             return None;
         };
@@ -109,7 +109,7 @@ impl Place {
     }
 
     /// Refuses to replace a file whose owner or group could not use it afterwards.
-    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+    pub fn check_owner(&self) -> Result<(), Error> {
         if !self.folder.cannot_keep_owner(&self.location.path) {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Place {
     }
 
     /// The conversation in a message: its name or its id, or the path of a file.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match &self.which {
             Which::Named(name) | Which::Id(name) => name.clone(),
             _ => self.location.path.display().to_string(),
@@ -129,7 +129,7 @@ impl Place {
     }
 
     /// The error for a conversation that must exist and does not, with a similar name and how to list the others.
-    pub(crate) fn missing(&self) -> Error {
+    pub fn missing(&self) -> Error {
         let meant = match self.nearest() {
             Some(name) => format!("did you mean {name}? "),
             None => String::new(),

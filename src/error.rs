@@ -6,16 +6,16 @@ use serde_json::json;
 
 /// A failure that ends q: what failed and why, and what the user can do about it.
 #[derive(Debug)]
-pub(crate) struct Error {
-    pub(crate) kind: ErrorKind,
+pub struct Error {
+    pub kind: ErrorKind,
     /// One sentence, without `q: ` and without a full stop.
-    pub(crate) message: String,
-    pub(crate) advice: Option<String>,
+    pub message: String,
+    pub advice: Option<String>,
 }
 
 /// The kinds of failure; each has one exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
+pub enum ErrorKind {
     /// The command line makes no sense.
     Usage,
     /// A setting is missing or wrong; no request was sent.
@@ -47,7 +47,7 @@ pub(crate) enum ErrorKind {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             kind,
             message: message.into(),
@@ -55,30 +55,30 @@ impl Error {
         }
     }
 
-    pub(crate) fn usage(message: impl Into<String>) -> Error {
+    pub fn usage(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Usage, message)
     }
 
-    pub(crate) fn settings(message: impl Into<String>) -> Error {
+    pub fn settings(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Settings, message)
     }
 
-    pub(crate) fn file(message: impl Into<String>) -> Error {
+    pub fn file(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::File, message)
     }
 
-    pub(crate) fn nothing(message: impl Into<String>) -> Error {
+    pub fn nothing(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Nothing, message)
     }
 
     /// Adds what the user can do about it: one line for each possibility.
-    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Error {
+    pub fn advise(mut self, advice: impl Into<String>) -> Error {
         self.advice = Some(advice.into());
         self
     }
 
     /// Adds further advice, on a line of its own.
-    pub(crate) fn advise_also(mut self, advice: impl AsRef<str>) -> Error {
+    pub fn advise_also(mut self, advice: impl AsRef<str>) -> Error {
         let lines = self.advice.get_or_insert_default();
         if !lines.is_empty() {
             lines.push('\n');
@@ -88,7 +88,7 @@ impl Error {
     }
 
     /// `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.
-    pub(crate) fn to_json(&self) -> String {
+    pub fn to_json(&self) -> String {
         let status = match self.kind {
             ErrorKind::Provider { status } => status,
             _ => None,
@@ -98,7 +98,7 @@ impl Error {
     }
 
     /// The exit status for this kind of failure: 1, 2 or 3.
-    pub(crate) fn exit_status(&self) -> u8 {
+    pub fn exit_status(&self) -> u8 {
         match self.kind {
             ErrorKind::Usage
             | ErrorKind::Settings

@@ -19,40 +19,40 @@ const FILE: &str = "file";
 
 /// The text of a question in its three parts, in their order. Each may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parts<'a> {
+pub struct Parts<'a> {
     /// Files in their fences.
-    pub(crate) files: &'a str,
+    pub files: &'a str,
     /// Input in its fence.
-    pub(crate) input: &'a str,
-    pub(crate) words: &'a str,
+    pub input: &'a str,
+    pub words: &'a str,
 }
 
 /// Input in its fence. The closing tag begins a line, and nothing else about the input changes.
-pub(crate) fn around_input(input: &str) -> String {
+pub fn around_input(input: &str) -> String {
     around(CONTEXT, "", input)
 }
 
 /// A text file in its fence, which names it.
-pub(crate) fn around_file(name: &str, text: &str) -> String {
+pub fn around_file(name: &str, text: &str) -> String {
     let attributes = format!(" name=\"{}\"", escaped(name));
     around(FILE, &attributes, text)
 }
 
 /// The instructions of a tool server in their fence, which names the server.
-pub(crate) fn around_instructions(server: &str, text: &str) -> String {
+pub fn around_instructions(server: &str, text: &str) -> String {
     let attributes = format!(" server=\"{}\"", escaped(server));
     around("instructions", &attributes, text)
 }
 
 /// Joins the parts of a question, without those that are empty.
-pub(crate) fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+pub fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut parts: Vec<&str> = parts.into_iter().collect();
     parts.retain(|part| !part.is_empty());
     parts.join(BETWEEN)
 }
 
 /// The calls of these steps and their results as text, with a blank line between two calls.
-pub(crate) fn calls_as_text(steps: &[Step]) -> String {
+pub fn calls_as_text(steps: &[Step]) -> String {
     let runs = steps.iter().flat_map(|step| &step.calls);
     let calls: Vec<String> = runs.map(call_as_text).collect();
     calls.join("\n\n")
@@ -103,7 +103,7 @@ fn escaped(name: &str) -> String {
 }
 
 /// Splits a question into the files at its beginning and what comes after them.
-pub(crate) fn split_files(question: &str) -> (&str, &str) {
+pub fn split_files(question: &str) -> (&str, &str) {
     let mut rest = question;
     while let Some((_, after)) = fenced(FILE, rest) {
         rest = after;
@@ -113,7 +113,7 @@ pub(crate) fn split_files(question: &str) -> (&str, &str) {
 }
 
 /// Splits a question into the fences at its beginning and the words after them.
-pub(crate) fn split(question: &str) -> Parts<'_> {
+pub fn split(question: &str) -> Parts<'_> {
     let (files, rest) = split_files(question);
     let (input, words) = fenced(CONTEXT, rest).unwrap_or(("", rest));
     Parts {
@@ -124,7 +124,7 @@ pub(crate) fn split(question: &str) -> Parts<'_> {
 }
 
 /// The names of files in their fences, as they were given. Only control characters stay in the form `&#10;`.
-pub(crate) fn names_of(files: &str) -> Vec<String> {
+pub fn names_of(files: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = files;
     while let Some((fence, after)) = fenced(FILE, rest) {

@@ -20,13 +20,13 @@ const WIPE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// From now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does not
 /// end q. Programs that q starts are not affected, as they would be if the signal were ignored.
-pub(crate) fn survive_size_limit() {
+pub fn survive_size_limit() {
     let _ = flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
 /// The order in which things are done before a signal ends q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum When {
+pub enum When {
     /// Recording stops, so that the end of those programs is not recorded.
     AtOnce,
     /// Programs that q has started are asked to end.
@@ -40,7 +40,7 @@ pub(crate) enum When {
 type Action = Box<dyn FnOnce() + Send>;
 
 /// What q must do before a signal ends it.
-pub(crate) struct Interrupts {
+pub struct Interrupts {
     spinner: Spinner,
     actions: Mutex<Vec<(When, Action)>>,
     installed: AtomicBool,
@@ -48,7 +48,7 @@ pub(crate) struct Interrupts {
 
 impl Interrupts {
     /// With nothing to do yet, a signal ends q by itself, unless there is a spinner to wipe.
-    pub(crate) fn new(spinner: &Spinner) -> Arc<Interrupts> {
+    pub fn new(spinner: &Spinner) -> Arc<Interrupts> {
         let interrupts = Arc::new(Interrupts {
             spinner: spinner.clone(),
             actions: Mutex::default(),
@@ -61,7 +61,7 @@ impl Interrupts {
     }
 
     /// Adds an action that runs before a signal ends q, on a thread of its own.
-    pub(crate) fn before_the_end(&self, when: When, action: impl FnOnce() + Send + 'static) {
+    pub fn before_the_end(&self, when: When, action: impl FnOnce() + Send + 'static) {
         lock(&self.actions).push((when, Box::new(action)));
     }
 
@@ -86,7 +86,7 @@ impl Interrupts {
     }
 
     /// Handles signals from now on. One that was ignored when q started stays ignored; a second one ends q at once.
-    pub(crate) fn install(self: &Arc<Self>) {
+    pub fn install(self: &Arc<Self>) {
         if self.installed.swap(true, Ordering::Relaxed) {
             return;
         }

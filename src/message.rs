@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// Fields of a conversation's file that q does not know. It keeps them.
-pub(crate) type Unknown = Map<String, Value>;
+pub type Unknown = Map<String, Value>;
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
+pub enum Role {
     #[default]
     User,
     Assistant,
@@ -33,39 +33,39 @@ impl fmt::Display for Role {
 
 /// The most bytes of an image or a PDF in base64, which is Anthropic's limit for images, and of all of a question
 /// together, so that they fit into a conversation's file.
-pub(crate) const MAX_ATTACHMENT: usize = 5_000_000;
-pub(crate) const MAX_ATTACHMENTS: usize = 7_000_000;
+pub const MAX_ATTACHMENT: usize = 5_000_000;
+pub const MAX_ATTACHMENTS: usize = 7_000_000;
 
 /// An image or a PDF that goes with a question, or an image that a tool has returned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "an attachment")]
-pub(crate) struct Attachment {
+pub struct Attachment {
     /// As given on the command line.
     #[serde(deserialize_with = "lossy_text")]
-    pub(crate) name: String,
+    pub name: String,
     /// Its media type, such as `image/png`.
     #[serde(rename = "type")]
-    pub(crate) media: String,
+    pub media: String,
     /// Base64, as every API wants it. Files of q 0.2 may lack it.
     #[serde(
         default,
         deserialize_with = "or_default",
         skip_serializing_if = "is_empty"
     )]
-    pub(crate) data: Arc<str>,
+    pub data: Arc<str>,
     #[serde(flatten)]
-    pub(crate) unknown: Unknown,
+    pub unknown: Unknown,
 }
 
 /// The kinds of attachments, which the dialects send in different ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AttachmentKind {
+pub enum AttachmentKind {
     Image,
     Pdf,
 }
 
 impl Attachment {
-    pub(crate) fn kind(&self) -> AttachmentKind {
+    pub fn kind(&self) -> AttachmentKind {
         if self.media.starts_with("image/") {
             AttachmentKind::Image
         } else {
@@ -76,25 +76,25 @@ impl Attachment {
 
 /// One message. It may have megabytes, so copies share the data.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Message {
-    pub(crate) role: Role,
+pub struct Message {
+    pub role: Role,
     /// They go before the text.
-    pub(crate) attachments: Vec<Attachment>,
-    pub(crate) text: Arc<str>,
+    pub attachments: Vec<Attachment>,
+    pub text: Arc<str>,
     /// How many tool calls the text describes.
-    pub(crate) calls: usize,
+    pub calls: usize,
     /// It is a question without words: what follows its files is standard input, in no fence.
-    pub(crate) input_alone: bool,
+    pub input_alone: bool,
 }
 
 impl Message {
     /// A message of text alone.
-    pub(crate) fn text(role: Role, text: impl Into<Arc<str>>) -> Message {
+    pub fn text(role: Role, text: impl Into<Arc<str>>) -> Message {
         Message::with_attachments(role, Vec::new(), text)
     }
 
     /// A text with attachments before it.
-    pub(crate) fn with_attachments(
+    pub fn with_attachments(
         role: Role,
         attachments: Vec<Attachment>,
         text: impl Into<Arc<str>>,
@@ -112,25 +112,25 @@ impl Message {
 /// The tokens and the cost of an answer, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// Including those read from a cache or written into one.
-    pub(crate) input_tokens: Option<u64>,
+    pub input_tokens: Option<u64>,
     /// Including those of the reasoning.
-    pub(crate) output_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
     /// How many of the input were read from a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cached_tokens: Option<u64>,
+    pub cached_tokens: Option<u64>,
     /// How many of the output are reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reasoning_tokens: Option<u64>,
+    pub reasoning_tokens: Option<u64>,
     /// In the provider's currency.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cost: Option<f64>,
+    pub cost: Option<f64>,
 }
 
 impl Usage {
     /// The usage of two requests together.
-    pub(crate) fn plus(self, other: Usage) -> Usage {
+    pub fn plus(self, other: Usage) -> Usage {
         let cost = match (self.cost, other.cost) {
             (Some(a), Some(b)) => {
                 // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts this exactly.
@@ -158,16 +158,16 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 /// A page that an answer names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Source {
-    pub(crate) url: String,
+pub struct Source {
+    pub url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) title: Option<String>,
+    pub title: Option<String>,
 }
 
 impl Source {
     /// Only pages of the web are sources. Google's may have blanks in their paths and queries. A title of digits is the
     /// number that the source has in the answer.
-    pub(crate) fn new(url: &str, title: &str) -> Option<Source> {
+    pub fn new(url: &str, title: &str) -> Option<Source> {
         let url = url.trim_matches(' ');
         let (scheme, rest) = url.split_once("://")?;
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
@@ -194,19 +194,19 @@ impl Source {
 
 /// The pages that an answer names, each once, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
+pub struct Sources {
     list: Vec<Source>,
     /// The place of each page in the list.
     places: HashMap<String, usize>,
 }
 
 impl Sources {
-    pub(crate) fn list(&self) -> &[Source] {
+    pub fn list(&self) -> &[Source] {
         &self.list
     }
 
     /// Adds a source, unless its page is there already, perhaps without a title. Returns how many bytes of text that adds.
-    pub(crate) fn add(&mut self, source: Source) -> usize {
+    pub fn add(&mut self, source: Source) -> usize {
         let title = source.title.as_ref().map_or(0, String::len);
         if let Some(place) = self.places.get(&source.url) {
             let known = &mut self.list[*place];
@@ -223,38 +223,38 @@ impl Sources {
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tool {
+pub struct Tool {
     /// `server__tool`, of at most 64 of `A-Z a-z 0-9 _ -`, which every API takes.
-    pub(crate) name: String,
-    pub(crate) description: String,
+    pub name: String,
+    pub description: String,
     /// A JSON Schema of an object.
-    pub(crate) schema: Value,
+    pub schema: Value,
 }
 
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ToolCall {
+pub struct ToolCall {
     /// The provider's id; if it gave none, 9 letters and digits that q made up.
-    pub(crate) id: String,
+    pub id: String,
     /// The name of a tool, as the model wrote it.
-    pub(crate) name: String,
+    pub name: String,
     /// The arguments as the model wrote them: perhaps not an object, or not even JSON.
-    pub(crate) arguments: String,
+    pub arguments: String,
 }
 
 /// A call that is over, with its result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "a call")]
-pub(crate) struct ToolRun {
+pub struct ToolRun {
     /// See [`ToolCall::id`].
     #[serde(default, deserialize_with = "or_default")]
-    pub(crate) id: String,
-    pub(crate) name: String,
+    pub id: String,
+    pub name: String,
     /// See [`ToolCall::arguments`]. A file has them as JSON, or as text if they are not JSON.
     #[serde(serialize_with = "as_json", deserialize_with = "from_json")]
-    pub(crate) arguments: String,
+    pub arguments: String,
     /// The text that the model gets.
-    pub(crate) result: String,
+    pub result: String,
     /// The call failed, or it did not run.
     #[serde(
         rename = "error",
@@ -262,16 +262,16 @@ pub(crate) struct ToolRun {
         deserialize_with = "or_default",
         skip_serializing_if = "std::ops::Not::not"
     )]
-    pub(crate) is_error: bool,
+    pub is_error: bool,
     /// Images in the result, which its text names; not stored.
     #[serde(skip)]
-    pub(crate) images: Vec<Attachment>,
+    pub images: Vec<Attachment>,
     #[serde(flatten)]
-    pub(crate) unknown: Unknown,
+    pub unknown: Unknown,
 }
 
 impl ToolRun {
-    pub(crate) fn new(call: &ToolCall, result: impl Into<String>, is_error: bool) -> ToolRun {
+    pub fn new(call: &ToolCall, result: impl Into<String>, is_error: bool) -> ToolRun {
         ToolRun {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -286,19 +286,19 @@ impl ToolRun {
 /// One round on the way to an answer: what the model said, and the calls that it made.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "a step")]
-pub(crate) struct Step {
+pub struct Step {
     #[serde(
         default,
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
-    pub(crate) text: String,
-    pub(crate) calls: Vec<ToolRun>,
+    pub text: String,
+    pub calls: Vec<ToolRun>,
     /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning); not stored.
     #[serde(skip)]
-    pub(crate) echo: Vec<Value>,
+    pub echo: Vec<Value>,
     #[serde(flatten)]
-    pub(crate) unknown: Unknown,
+    pub unknown: Unknown,
 }
 
 fn is_empty(text: &Arc<str>) -> bool {
@@ -306,14 +306,14 @@ fn is_empty(text: &Arc<str>) -> bool {
 }
 
 /// A field that may also be null, as other tools write it.
-pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     field: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(field).map(Option::unwrap_or_default)
 }
 
 /// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
-pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
+pub fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     field: D,
 ) -> Result<T, D::Error> {
     struct LossyVisitor<T>(PhantomData<T>);

@@ -4,7 +4,7 @@
 const MIN_PART: usize = 3;
 
 /// The name with the fewest typing errors between it and what was typed, if these are at most a third of the letters.
-pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
+pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     let typed = typed.to_lowercase();
     let letters = typed.chars().count();
     let mut best = None;
@@ -25,10 +25,7 @@ pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item 
 }
 
 /// Asks whether the most similar name was meant. Advice begins with this; it is empty if no name is similar.
-pub(crate) fn did_you_mean<T: AsRef<str>>(
-    typed: &str,
-    names: impl IntoIterator<Item = T>,
-) -> String {
+pub fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> String {
     match nearest(typed, names) {
         Some(name) => format!("did you mean {}? ", name.as_ref()),
         None => String::new(),

@@ -4,13 +4,13 @@
 const PLAIN: &str = "%+,-./:=@_";
 
 /// The words of a text, separated by single spaces.
-pub(crate) fn on_one_line(text: &str) -> String {
+pub fn on_one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
 }
 
 /// A word of a shell's command, in quotes if it has characters that may mean something to a shell.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || PLAIN.contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

@@ -14,21 +14,21 @@ const REDACTED: &str = "[redacted]";
 
 /// A key, a password or a header's value: it can be sent, but not printed.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
+pub struct Secret(String);
 
 impl Secret {
-    pub(crate) fn new(value: impl Into<String>) -> Secret {
+    pub fn new(value: impl Into<String>) -> Secret {
         Secret(value.into())
     }
 
     /// A header's value and its last word, because a server may repeat the key of “Bearer KEY” alone.
-    pub(crate) fn with_last_word(&self) -> [Secret; 2] {
+    pub fn with_last_word(&self) -> [Secret; 2] {
         let last = self.0.rsplit(' ').next().unwrap_or_default();
         [self.clone(), Secret::new(last)]
     }
 
     /// The parts of a setting's value that must not be shown: of an address the password and the query, else everything.
-    pub(crate) fn parts_to_hide(&self) -> Vec<Secret> {
+    pub fn parts_to_hide(&self) -> Vec<Secret> {
         let address = match self.0.split_once("://") {
             Some((scheme, address)) if is_scheme(scheme) => address,
             _ => return vec![self.clone()],
@@ -41,7 +41,7 @@ impl Secret {
     }
 
     /// The value itself, for the request and for nothing else.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -54,7 +54,7 @@ impl fmt::Debug for Secret {
 
 /// The secrets of a login, which is `user:password` as in a URL. A server may repeat the password as it is in the URL or
 /// decoded, or the login as the header has it.
-pub(crate) fn of_login(login: &str) -> Vec<Secret> {
+pub fn of_login(login: &str) -> Vec<Secret> {
     let decoded = percent_decode_str(login).decode_utf8_lossy();
     let mut secrets = Vec::new();
     for form in [login, &decoded] {
@@ -68,7 +68,7 @@ pub(crate) fn of_login(login: &str) -> Vec<Secret> {
 }
 
 /// The secrets of all logins with a password in the URLs of a text.
-pub(crate) fn of_urls(text: &str) -> Vec<Secret> {
+pub fn of_urls(text: &str) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for rest in text.split("://").skip(1) {
         let url = rest.split(char::is_whitespace).next().unwrap_or_default();
@@ -90,7 +90,7 @@ fn is_scheme(text: &str) -> bool {
 
 /// The text without the secrets that are long enough to be recognized. The text may have been cut within a secret, so the
 /// beginning of a secret is removed from its end, too.
-pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
+pub fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
     let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).collect();
     // The longest first, because one secret may be the beginning of another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));

@@ -76,13 +76,13 @@ type Words = Map<String, Value>;
 
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shape {
+pub struct Shape {
     schema: Value,
 }
 
 impl Shape {
     /// Reads a JSON Schema, which must be an object.
-    pub(crate) fn from_json(text: &str) -> Result<Shape, String> {
+    pub fn from_json(text: &str) -> Result<Shape, String> {
         let schema: Value = serde_json::from_str(text).map_err(not_json)?;
         if !schema.is_object() {
             return Err("it is JSON, but not an object".to_owned());
@@ -95,7 +95,7 @@ impl Shape {
 
     /// Reads the short form: `name, age int, tags list: what they like`, in brackets for a list of such objects. Fields are
     /// separated by commas, or by line ends if there are any; then a description may hold commas.
-    pub(crate) fn from_short(text: &str) -> Result<Shape, String> {
+    pub fn from_short(text: &str) -> Result<Shape, String> {
         let text = text.trim();
         let Some(rest) = text.strip_prefix('[') else {
             let schema = object_of(properties(text, &[])?);
@@ -109,7 +109,7 @@ impl Shape {
     }
 
     /// Reads either form, but not the path of a file.
-    pub(crate) fn from_spec(spec: &str) -> Result<Shape, String> {
+    pub fn from_spec(spec: &str) -> Result<Shape, String> {
         if spec.trim_start().starts_with('{') {
             Shape::from_json(spec)
         } else {
@@ -118,23 +118,23 @@ impl Shape {
     }
 
     /// The schema, a JSON object.
-    pub(crate) fn schema(&self) -> &Value {
+    pub fn schema(&self) -> &Value {
         &self.schema
     }
 
     /// Whether the schema obeys the rules under which APIs guarantee it: an object in which each object takes no other
     /// properties than its own and requires all of them.
-    pub(crate) fn is_strict(&self) -> bool {
+    pub fn is_strict(&self) -> bool {
         self.schema["type"] == "object" && obeys_strict_rules(&self.schema)
     }
 
     /// Whether it has objects whose fields have no fixed names, such as a number for each word.
-    pub(crate) fn has_maps(&self) -> bool {
+    pub fn has_maps(&self) -> bool {
         has_maps(&self.schema)
     }
 
     /// Whether it is the shape of an object, and nothing else.
-    pub(crate) fn is_object(&self) -> bool {
+    pub fn is_object(&self) -> bool {
         let schema = resolved(&self.schema, &self.schema);
         let words = schema.as_object();
         words.is_some_and(|words| types_in(words) == ["object"])
@@ -142,7 +142,7 @@ impl Shape {
 
     /// The JSON of this shape in an answer, without a code fence around it. Else says why the answer does not have this
     /// shape.
-    pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
+    pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
         let value = serde_json::from_str(text).map_err(not_json)?;
         let whole = Part {
@@ -160,7 +160,7 @@ fn not_json(error: serde_json::Error) -> String {
 }
 
 /// The arguments of a command in the short form, in which they may have the type `path`, too.
-pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
+pub fn arguments(text: &str) -> Result<Map<String, Value>, String> {
     properties(text, &[PATH])
 }
 
@@ -193,7 +193,7 @@ fn properties(fields: &str, more_types: &[ShortType]) -> Result<Map<String, Valu
 }
 
 /// The schema of an object with these fields and no others.
-pub(crate) fn object_of(properties: Map<String, Value>) -> Value {
+pub fn object_of(properties: Map<String, Value>) -> Value {
     let required: Vec<&String> = properties.keys().collect();
     json!({
         "type": "object",
@@ -364,7 +364,7 @@ fn named_schemas<'a>(
 }
 
 /// Whether a schema is that of an object.
-pub(crate) fn is_of_object(words: &Words) -> bool {
+pub fn is_of_object(words: &Words) -> bool {
     match words.get("type") {
         Some(kind) => names(kind, "object"),
         None => words.contains_key("properties"),
@@ -372,7 +372,7 @@ pub(crate) fn is_of_object(words: &Words) -> bool {
 }
 
 /// What a reference within the same document, such as `#/$defs/Pet`, refers to.
-pub(crate) fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+pub fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let encoded = reference.strip_prefix('#')?;
     let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
     root.pointer(&pointer)

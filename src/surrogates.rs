@@ -12,7 +12,7 @@ const LOW: u32 = 0xDC00;
 
 /// The text of a JSON string, and separately a high surrogate at its end, still escaped: the next string may begin with
 /// the low one. Other lone surrogates become U+FFFD.
-pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
+pub fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     let text = string
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'));
@@ -44,7 +44,7 @@ fn ends_in_high(string: &str, end: usize) -> bool {
 }
 
 /// The value of JSON in which lone surrogates become U+FFFD.
-pub(crate) fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
+pub fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
     match serde_json::from_str(json) {
         Ok(value) => Ok(value),
         Err(_) => serde_json::from_str(&without_lone(json)),

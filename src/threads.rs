@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Starts a thread that is not joined. All threads start here, because the program would get another copy of the standard
 /// library's code for each place that starts one.
-pub(crate) fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     start_boxed(Box::new(run))
 }
 
@@ -16,6 +16,6 @@ fn start_boxed(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
 }
 
 /// Locks a value, even if a thread has panicked while it held the lock.
-pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Unsets a variable that is empty. Only for the beginning of the program, before any thread is started.
-pub(crate) fn unset_if_empty(variable: &str) {
+pub fn unset_if_empty(variable: &str) {
     if std::env::var_os(variable).is_some_and(|value| value.is_empty()) {
         // SAFETY: there is no other thread that could read the environment at the same time.
         unsafe { std::env::remove_var(variable) };
@@ -21,7 +21,7 @@ pub(crate) fn unset_if_empty(variable: &str) {
 }
 
 /// How many seconds local time is ahead of UTC at a moment, which is in seconds since 1970. `TZ` may set the time zone.
-pub(crate) fn utc_offset(moment: i64) -> i32 {
+pub fn utc_offset(moment: i64) -> i32 {
     // SAFETY: `tm` is plain data, for which zeroes are a value; both pointers outlive the call, which only fills it. No
     // thread changes the environment meanwhile.
     let offset = unsafe {
@@ -33,7 +33,7 @@ pub(crate) fn utc_offset(moment: i64) -> i32 {
 }
 
 /// Whether a signal is ignored, as in programs that `nohup` or a shell's `&` starts.
-pub(crate) fn is_ignored(signal: i32) -> bool {
+pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` is plain data, for which zeroes are a value; without a new action the call only fills it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -43,13 +43,13 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 }
 
 /// The user that this process acts as.
-pub(crate) fn effective_user() -> u32 {
+pub fn effective_user() -> u32 {
     // SAFETY: the call has no conditions and cannot fail.
     unsafe { libc::geteuid() }
 }
 
 /// Sets the time of a file to now, by the clock of its file system. If that fails, the file keeps its time.
-pub(crate) fn touch(path: &Path) {
+pub fn touch(path: &Path) {
     if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
         // SAFETY: the path ends in NUL and outlives the call; without times the call sets both to now.
         unsafe {
@@ -64,7 +64,7 @@ pub(crate) fn touch(path: &Path) {
 }
 
 /// Whether this user may give files to a group.
-pub(crate) fn is_in_group(group: u32) -> bool {
+pub fn is_in_group(group: u32) -> bool {
     let mut groups = [0; 1024];
     let most = groups.len() as libc::c_int;
     // SAFETY: the pointer is to as many groups as the first argument says.
@@ -77,7 +77,7 @@ pub(crate) fn is_in_group(group: u32) -> bool {
 
 /// Sends a signal to a process group; the signal 0 only checks that the group exists. Returns false if the group has no
 /// process left that this user may signal.
-pub(crate) fn signal_group(leader: i32, signal: i32) -> bool {
+pub fn signal_group(leader: i32, signal: i32) -> bool {
     // 0 would mean the group of this process, and 1 every process.
     if leader <= 1 {
         return false;
@@ -88,13 +88,13 @@ pub(crate) fn signal_group(leader: i32, signal: i32) -> bool {
 }
 
 /// Sends a signal to a process.
-pub(crate) fn signal(process: i32, signal: i32) {
+pub fn signal(process: i32, signal: i32) {
     // SAFETY: the call has no conditions.
     unsafe { libc::kill(process, signal) };
 }
 
 /// Makes the program the leader of a new session without a terminal, and of a new process group.
-pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
+pub fn in_own_session(command: &mut Command) -> &mut Command {
     // SAFETY: before the program is executed, this makes one system call and allocates nothing.
     unsafe {
         command.pre_exec(|| {
@@ -107,7 +107,7 @@ pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
 /// Sets whether this process becomes the parent of what its children leave running, and can reap it. Otherwise the first
 /// process of the system should do that, but in some containers it does not. Returns whether it was set before.
 #[cfg(target_os = "linux")]
-pub(crate) fn adopt_orphans(adopts: bool) -> bool {
+pub fn adopt_orphans(adopts: bool) -> bool {
     let mut before: libc::c_int = 0;
     // If a call fails, it only takes longer to see that a group has ended.
     // SAFETY: the first call fills an integer that outlives it, the second has no conditions.
@@ -125,12 +125,12 @@ pub(crate) fn adopt_orphans(adopts: bool) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn adopt_orphans(_: bool) -> bool {
+pub fn adopt_orphans(_: bool) -> bool {
     false
 }
 
 /// The children of this process that still run, as far as the system lists them. Those that have ended are reaped.
-pub(crate) fn children() -> Vec<i32> {
+pub fn children() -> Vec<i32> {
     let id = std::process::id();
     let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let mut running = Vec::new();
@@ -149,7 +149,7 @@ pub(crate) fn children() -> Vec<i32> {
 }
 
 /// Reaps the children of this process that have ended and belong to a group.
-pub(crate) fn reap_group(leader: i32) {
+pub fn reap_group(leader: i32) {
     if leader <= 1 {
         return;
     }
@@ -160,13 +160,13 @@ pub(crate) fn reap_group(leader: i32) {
 
 /// The columns and rows of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size {
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
+pub struct Size {
+    pub columns: usize,
+    pub rows: usize,
 }
 
 /// The size of a terminal, if it knows its size.
-pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
+pub fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
@@ -184,14 +184,14 @@ pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
 }
 
 /// Whether this process is in the foreground of its terminal, not in the background of a shell.
-pub(crate) fn is_in_foreground(terminal: &File) -> bool {
+pub fn is_in_foreground(terminal: &File) -> bool {
     // SAFETY: the calls have no conditions; on failure they return what no process group has.
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
 }
 
 /// Waits until one of these pipes can be read or written, at most this long. The events of a pipe are those of `poll`.
 /// Returns which pipes are ready or have lost their other end. After a signal it may be none.
-pub(crate) fn ready<const N: usize>(
+pub fn ready<const N: usize>(
     pipes: [Option<(BorrowedFd<'_>, i16)>; N],
     patience: Duration,
 ) -> [bool; N] {
@@ -215,7 +215,7 @@ pub(crate) fn ready<const N: usize>(
 }
 
 /// Forgets what was typed on a terminal before now.
-pub(crate) fn discard_input(terminal: &File) {
+pub fn discard_input(terminal: &File) {
     // SAFETY: the call has no conditions; where it fails, what was typed stays.
     unsafe { libc::tcflush(terminal.as_raw_fd(), libc::TCIFLUSH) };
 }
@@ -223,7 +223,7 @@ pub(crate) fn discard_input(terminal: &File) {
 /// A new file in a folder, without a name. Unless it gets one, it disappears when it is closed. Not every file system has
 /// such files.
 #[cfg(target_os = "linux")]
-pub(crate) fn unnamed_file(folder: &Path, mode: u32) -> io::Result<File> {
+pub fn unnamed_file(folder: &Path, mode: u32) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     File::options()
         .write(true)
@@ -233,13 +233,13 @@ pub(crate) fn unnamed_file(folder: &Path, mode: u32) -> io::Result<File> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
+pub fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Gives a name to a file that has none. The error is `AlreadyExists` if the name is taken.
 #[cfg(target_os = "linux")]
-pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
+pub fn name_file(file: &File, path: &Path) -> io::Result<()> {
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let to = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: both are strings that end in NUL and outlive the call.
@@ -259,6 +259,6 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn name_file(_: &File, _: &Path) -> io::Result<()> {
+pub fn name_file(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -70,7 +70,7 @@ fn state(error: io::Error) -> Error {
 }
 
 /// Prints the conversation; as JSON, its file.
-pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
+pub fn history(context: &Context, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let Some(conversation) = place.read()? else {
         context.notes.note("there is no conversation");
@@ -217,7 +217,7 @@ fn attached(attachment: &Attachment) -> String {
 
 /// Prints the last answer again; with `extract` only its code, which goes to a pipe or file only if the answer
 /// is complete.
-pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
+pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let conversation = place
         .read()?
@@ -275,7 +275,7 @@ fn incompleteness(answer: &Entry) -> Option<String> {
 }
 
 /// Drops the last exchange and prints its question; an earlier state keeps it.
-pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
+pub fn undo(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--undo")?;
     let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
@@ -330,7 +330,7 @@ fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
 }
 
 /// Copies the conversation under another name. The original stays.
-pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Error> {
+pub fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Error> {
     let which = Which::for_copy(name)?;
     let place = context.place()?;
     let nothing = || Error::nothing("there is no conversation to copy");
@@ -362,7 +362,7 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
 }
 
 /// Deletes the conversation.
-pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
+pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--clear")?;
     let place = context.place()?;
     let link = place.link();
@@ -401,7 +401,7 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
 }
 
 /// Deletes all conversations. Without `yes` it asks first, which needs a terminal.
-pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> {
+pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> {
     if !yes && !io::stdin().is_terminal() {
         let error =
             "--clear --all asks first, but standard input is not a terminal; nothing was deleted";

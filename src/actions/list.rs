@@ -81,12 +81,7 @@ struct Listing {
 
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
 /// listed only if `all`.
-pub(crate) fn list(
-    context: &Context,
-    typed: &[OsString],
-    json: bool,
-    all: bool,
-) -> Result<(), Error> {
+pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Result<(), Error> {
     let place = context.place()?;
     let words = search_words(typed);
     let mut screen = None;

@@ -6,8 +6,8 @@ mod models;
 mod status;
 mod tools;
 
-pub(crate) use conversations::{clear, clear_all, copy, history, last, undo};
-pub(crate) use list::list;
-pub(crate) use models::list as list_models;
-pub(crate) use status::print_status;
-pub(crate) use tools::list as list_tools;
+pub use conversations::{clear, clear_all, copy, history, last, undo};
+pub use list::list;
+pub use models::list as list_models;
+pub use status::print_status;
+pub use tools::list as list_tools;

@@ -11,7 +11,7 @@ use crate::server::discover;
 use crate::settings::Settings;
 
 /// Prints the models of the provider that a question would go to.
-pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let _interrupts = Interrupts::new(notes.spinner());
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;

@@ -114,7 +114,7 @@ struct ConversationStatus {
 }
 
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them.
-pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let environment = &context.environment;
     let (settings, error) = match Settings::load(arguments, environment, &context.configuration) {
         Ok(settings) => (settings, None),

@@ -40,7 +40,7 @@ impl From<Offer> for ListedTool {
 
 /// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails. They start in
 /// `groups`.
-pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
+pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let selection = Selection::from_option(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;

@@ -32,11 +32,7 @@ use input::Reader;
 use plan::Plan;
 
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
-pub(crate) fn ask(
-    command_line: &Arguments,
-    context: &Context,
-    groups: &Groups,
-) -> Result<(), Error> {
+pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let loaded = Settings::load(command_line, &context.environment, &context.configuration)?;
     report_role(&loaded.typed, notes);

@@ -4,6 +4,6 @@ mod arguments;
 mod parse;
 mod table;
 
-pub(crate) use arguments::{Arguments, Mode};
-pub(crate) use parse::{asks_for_json, parse};
-pub(crate) use table::{Completion, FLAGS, Flag};
+pub use arguments::{Arguments, Mode};
+pub use parse::{asks_for_json, parse};
+pub use table::{Completion, FLAGS, Flag};

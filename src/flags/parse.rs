@@ -26,7 +26,7 @@ const HABITS: &[(&str, &str)] = &[
 const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
 
 /// Reads the arguments after the program's name: options, then words.
-pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
+pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
     let typed: Vec<OsString> = typed.into_iter().collect();
     let mut arguments = Arguments::default();
     let mut parser = lexopt::Parser::from_args(&typed);
@@ -60,7 +60,7 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
 }
 
 /// Whether `--json` was typed, even if the command line has errors.
-pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
+pub fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
     let mut parser = lexopt::Parser::from_args(typed);
     while let Ok(Some(argument)) = parser.next() {
         // The question begins.

@@ -17,21 +17,21 @@ const KINDS: &[&str] = &[
 
 /// One option.
 #[derive(Debug)]
-pub(crate) struct Flag {
-    pub(crate) short: Option<char>,
-    pub(crate) long: Option<&'static str>,
-    pub(crate) effect: Effect,
+pub struct Flag {
+    pub short: Option<char>,
+    pub long: Option<&'static str>,
+    pub effect: Effect,
     /// The modes that can use it; any other mode refuses it.
-    pub(crate) modes: &'static [Mode],
+    pub modes: &'static [Mode],
     /// A few words for the short help.
-    pub(crate) help: &'static str,
+    pub help: &'static str,
     /// Sentences for the long help and the man page.
-    pub(crate) doc: &'static str,
+    pub doc: &'static str,
 }
 
 /// What an option changes in the arguments.
 #[derive(Debug)]
-pub(crate) enum Effect {
+pub enum Effect {
     /// Chooses what q does.
     Mode(Mode),
     /// Chooses what q does, and takes a value for it.
@@ -42,16 +42,16 @@ pub(crate) enum Effect {
 
 /// The value that an option takes.
 #[derive(Debug)]
-pub(crate) struct Value {
+pub struct Value {
     /// As the documents call it.
-    pub(crate) name: &'static str,
-    pub(crate) completion: Completion,
-    pub(crate) setter: Setter,
+    pub name: &'static str,
+    pub completion: Completion,
+    pub setter: Setter,
 }
 
 /// Where a value goes. An option whose values go into a list may be repeated.
 #[derive(Debug)]
-pub(crate) enum Setter {
+pub enum Setter {
     Text(fn(&mut Arguments) -> &mut Option<String>),
     Texts(fn(&mut Arguments) -> &mut Vec<String>),
     /// Names with commas between them.
@@ -68,7 +68,7 @@ pub(crate) enum Setter {
 
 /// What a shell can offer as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Completion {
+pub enum Completion {
     Nothing,
     Providers,
     Roles,
@@ -82,7 +82,7 @@ pub(crate) enum Completion {
 
 impl Flag {
     /// The mode that it chooses, if it chooses one.
-    pub(crate) fn mode(&self) -> Option<Mode> {
+    pub fn mode(&self) -> Option<Mode> {
         match self.effect {
             Effect::Mode(mode) | Effect::ModeWith(mode, _) => Some(mode),
             Effect::Switch(_) | Effect::Value(_) => None,
@@ -90,7 +90,7 @@ impl Flag {
     }
 
     /// The value that it takes, if it takes one.
-    pub(crate) fn value(&self) -> Option<&Value> {
+    pub fn value(&self) -> Option<&Value> {
         match &self.effect {
             Effect::Value(value) | Effect::ModeWith(_, value) => Some(value),
             Effect::Mode(_) | Effect::Switch(_) => None,
@@ -98,7 +98,7 @@ impl Flag {
     }
 
     /// Whether its only purpose is to delete something.
-    pub(crate) fn deletes(&self) -> bool {
+    pub fn deletes(&self) -> bool {
         let deletes = |mode: &Mode| matches!(mode, Mode::Clear | Mode::Undo);
         match self.mode() {
             Some(mode) => deletes(&mode),
@@ -107,7 +107,7 @@ impl Flag {
     }
 
     /// Each way to type it: `-m` and `--model`.
-    pub(crate) fn spellings(&self) -> Vec<String> {
+    pub fn spellings(&self) -> Vec<String> {
         let mut spellings = Vec::new();
         if let Some(short) = self.short {
             spellings.push(format!("-{short}"));
@@ -119,18 +119,18 @@ impl Flag {
     }
 
     /// The option as messages call it: by its long name if it has one.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.spellings().pop().unwrap_or_default()
     }
 }
 
 impl Setter {
-    pub(crate) fn repeats(&self) -> bool {
+    pub fn repeats(&self) -> bool {
         matches!(self, Setter::Texts(_) | Setter::Names(_) | Setter::Raws(_))
     }
 
     /// Sets the value, or says what is wrong with it, to follow the name of the option.
-    pub(crate) fn set(&self, arguments: &mut Arguments, value: OsString) -> Result<(), String> {
+    pub fn set(&self, arguments: &mut Arguments, value: OsString) -> Result<(), String> {
         match self {
             Setter::Text(field) => *field(arguments) = Some(text(value)?),
             Setter::Texts(field) => field(arguments).push(text(value)?),
@@ -176,7 +176,7 @@ const ALL: &[Mode] = &[
 ];
 
 /// Every option, in the order of the documents.
-pub(crate) const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     Flag {
         short: Some('f'),
         long: Some("follow"),

@@ -3,14 +3,14 @@
 use crate::flags::{FLAGS, Flag};
 
 /// How q is called: a form and its meaning on each line, the last with a line end.
-pub(crate) const SYNOPSIS: &str = "\
+pub const SYNOPSIS: &str = "\
 q [OPTIONS] WORDS…              a new conversation
 q -f [OPTIONS] WORDS…           follows up
 COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
 ";
 
 /// Usage and options, a line each.
-pub(crate) fn short() -> String {
+pub fn short() -> String {
     let widths = FLAGS.iter().map(|flag| names(flag).len());
     let width = widths.max().unwrap_or_default();
     let mut text = format!("{SYNOPSIS}\nOptions come before the question; -- ends them.\n");

@@ -6,11 +6,11 @@ mod help;
 mod pages;
 mod template;
 
-pub(crate) use help::{SYNOPSIS, short as short_help};
-pub(crate) use pages::help as long_help;
+pub use help::{SYNOPSIS, short as short_help};
+pub use pages::help as long_help;
 
 /// The document of this kind: a completion, a key for a shell, or the man page.
-pub(crate) fn generate(kind: &str) -> String {
+pub fn generate(kind: &str) -> String {
     match kind {
         "bash" => completions::bash(),
         "zsh" => completions::zsh(),

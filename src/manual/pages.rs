@@ -106,7 +106,7 @@ fn dialects() -> String {
 }
 
 /// The long help.
-pub(crate) fn help() -> String {
+pub fn help() -> String {
     let mut text = String::new();
     for block in blocks() {
         match block {

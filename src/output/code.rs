@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 100;
 ///
 /// # Errors
 /// Why there is no code: all blocks are empty, or it is not certain which lines are code.
-pub(crate) fn extract(answer: &str) -> Result<String, &'static str> {
+pub fn extract(answer: &str) -> Result<String, &'static str> {
     let document = Document::of(answer);
     if document.is_uncertain {
         return Err(

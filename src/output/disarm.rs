@@ -4,14 +4,14 @@
 
 /// Disarms text that may come in pieces.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Disarmer {
+pub struct Disarmer {
     /// The last piece ended in CR; only the next character shows whether it belongs to a line's end.
     held_carriage_return: bool,
 }
 
 impl Disarmer {
     /// The visible form of the next piece.
-    pub(crate) fn feed(&mut self, piece: &str) -> String {
+    pub fn feed(&mut self, piece: &str) -> String {
         let mut visible = String::with_capacity(piece.len());
         for character in piece.chars() {
             if self.held_carriage_return && character != '\n' {
@@ -26,7 +26,7 @@ impl Disarmer {
     }
 
     /// The visible form of what was held back, now that nothing follows.
-    pub(crate) fn finish(&mut self) -> &'static str {
+    pub fn finish(&mut self) -> &'static str {
         if std::mem::take(&mut self.held_carriage_return) {
             "^M"
         } else {
@@ -36,7 +36,7 @@ impl Disarmer {
 }
 
 /// The visible form of a complete text.
-pub(crate) fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let mut disarmer = Disarmer::default();
     let mut visible = disarmer.feed(text);
     visible.push_str(disarmer.finish());

@@ -1,6 +1,6 @@
 //! What the user sees: the answer on standard output, notes and errors on standard error.
 
-pub(crate) mod code;
+pub mod code;
 mod disarm;
 mod notes;
 mod spinner;
@@ -8,8 +8,8 @@ mod stdout;
 mod style;
 mod wrap;
 
-pub(crate) use disarm::visible;
-pub(crate) use notes::{Notes, source_lines};
-pub(crate) use spinner::Spinner;
-pub(crate) use stdout::{OutputError, Stdout, print, print_texts};
-pub(crate) use wrap::Look;
+pub use disarm::visible;
+pub use notes::{Notes, source_lines};
+pub use spinner::Spinner;
+pub use stdout::{OutputError, Stdout, print, print_texts};
+pub use wrap::Look;

@@ -9,7 +9,7 @@ use crate::message::Source;
 use crate::one_line::on_one_line;
 
 /// A line for each source: its number, title and address. They are disarmed, because a page may say anything.
-pub(crate) fn source_lines(sources: &[Source]) -> String {
+pub fn source_lines(sources: &[Source]) -> String {
     let mut lines = String::new();
     for (source, number) in sources.iter().zip(1..) {
         let title = source.title.as_deref().unwrap_or_default();
@@ -22,7 +22,7 @@ pub(crate) fn source_lines(sources: &[Source]) -> String {
 
 /// Writes notes. A standard error that cannot be written changes nothing else.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Notes {
+pub struct Notes {
     quiet: bool,
     verbose: bool,
     spinner: Spinner,
@@ -30,7 +30,7 @@ pub(crate) struct Notes {
 
 impl Notes {
     /// `quiet` prints only errors; `verbose` prints details too.
-    pub(crate) fn new(quiet: bool, verbose: bool, spinner: Spinner) -> Notes {
+    pub fn new(quiet: bool, verbose: bool, spinner: Spinner) -> Notes {
         Notes {
             quiet,
             verbose,
@@ -39,21 +39,21 @@ impl Notes {
     }
 
     /// Prints a note: something did not go as asked.
-    pub(crate) fn note(&self, text: &str) {
+    pub fn note(&self, text: &str) {
         if !self.quiet {
             self.write(text);
         }
     }
 
     /// Prints a detail, for users who gave `-v`.
-    pub(crate) fn detail(&self, text: impl FnOnce() -> String) {
+    pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.verbose && !self.quiet {
             self.write(&text());
         }
     }
 
     /// Prints why q ends, and what the user can do about it.
-    pub(crate) fn error(&self, error: &Error) {
+    pub fn error(&self, error: &Error) {
         // `-q` hides these too, because the exit status shows them.
         let counts_as_note = matches!(
             error.kind,
@@ -68,7 +68,7 @@ impl Notes {
         }
     }
 
-    pub(crate) fn spinner(&self) -> &Spinner {
+    pub fn spinner(&self) -> &Spinner {
         &self.spinner
     }
 

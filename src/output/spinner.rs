@@ -18,7 +18,7 @@ const WIPE: &str = "\r\u{1b}[K";
 
 /// A spinner, or none if nobody would see it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Spinner(Option<Arc<Shared>>);
+pub struct Spinner(Option<Arc<Shared>>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -45,7 +45,7 @@ struct Wait {
 
 impl Spinner {
     /// A spinner that is shown if standard output and standard error are both terminals that can wipe a line.
-    pub(crate) fn new(quiet: bool, terminal: Option<&str>) -> Spinner {
+    pub fn new(quiet: bool, terminal: Option<&str>) -> Spinner {
         let is_visible = !quiet
             && terminal != Some("dumb")
             && io::stdout().is_terminal()
@@ -54,22 +54,22 @@ impl Spinner {
     }
 
     /// Whether it is ever shown.
-    pub(crate) fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.0.is_some()
     }
 
     /// Shows that q waits for this.
-    pub(crate) fn wait_for(&self, what: &str) {
+    pub fn wait_for(&self, what: &str) {
         self.begin(what, None);
     }
 
     /// Shows how long q will still wait for this.
-    pub(crate) fn count_down(&self, what: &str, wait: Duration) {
+    pub fn count_down(&self, what: &str, wait: Duration) {
         self.begin(what, Some(Instant::now() + wait));
     }
 
     /// Changes what q waits for, but not since when.
-    pub(crate) fn rename(&self, what: &str) {
+    pub fn rename(&self, what: &str) {
         let Some(shared) = &self.0 else { return };
         if let Some(wait) = &mut lock(&shared.state).wait {
             what.clone_into(&mut wait.what);
@@ -92,7 +92,7 @@ impl Spinner {
     }
 
     /// Wipes the spinner until q waits for something else. When this returns, the line is as it was.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         let Some(shared) = &self.0 else { return };
         let mut state = lock(&shared.state);
         state.wait = None;
@@ -101,7 +101,7 @@ impl Spinner {
     }
 
     /// Wipes the spinner while something else is printed. It comes back if q still waits.
-    pub(crate) fn make_room(&self, say: impl FnOnce()) {
+    pub fn make_room(&self, say: impl FnOnce()) {
         let Some(shared) = &self.0 else {
             return say();
         };

@@ -19,7 +19,7 @@ const DEFAULT_COLUMNS: usize = 80;
 
 /// Standard output. It has no buffer, except for an unfinished word where text is wrapped or styled.
 #[derive(Debug)]
-pub(crate) struct Stdout {
+pub struct Stdout {
     file: File,
     /// Set if it is a terminal.
     disarmer: Option<Disarmer>,
@@ -30,7 +30,7 @@ pub(crate) struct Stdout {
 
 /// Why standard output accepts no more.
 #[derive(Debug)]
-pub(crate) enum OutputError {
+pub enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
     ReaderGone,
     /// Only complete answers are printed, and this one is longer than what q keeps.
@@ -54,7 +54,7 @@ impl fmt::Display for OutputError {
 
 impl Stdout {
     /// Opens standard output, which fails if there are no file descriptors left.
-    pub(crate) fn open() -> Result<Stdout, OutputError> {
+    pub fn open() -> Result<Stdout, OutputError> {
         let stdout = io::stdout();
         let descriptor = stdout.as_fd().try_clone_to_owned();
         Ok(Stdout {
@@ -66,7 +66,7 @@ impl Stdout {
     }
 
     /// Sets how the text that follows looks on a terminal.
-    pub(crate) fn format(&mut self, look: Look) {
+    pub fn format(&mut self, look: Look) {
         self.formatter = None;
         if self.is_terminal() && (look.wraps || look.styles) {
             self.formatter = Some(Formatter::new(look));
@@ -74,12 +74,12 @@ impl Stdout {
     }
 
     /// Whether it is a terminal.
-    pub(crate) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         self.disarmer.is_some()
     }
 
     /// Writes a piece; where text is wrapped or styled, an unfinished word at its end waits.
-    pub(crate) fn write(&mut self, piece: &str) -> Result<(), OutputError> {
+    pub fn write(&mut self, piece: &str) -> Result<(), OutputError> {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
@@ -91,17 +91,17 @@ impl Stdout {
     }
 
     /// Whether a part of a word waits for the rest.
-    pub(crate) fn holds_word(&self) -> bool {
+    pub fn holds_word(&self) -> bool {
         self.formatter.as_ref().is_some_and(Formatter::holds_word)
     }
 
     /// Writes what has come of the unfinished word.
-    pub(crate) fn write_held(&mut self) -> Result<(), OutputError> {
+    pub fn write_held(&mut self) -> Result<(), OutputError> {
         self.put_formatted(&Formatter::pause)
     }
 
     /// Ends the last line if necessary. Another text may follow.
-    pub(crate) fn end_line(&mut self) -> Result<(), OutputError> {
+    pub fn end_line(&mut self) -> Result<(), OutputError> {
         if let Some(disarmer) = &mut self.disarmer {
             let held = disarmer.finish();
             self.put(held)?;
@@ -116,7 +116,7 @@ impl Stdout {
 
     /// Writes a complete text and ends its last line. In a pipe or file this is one write, so that the lines of several
     /// processes do not mix.
-    pub(crate) fn write_whole(&mut self, text: &str) -> Result<(), OutputError> {
+    pub fn write_whole(&mut self, text: &str) -> Result<(), OutputError> {
         if self.is_terminal() || text.is_empty() || text.ends_with('\n') {
             self.write(text)?;
             return self.end_line();
@@ -171,12 +171,12 @@ impl Stdout {
 }
 
 /// Prints a complete text. A reader that has gone away is no error.
-pub(crate) fn print(text: &str) -> Result<(), Error> {
+pub fn print(text: &str) -> Result<(), Error> {
     print_texts(&[(text, Look::default())])
 }
 
 /// Prints complete texts, each on a new line and with its own look on a terminal.
-pub(crate) fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
+pub fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
     match write_texts(texts) {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
         Err(error) => {

@@ -41,16 +41,16 @@ const OPENING: &str = "（「『【〈《";
 
 /// How text is shown on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Look {
+pub struct Look {
     /// Prose is wrapped.
-    pub(crate) wraps: bool,
+    pub wraps: bool,
     /// Markdown gets weight and colour.
-    pub(crate) styles: bool,
+    pub styles: bool,
 }
 
 /// Wraps and styles text that may come in pieces. It holds back an unfinished word, and what may be a closing fence.
 #[derive(Debug, Default)]
-pub(crate) struct Formatter {
+pub struct Formatter {
     look: Look,
     /// The columns of the terminal.
     columns: usize,
@@ -108,7 +108,7 @@ struct OpenFence {
 }
 
 impl Formatter {
-    pub(crate) fn new(look: Look) -> Formatter {
+    pub fn new(look: Look) -> Formatter {
         Formatter {
             look,
             pen: Pen::new(look.styles),
@@ -117,7 +117,7 @@ impl Formatter {
     }
 
     /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
-    pub(crate) fn feed(&mut self, piece: &str, columns: usize) -> String {
+    pub fn feed(&mut self, piece: &str, columns: usize) -> String {
         self.columns = columns;
         for character in piece.chars() {
             match (self.line, character) {
@@ -163,12 +163,12 @@ impl Formatter {
     }
 
     /// Whether a part of a word waits for the rest.
-    pub(crate) fn holds_word(&self) -> bool {
+    pub fn holds_word(&self) -> bool {
         !self.word.rest().is_empty()
     }
 
     /// The unfinished word as far as it has come, after a pause.
-    pub(crate) fn pause(&mut self, columns: usize) -> String {
+    pub fn pause(&mut self, columns: usize) -> String {
         self.columns = columns;
         if self.holds_word() {
             self.put_word(None);
@@ -177,7 +177,7 @@ impl Formatter {
     }
 
     /// The text held back, now that nothing follows. Another text may come after this.
-    pub(crate) fn finish(&mut self, columns: usize) -> String {
+    pub fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
         self.end_word('\n');
         let text = self.pen.take();

@@ -14,9 +14,9 @@ const DONE: &str = "[DONE]";
 
 /// A way to ask for answers. Each is a value in a file of its own.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dialect {
+pub struct Dialect {
     /// As in the configuration file.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The path of the list of models.
     pub(super) models_path: &'static str,
     /// Headers of every request.
@@ -28,9 +28,9 @@ pub(crate) struct Dialect {
     /// Adds the data of one event of a stream to the reply.
     pub(super) event: ReadFn,
     /// Adds an answer that came in one piece to the reply.
-    pub(crate) whole: ReadFn,
+    pub whole: ReadFn,
     /// Reads the list of models, in the server's order.
-    pub(crate) models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
+    pub models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
@@ -38,16 +38,16 @@ pub(crate) struct Dialect {
     /// The API accepts shapes with objects whose fields have no fixed names.
     pub(super) enforces_maps: bool,
     /// The API can be asked for a JSON object of any shape.
-    pub(crate) knows_object_form: bool,
+    pub knows_object_form: bool,
     /// The provider can search the web for an answer.
-    pub(crate) searches: bool,
+    pub searches: bool,
 }
 
 type ReadFn = fn(&str, &mut Reply) -> Result<(), ReplyError>;
 
 impl Dialect {
     /// The request for a prompt, with fields that the user has set. A field that the user has set is never left out later.
-    pub(crate) fn request(
+    pub fn request(
         &self,
         prompt: &Prompt,
         quirks: Quirks,
@@ -79,7 +79,7 @@ impl Dialect {
     }
 
     /// The request for the list of models.
-    pub(crate) fn list_models(&self, key: Option<&Secret>) -> Request {
+    pub fn list_models(&self, key: Option<&Secret>) -> Request {
         Request {
             path: self.models_path.to_owned(),
             headers: self.headers(key),
@@ -104,12 +104,12 @@ impl Dialect {
     }
 
     /// Whether the API can enforce this shape.
-    pub(crate) fn can_enforce(&self, shape: &Shape) -> bool {
+    pub fn can_enforce(&self, shape: &Shape) -> bool {
         self.enforces_maps || !shape.has_maps()
     }
 
     /// Adds the data of one event of a stream to the reply.
-    pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    pub fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         // Proxies send this in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {

@@ -2,7 +2,7 @@
 
 /// Why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finish {
+pub enum Finish {
     /// The answer is complete; the provider's word, which may be empty.
     Complete(String),
     /// The answer reached the token limit; the provider's finish reason.
@@ -108,7 +108,7 @@ impl Finish {
     }
 
     /// The provider's word; `stop` for a normal end without one.
-    pub(crate) fn word(&self) -> &str {
+    pub fn word(&self) -> &str {
         use Finish::{Blocked, Complete, Failed, Limit, Other};
         let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
         if word.is_empty() && matches!(self, Complete(_)) {
@@ -119,7 +119,7 @@ impl Finish {
     }
 
     /// The word in JSON: `stop`, `length` or the provider's.
-    pub(crate) fn reported(&self) -> &str {
+    pub fn reported(&self) -> &str {
         match self {
             Finish::Complete(_) => STOP,
             Finish::Limit(_) => "length",

@@ -11,7 +11,7 @@ use crate::surrogates;
 
 /// Why something that a server sent is not a part of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ReplyError {
+pub enum ReplyError {
     /// It does not fit the dialect.
     Malformed(String),
     /// It is an error.

@@ -22,22 +22,22 @@ const THINKING: &str = "thinking";
 
 /// What has come of a reply since the piece before.
 #[derive(Debug, Default)]
-pub(crate) struct Piece {
-    pub(crate) text: String,
+pub struct Piece {
+    pub text: String,
     /// No more text will come.
-    pub(crate) is_last: bool,
-    pub(crate) sources: Vec<Source>,
+    pub is_last: bool,
+    pub sources: Vec<Source>,
     /// What the model or its provider does, unless that is answering.
-    pub(crate) sign: Option<&'static str>,
+    pub sign: Option<&'static str>,
 }
 
 /// A search of the provider's that failed.
 #[derive(Debug, Clone)]
-pub(crate) struct FailedSearch {
+pub struct FailedSearch {
     /// It was to get a page whose address the model knew.
-    pub(crate) is_fetch: bool,
+    pub is_fetch: bool,
     /// Why, if the provider says so.
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// Whether the text that comes next continues the text before it.
@@ -53,7 +53,7 @@ enum Gap {
 
 /// What the answer so far ends with, and what has come after it.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Tail {
+pub struct Tail {
     /// The last character; `None` if the answer has said nothing yet.
     last: Option<char>,
     gap: Gap,
@@ -88,7 +88,7 @@ fn begins_block(text: &str) -> bool {
 
 /// What has been read so far.
 #[derive(Debug, Default)]
-pub(crate) struct Reply {
+pub struct Reply {
     /// Text of the answer that has not been taken yet.
     text: String,
     /// The answer has more than white space.
@@ -138,7 +138,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     /// An empty reply. Calls count only if tools were offered.
-    pub(crate) fn new(offers_tools: bool) -> Reply {
+    pub fn new(offers_tools: bool) -> Reply {
         Reply {
             offers_tools,
             ..Reply::default()
@@ -146,12 +146,12 @@ impl Reply {
     }
 
     /// The same, as the continuation of an answer.
-    pub(crate) fn continuing(self, tail: Tail) -> Reply {
+    pub fn continuing(self, tail: Tail) -> Reply {
         Reply { tail, ..self }
     }
 
     /// What a continuation of this answer follows. The provider pauses only while it works, perhaps in a sentence.
-    pub(crate) fn tail(&self) -> Tail {
+    pub fn tail(&self) -> Tail {
         Tail {
             gap: self.tail.gap.max(Gap::Search),
             ..self.tail
@@ -159,7 +159,7 @@ impl Reply {
     }
 
     /// The same, after so many calls of the question.
-    pub(crate) fn after_calls(self, before: usize) -> Reply {
+    pub fn after_calls(self, before: usize) -> Reply {
         Reply {
             calls: Calls::after(before),
             ..self
@@ -167,12 +167,12 @@ impl Reply {
     }
 
     /// The calls that the model asks for, in order. Each has an id.
-    pub(crate) fn calls(&self) -> &[ToolCall] {
+    pub fn calls(&self) -> &[ToolCall] {
         self.calls.list()
     }
 
     /// The model's turn as the API wants it back, see [`crate::message::Step::echo`].
-    pub(crate) fn echo(&self) -> Vec<Value> {
+    pub fn echo(&self) -> Vec<Value> {
         self.echo.values().cloned().collect()
     }
 
@@ -200,7 +200,7 @@ impl Reply {
     }
 
     /// Whether more has come than q keeps, so that the next request would lack a part of it.
-    pub(crate) fn is_too_long(&self) -> bool {
+    pub fn is_too_long(&self) -> bool {
         self.kept.is_too_much()
     }
 
@@ -342,7 +342,7 @@ impl Reply {
         }
     }
 
-    pub(crate) fn failed_searches(&self) -> &[FailedSearch] {
+    pub fn failed_searches(&self) -> &[FailedSearch] {
         &self.failed_searches
     }
 
@@ -422,7 +422,7 @@ impl Reply {
     }
 
     /// Whether the provider continues the answer when it is asked to, and q has kept what that takes.
-    pub(crate) fn is_paused(&self) -> bool {
+    pub fn is_paused(&self) -> bool {
         self.paused && !self.is_too_long()
     }
 
@@ -444,7 +444,7 @@ impl Reply {
     }
 
     /// Nothing more will come.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         if !self.has_begun() {
             let late = std::mem::take(&mut self.late);
             self.add_text(&late);
@@ -493,7 +493,7 @@ impl Reply {
     }
 
     /// What has come since the last call. `is_whole`: all that has arrived could be read.
-    pub(crate) fn take_piece(&mut self, is_whole: bool) -> Piece {
+    pub fn take_piece(&mut self, is_whole: bool) -> Piece {
         Piece {
             text: self.take_text(),
             is_last: is_whole && self.is_complete(),
@@ -511,18 +511,18 @@ impl Reply {
     }
 
     /// The last message of the answer, or its part after the last search; else all that this reply has added to it.
-    pub(crate) fn last_part<'a>(&self, answer: &'a str) -> &'a str {
+    pub fn last_part<'a>(&self, answer: &'a str) -> &'a str {
         let begin = answer.len().saturating_sub(self.length_of_last_part);
         answer.get(begin..).unwrap_or(answer)
     }
 
     /// Whether no text has come but white space.
-    pub(crate) fn is_blank(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         !self.says_something
     }
 
     /// Removes secrets from the word for the end, which may be anything.
-    pub(crate) fn redact(&mut self, secrets: &[Secret]) {
+    pub fn redact(&mut self, secrets: &[Secret]) {
         if let Some(finish) = &mut self.finish {
             let word = finish.word_mut();
             *word = secret::redact(word, secrets);
@@ -530,12 +530,12 @@ impl Reply {
     }
 
     /// How the answer ended, if the provider has said so.
-    pub(crate) fn finished(&self) -> Option<&Finish> {
+    pub fn finished(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
 
     /// Why it ended so, in the provider's words: its reason, or what the model said instead of an answer.
-    pub(crate) fn reason(&self) -> Option<&str> {
+    pub fn reason(&self) -> Option<&str> {
         match &self.reason {
             Some(reason) => Some(reason),
             None if self.refusal.is_empty() => None,
@@ -544,24 +544,24 @@ impl Reply {
     }
 
     /// The provider has said that the answer ended, and no more of it is to be expected.
-    pub(crate) fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.finish.is_some() && !self.more_after_finish
     }
 
     /// The terminal event has come.
-    pub(crate) fn ended(&self) -> bool {
+    pub fn ended(&self) -> bool {
         self.ended
     }
 
     /// The model has stopped, and nothing failed, was blocked or waits. More of the stream may come, and the answer may have
     /// reached the token limit.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
         (self.ended || self.finish.is_some()) && !failed && !self.paused
     }
 
     /// The counts reported so far; `None` if there are none.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<Usage> {
         if self.usage == Usage::default() {
             return None;
         }

@@ -8,32 +8,32 @@ use crate::shape::Shape;
 
 /// A question to a model, the same for every dialect. Tools and steps are borrowed because results may have megabytes.
 #[derive(Debug)]
-pub(crate) struct Prompt<'a> {
-    pub(crate) model: &'a str,
+pub struct Prompt<'a> {
+    pub model: &'a str,
     /// If this is empty, no system prompt is sent.
-    pub(crate) system: &'a str,
+    pub system: &'a str,
     /// Begins and ends with the user, and the roles alternate.
-    pub(crate) messages: Vec<Message>,
+    pub messages: Vec<Message>,
     /// The most tokens of the answer; `None` leaves this to the API if the API allows it.
-    pub(crate) max_tokens: Option<u64>,
+    pub max_tokens: Option<u64>,
     /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.
-    pub(crate) effort: Option<&'a str>,
+    pub effort: Option<&'a str>,
     /// The provider is asked not to store the request, if it does so by default.
-    pub(crate) refuses_storage: bool,
+    pub refuses_storage: bool,
     /// The provider may cache what a later request may repeat, if its API does so only on demand.
-    pub(crate) caches: bool,
-    pub(crate) stream: bool,
+    pub caches: bool,
+    pub stream: bool,
     /// The tools offered, sorted by name. If there are none, the request has no field about tools.
-    pub(crate) tools: &'a [Tool],
+    pub tools: &'a [Tool],
     /// The provider may search the web.
-    pub(crate) web: bool,
+    pub web: bool,
     /// The calls of this question so far. They follow the messages, in the form in which the API sent them.
-    pub(crate) steps: &'a [Step],
+    pub steps: &'a [Step],
     /// A turn of the model that the provider paused, in the form in which the API sent it.
-    pub(crate) paused_turn: &'a [Value],
+    pub paused_turn: &'a [Value],
     /// The tools are there, but must not be called again.
-    pub(crate) forbids_calls: bool,
-    pub(crate) form: AnswerForm<'a>,
+    pub forbids_calls: bool,
+    pub form: AnswerForm<'a>,
 }
 
 impl Prompt<'_> {
@@ -52,7 +52,7 @@ impl Prompt<'_> {
 
 /// The form of answer that the API must enforce.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum AnswerForm<'a> {
+pub enum AnswerForm<'a> {
     Any,
     /// A JSON object of any shape.
     Object,
@@ -65,24 +65,24 @@ pub(super) const SHAPE_NAME: &str = "answer";
 
 /// A model in a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ListedModel {
-    pub(crate) id: String,
+pub struct ListedModel {
+    pub id: String,
     /// When it was made: seconds since 1970 or RFC 3339, as the provider writes it. Comparable only within a list.
-    pub(crate) created: Option<String>,
+    pub created: Option<String>,
 }
 
 /// A field of the request's body that the user sets, or removes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Field {
+pub struct Field {
     /// The names of the objects that contain the field, outermost first, and then the field's name.
-    pub(crate) path: Vec<String>,
+    pub path: Vec<String>,
     /// Null removes the field.
-    pub(crate) value: Value,
+    pub value: Value,
 }
 
 impl Field {
     /// Reads `a.b=VALUE`: the value is JSON if it is valid JSON, else text.
-    pub(crate) fn parse(text: &str) -> Result<Field, String> {
+    pub fn parse(text: &str) -> Result<Field, String> {
         let Some((key, value)) = text.split_once('=') else {
             return Err(format!("“{text}” is not KEY=VALUE"));
         };
@@ -103,7 +103,7 @@ impl Field {
     }
 
     /// Whether it sets the model, which then differs from the one that is reported and saved.
-    pub(crate) fn names_model(&self) -> bool {
+    pub fn names_model(&self) -> bool {
         self.path.first().is_some_and(|name| name == "model") && !self.value.is_null()
     }
 
@@ -141,7 +141,7 @@ impl Field {
 }
 
 /// The body with these fields; later ones win.
-pub(crate) fn with_fields(mut body: Value, fields: &[Field]) -> Value {
+pub fn with_fields(mut body: Value, fields: &[Field]) -> Value {
     for field in fields {
         field.set(&mut body);
     }
@@ -159,26 +159,26 @@ pub(super) fn without_empty(mut object: Value) -> Value {
 
 /// How a server differs from others with the same dialect.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quirks {
+pub struct Quirks {
     /// Accepts `stream_options`, and then reports the usage in a stream.
-    pub(crate) stream_usage: bool,
+    pub stream_usage: bool,
     /// Knows `max_completion_tokens`, which OpenAI's newer models demand in place of `max_tokens`. Mistral refuses it.
-    pub(crate) max_completion_tokens: bool,
+    pub max_completion_tokens: bool,
     /// Wants the reasoning back with the calls that it led to, and an empty text where there was none.
-    pub(crate) returns_reasoning: bool,
+    pub returns_reasoning: bool,
     /// Accepts PDFs as `document_url`; others that accept PDFs want `file`.
-    pub(crate) document_url: bool,
+    pub document_url: bool,
     /// Stores what is asked in Gemini's API, unless told not to. Others with that API may not know the field.
-    pub(crate) stores: bool,
+    pub stores: bool,
     /// Has a tool in chat completions that searches the web.
-    pub(crate) searches: bool,
+    pub searches: bool,
     /// The effort to send if the user sets none, because the server's default is high.
-    pub(crate) effort: Option<&'static str>,
+    pub effort: Option<&'static str>,
 }
 
 /// What a request can do without. Where a server refuses it, the request is sent again without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extra {
+pub enum Extra {
     /// How much the model thinks.
     Effort,
     /// That the request is not stored.
@@ -193,22 +193,22 @@ pub(crate) enum Extra {
 
 /// A request to a path below the client's address.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) path: String,
-    pub(crate) headers: Vec<(String, Secret)>,
+pub struct Request {
+    pub path: String,
+    pub headers: Vec<(String, Secret)>,
     /// The JSON to post; `None` is a GET.
-    pub(crate) body: Option<Value>,
+    pub body: Option<Value>,
     /// Whether the reply may call tools. Calls in any other reply cannot run.
-    pub(crate) offers_tools: bool,
+    pub offers_tools: bool,
     /// What q has put into it, not the user, and what it can do without.
-    pub(crate) extras: Vec<Extra>,
+    pub extras: Vec<Extra>,
     /// How many calls of the question came before it.
-    pub(crate) calls_before: usize,
+    pub calls_before: usize,
 }
 
 impl Request {
     /// The request with these headers too; they replace those with the same name.
-    pub(crate) fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
+    pub fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
         for (name, _) in headers {
             self.headers
                 .retain(|(own, _)| !own.eq_ignore_ascii_case(name));

@@ -5,7 +5,7 @@ use super::request::Quirks;
 use super::{anthropic, gemini, openai, responses};
 
 /// The dialects, in the order in which the documents name them.
-pub(crate) const DIALECTS: &[&Dialect] = &[
+pub const DIALECTS: &[&Dialect] = &[
     &openai::DIALECT,
     &responses::DIALECT,
     &anthropic::DIALECT,
@@ -14,29 +14,29 @@ pub(crate) const DIALECTS: &[&Dialect] = &[
 
 /// One built-in provider.
 #[derive(Debug)]
-pub(crate) struct ProviderRow {
-    pub(crate) name: &'static str,
-    pub(crate) api: &'static Dialect,
+pub struct ProviderRow {
+    pub name: &'static str,
+    pub api: &'static Dialect,
     /// The dialect of servers that replace it at other addresses.
-    pub(crate) api_elsewhere: &'static Dialect,
-    pub(crate) base_url: &'static str,
+    pub api_elsewhere: &'static Dialect,
+    pub base_url: &'static str,
     /// The variables that may hold the key, in order; none if the server wants no key.
-    pub(crate) key_variables: &'static [&'static str],
+    pub key_variables: &'static [&'static str],
     /// The server's own variable for its address.
-    pub(crate) host_variable: Option<&'static str>,
+    pub host_variable: Option<&'static str>,
     /// `None`: the first model that the server lists.
-    pub(crate) model: Option<&'static str>,
+    pub model: Option<&'static str>,
     /// What replaces the default model once the provider no longer serves it: the newest model with this name,
     /// `*` standing for anything.
-    pub(crate) family: Option<&'static str>,
+    pub family: Option<&'static str>,
     /// They hold for any provider at this host.
-    pub(crate) quirks: Quirks,
+    pub quirks: Quirks,
     /// The command that starts it, for a server on the user's own machine.
-    pub(crate) start: Option<&'static str>,
+    pub start: Option<&'static str>,
 }
 
 /// What is assumed about an unknown server; a row says where a provider differs.
-pub(crate) const OPENAI_LIKE: ProviderRow = ProviderRow {
+pub const OPENAI_LIKE: ProviderRow = ProviderRow {
     name: "",
     api: &openai::DIALECT,
     api_elsewhere: &openai::DIALECT,
@@ -86,7 +86,7 @@ const fn local(name: &'static str, base_url: &'static str, start: &'static str) 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are from the providers' own documents, November 2026. Defaults are retired within months,
 /// so prefer names that the provider keeps pointing at its newest model.
-pub(crate) const PROVIDERS: &[ProviderRow] = &[
+pub const PROVIDERS: &[ProviderRow] = &[
     ProviderRow {
         api: &anthropic::DIALECT,
         api_elsewhere: &anthropic::DIALECT,
@@ -225,7 +225,7 @@ pub(crate) const PROVIDERS: &[ProviderRow] = &[
 ];
 
 /// The variable that moves a provider to another address.
-pub(crate) fn base_url_variable(provider: &str) -> String {
+pub fn base_url_variable(provider: &str) -> String {
     format!(
         "{}_BASE_URL",
         provider.to_ascii_uppercase().replace('-', "_")
@@ -233,7 +233,7 @@ pub(crate) fn base_url_variable(provider: &str) -> String {
 }
 
 /// The dialect with this name.
-pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
+pub fn find_dialect(name: &str) -> Option<&'static Dialect> {
     DIALECTS
         .iter()
         .copied()
@@ -241,7 +241,7 @@ pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
 }
 
 /// The names of the built-in providers that can search the web.
-pub(crate) fn searching() -> String {
+pub fn searching() -> String {
     let mut names = Vec::new();
     for row in PROVIDERS {
         if row.api.searches || row.quirks.searches {
@@ -252,7 +252,7 @@ pub(crate) fn searching() -> String {
 }
 
 /// The row of the built-in provider that has this host, as its own or as one of its domain's.
-pub(crate) fn at_host(host: &str) -> Option<&'static ProviderRow> {
+pub fn at_host(host: &str) -> Option<&'static ProviderRow> {
     // A dot at the end of a host only says that its name is complete.
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     for row in PROVIDERS {
@@ -270,12 +270,12 @@ pub(crate) fn at_host(host: &str) -> Option<&'static ProviderRow> {
 }
 
 /// The row of a built-in provider.
-pub(crate) fn find(name: &str) -> Option<&'static ProviderRow> {
+pub fn find(name: &str) -> Option<&'static ProviderRow> {
     PROVIDERS.iter().find(|row| row.name == name)
 }
 
 /// Whether a model belongs to a family: `*` stands for anything.
-pub(crate) fn is_of_family(model: &str, family: &str) -> bool {
+pub fn is_of_family(model: &str, family: &str) -> bool {
     let Some((begin, end)) = family.split_once('*') else {
         return model == family;
     };

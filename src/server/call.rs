@@ -28,30 +28,30 @@ const ATTACH_LESS: &str =
     "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
 
 /// Which server to call, and what must not be shown.
-pub(crate) struct Call<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) provider: &'a str,
-    pub(crate) api: &'static Dialect,
-    pub(crate) address: &'a Address,
-    pub(crate) secrets: Vec<Secret>,
+pub struct Call<'a> {
+    pub client: &'a Client,
+    pub provider: &'a str,
+    pub api: &'static Dialect,
+    pub address: &'a Address,
+    pub secrets: Vec<Secret>,
     /// Advice for a key that is refused.
-    pub(crate) key_advice: Option<String>,
-    pub(crate) notes: &'a Notes,
+    pub key_advice: Option<String>,
+    pub notes: &'a Notes,
 }
 
 /// The network or the provider failed.
 #[derive(Debug)]
-pub(crate) struct CallError {
-    pub(crate) error: Error,
+pub struct CallError {
+    pub error: Error,
     /// What to do about it.
-    pub(crate) meaning: Meaning,
+    pub meaning: Meaning,
     /// How long the server asks to wait before another try.
     retry_after: Option<Duration>,
 }
 
 /// Why a call ended without a complete answer.
 #[derive(Debug)]
-pub(crate) enum CallEnd {
+pub enum CallEnd {
     Failed(CallError),
     /// The reader is gone.
     Output(OutputError),
@@ -89,7 +89,7 @@ impl CallError {
 impl Call<'_> {
     /// Asks, and tries again after a failure if no text has come yet. Hands on each piece of the answer as it comes. The
     /// answer continues one that ends with `tail`. The reply has what was read so far, even on failure.
-    pub(crate) fn stream(
+    pub fn stream(
         &self,
         request: &Request,
         tail: Tail,
@@ -181,7 +181,7 @@ impl Call<'_> {
     }
 
     /// Why there is no answer, though its last reply ended well.
-    pub(crate) fn no_answer(&self, reply: &Reply) -> CallError {
+    pub fn no_answer(&self, reply: &Reply) -> CallError {
         match reply.finished() {
             Some(Finish::Limit(_)) if !reply.calls().is_empty() => {
                 self.failed("the token limit was reached within a tool call")
@@ -198,7 +198,7 @@ impl Call<'_> {
     }
 
     /// Asks for something other than an answer, tries again if necessary, and returns the body.
-    pub(crate) fn fetch(&self, request: &Request) -> Result<String, CallError> {
+    pub fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
         loop {
             match self.send(request) {
@@ -254,7 +254,7 @@ impl Call<'_> {
     }
 
     /// Describes a body that is an error, or does not fit the dialect.
-    pub(crate) fn explain_reply(&self, error: ReplyError, request: &Request) -> CallError {
+    pub fn explain_reply(&self, error: ReplyError, request: &Request) -> CallError {
         match error {
             ReplyError::Server(error) => self.refused(error, None, &request.extras),
             ReplyError::TooLong => self.too_long(),
@@ -265,7 +265,7 @@ impl Call<'_> {
     }
 
     /// A failure in words of q. They are not judged like a server's, because they may quote an address or a page's title.
-    pub(crate) fn failed(&self, message: impl Into<String>) -> CallError {
+    pub fn failed(&self, message: impl Into<String>) -> CallError {
         self.reported(&ServerError::new(message), None, Meaning::Other)
     }
 

@@ -7,14 +7,14 @@ use crate::settings::{Origin, Provider, Settings, Sourced};
 
 /// A provider, and the model as far as it is known without asking the server.
 #[derive(Debug, Clone)]
-pub(crate) struct Choice {
-    pub(crate) provider: Arc<Provider>,
-    pub(crate) model: Model,
+pub struct Choice {
+    pub provider: Arc<Provider>,
+    pub model: Model,
 }
 
 /// A model, by what chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Model {
+pub enum Model {
     /// An option, a variable or the file.
     Named(String),
     /// The conversation that is continued.
@@ -27,7 +27,7 @@ pub(crate) enum Model {
 
 impl Model {
     /// The model's name, if it is known.
-    pub(crate) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         match self {
             Model::Named(name) | Model::OfConversation(name) | Model::Default(name) => Some(name),
             Model::First => None,
@@ -37,17 +37,14 @@ impl Model {
 
 /// The provider and the model that a conversation was last held with.
 #[derive(Debug, Clone)]
-pub(crate) struct HeldWith {
-    pub(crate) provider: String,
-    pub(crate) model: String,
+pub struct HeldWith {
+    pub provider: String,
+    pub model: String,
 }
 
 /// Chooses by options and settings. With `keeps`, the conversation's provider and model are chosen unless options name
 /// others. `None`: nothing names a provider, and no key is set.
-pub(crate) fn choose(
-    settings: &Settings,
-    keeps: Option<&HeldWith>,
-) -> Result<Option<Choice>, Error> {
+pub fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Choice>, Error> {
     let by_settings = settings.chosen_provider();
     let Some(held) = keeps else {
         return Ok(by_settings.map(|provider| of_settings(settings, provider)));
@@ -104,7 +101,7 @@ fn of_settings(settings: &Settings, provider: &Arc<Provider>) -> Choice {
 
 impl Choice {
     /// The model that the user has named.
-    pub(crate) fn named_model(&self) -> Option<&str> {
+    pub fn named_model(&self) -> Option<&str> {
         match &self.model {
             Model::Named(model) => Some(model),
             _ => None,
@@ -112,7 +109,7 @@ impl Choice {
     }
 
     /// Takes the model of a conversation that continues with this provider, unless the user has named one.
-    pub(crate) fn continue_with(&mut self, model: &str) {
+    pub fn continue_with(&mut self, model: &str) {
         if !matches!(self.model, Model::Named(_)) {
             self.model = Model::OfConversation(model.to_owned());
         }

@@ -31,31 +31,31 @@ const RECEIVED_AT_ONCE: usize = 80 << 10;
 const SENT_AT_ONCE: usize = 32 << 10;
 
 /// The beginning of data compressed by gzip (RFC 1952).
-pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
+pub const GZIP: &[u8] = b"\x1F\x8B";
 
 /// The error for a body that begins like this.
-pub(crate) const COMPRESSED: &str = "the response is compressed by gzip, which q did not ask for";
+pub const COMPRESSED: &str = "the response is compressed by gzip, which q did not ask for";
 
 /// A response with a status of success; its body is read as it arrives.
-pub(crate) struct Response {
+pub struct Response {
     headers: http::HeaderMap,
-    pub(crate) body: Box<dyn Read + Send>,
+    pub body: Box<dyn Read + Send>,
 }
 
 impl Response {
     /// The value of a header; empty if there is none, or if it is not text.
-    pub(crate) fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         text_of(&self.headers, name).unwrap_or_default()
     }
 
-    pub(crate) fn content_type(&self) -> &str {
+    pub fn content_type(&self) -> &str {
         self.header("content-type")
     }
 }
 
 /// What to do with a path of the server. A body is borrowed because it may be large, and is sent again after a failure.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Method<'a> {
+pub enum Method<'a> {
     Get,
     /// Sends this JSON.
     Post(&'a [u8]),
@@ -63,42 +63,42 @@ pub(crate) enum Method<'a> {
 }
 
 /// Whether one of the headers is the key.
-pub(crate) fn has_authorization(headers: &[(String, Secret)]) -> bool {
+pub fn has_authorization(headers: &[(String, Secret)]) -> bool {
     headers.iter().any(is_authorization)
 }
 
 /// Whether this header is the key.
-pub(crate) fn is_authorization((name, _): &(String, Secret)) -> bool {
+pub fn is_authorization((name, _): &(String, Secret)) -> bool {
     name.eq_ignore_ascii_case("authorization")
 }
 
 /// How long a request may take; `None` is for ever.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// The longest silence.
-    pub(crate) silence: Option<Duration>,
+    pub silence: Option<Duration>,
     /// The time until the response is complete.
-    pub(crate) total: Option<Duration>,
+    pub total: Option<Duration>,
 }
 
 /// Why there is no response, or only a part of it.
 #[derive(Debug)]
-pub(crate) struct TransportError {
+pub struct TransportError {
     /// A status other than success; `None`: the connection failed.
-    pub(crate) status: Option<u16>,
+    pub status: Option<u16>,
     /// What the server says, or why the connection failed.
-    pub(crate) error: ServerError,
+    pub error: ServerError,
     /// The body that came with the status, unchanged.
-    pub(crate) body: String,
+    pub body: String,
     /// Where the server redirects to.
-    pub(crate) location: Option<String>,
-    pub(crate) advice: Option<String>,
+    pub location: Option<String>,
+    pub advice: Option<String>,
     /// Another try may succeed.
-    pub(crate) is_transient: bool,
+    pub is_transient: bool,
 }
 
 /// A client for one address.
-pub(crate) struct Client {
+pub struct Client {
     agent: Agent,
     address: Address,
     proxy: Option<NamedProxy>,
@@ -116,7 +116,7 @@ struct NamedProxy {
 
 impl Client {
     /// Decides on proxy and certificates; nothing is sent yet. `timeout` is the longest silence.
-    pub(crate) fn new(
+    pub fn new(
         address: &Address,
         timeout: Option<Duration>,
         retries: u32,
@@ -158,7 +158,7 @@ impl Client {
     }
 
     /// How often a failed request is tried again.
-    pub(crate) fn retries(&self) -> u32 {
+    pub fn retries(&self) -> u32 {
         self.retries
     }
 
@@ -182,7 +182,7 @@ impl Client {
 
     /// Sends a request with any method and its own limits, and returns when the headers of the response have come. Secrets
     /// are removed from what the server says about a failure.
-    pub(crate) fn exchange(
+    pub fn exchange(
         &self,
         method: Method,
         path: &str,
@@ -252,7 +252,7 @@ impl Client {
     }
 
     /// Describes a failure while the body was read.
-    pub(crate) fn read_failure(&self, error: io::Error) -> TransportError {
+    pub fn read_failure(&self, error: io::Error) -> TransportError {
         self.connection_failure(ureq::Error::from(error))
     }
 
@@ -379,7 +379,7 @@ fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 /// What a server says, after its status if there is one: `404 Not Found: no such page`.
-pub(crate) fn with_status(status: Option<u16>, says: &str) -> String {
+pub fn with_status(status: Option<u16>, says: &str) -> String {
     let Some(status) = status else {
         return says.to_owned();
     };

@@ -19,11 +19,7 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 const SHOWN_VARIABLES: usize = 3;
 
 /// The server that options, settings or the conversation choose, else the first local one.
-pub(crate) fn find(
-    settings: &Settings,
-    keeps: Option<&HeldWith>,
-    notes: &Notes,
-) -> Result<Target, Error> {
+pub fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes) -> Result<Target, Error> {
     if let Some(target) = chosen(settings, keeps)? {
         return Ok(target);
     }
@@ -43,10 +39,7 @@ pub(crate) fn find(
 }
 
 /// The same without a search: `None` if nothing names a provider, and no key is set.
-pub(crate) fn chosen(
-    settings: &Settings,
-    keeps: Option<&HeldWith>,
-) -> Result<Option<Target>, Error> {
+pub fn chosen(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Target>, Error> {
     match choice::choose(settings, keeps)? {
         Some(choice) => Ok(Some(Target::new(choice, settings)?)),
         None => Ok(None),
@@ -54,13 +47,13 @@ pub(crate) fn chosen(
 }
 
 /// A running server, and the first model that it lists.
-pub(crate) struct Running {
-    pub(crate) provider: Arc<Provider>,
-    pub(crate) model: String,
+pub struct Running {
+    pub provider: Arc<Provider>,
+    pub model: String,
 }
 
 /// The first provider that needs no key and answers in time with at least one model.
-pub(crate) fn running(settings: &Settings) -> Option<Running> {
+pub fn running(settings: &Settings) -> Option<Running> {
     // Each server has a channel of its own, so that their answers can be awaited in order.
     let mut asked = Vec::new();
     for provider in &settings.providers {

@@ -12,7 +12,7 @@ use crate::unix;
 const MAX_OUTPUT: u64 = 64 << 10;
 
 /// Runs the command and returns the key. The command's standard error passes through.
-pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
+pub fn run(command: &[String]) -> Result<Secret, Error> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::settings("key_cmd names no command"));
     };

@@ -1,11 +1,11 @@
 //! Servers: which provider q asks, with which key, and each request over HTTP.
 
-pub(crate) mod call;
-pub(crate) mod choice;
-pub(crate) mod client;
-pub(crate) mod discover;
-pub(crate) mod key_command;
+pub mod call;
+pub mod choice;
+pub mod client;
+pub mod discover;
+pub mod key_command;
 mod reading;
-pub(crate) mod retry;
-pub(crate) mod stream;
-pub(crate) mod target;
+pub mod retry;
+pub mod stream;
+pub mod target;

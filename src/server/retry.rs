@@ -13,7 +13,7 @@ use crate::provider::failure::MAX_WAIT;
 const MIN_WAIT: Duration = Duration::from_millis(500);
 
 /// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
-pub(crate) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
+pub fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) if asked > MAX_WAIT => None,
         Some(asked) if !asked.is_zero() => Some(asked.max(MIN_WAIT)),
@@ -35,7 +35,7 @@ fn back_off(tried: u32) -> Duration {
 const LONGEST_NAMED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
-pub(crate) fn advice(asked: Option<Duration>) -> Option<String> {
+pub fn advice(asked: Option<Duration>) -> Option<String> {
     let asked = asked.filter(|asked| !asked.is_zero())?;
     if asked > LONGEST_NAMED {
         return Some("the server asks to try again later".to_owned());

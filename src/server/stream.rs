@@ -7,21 +7,21 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 /// The most bytes that a line, or the data of one event, may have.
-pub(crate) const MAX_EVENT: usize = 16_000_000;
+pub const MAX_EVENT: usize = 16_000_000;
 
 /// The most bytes kept of text that is not an event.
 const MAX_STRAY: usize = 64 << 10;
 
 /// The byte order mark of UTF-8, which may stand before a text.
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than [`MAX_EVENT`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub struct TooLong;
 
 /// A parser of one stream.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub struct Parser {
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     /// The lines of data of the event that is not complete yet, joined by LF.
@@ -39,7 +39,7 @@ pub(crate) struct Parser {
 impl Parser {
     /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of an event named
     /// `error` comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
-    pub(crate) fn feed<E: From<TooLong>>(
+    pub fn feed<E: From<TooLong>>(
         &mut self,
         mut bytes: &[u8],
         event: &mut impl FnMut(&str) -> Result<(), E>,
@@ -72,7 +72,7 @@ impl Parser {
 
     /// The stream has ended. The rules discard an event without an empty line after it, but servers that leave out
     /// the last line end still mean it, so it is dispatched.
-    pub(crate) fn finish<E: From<TooLong>>(
+    pub fn finish<E: From<TooLong>>(
         &mut self,
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {

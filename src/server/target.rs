@@ -31,15 +31,15 @@ fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
 }
 
 /// Everything that a request needs besides its question.
-pub(crate) struct Target {
-    pub(crate) choice: Choice,
+pub struct Target {
+    pub choice: Choice,
     key: Option<Secret>,
     client: Client,
 }
 
 impl Target {
     /// Checks everything that can be checked before anything is sent.
-    pub(crate) fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
+    pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
         let address = choice.provider.address()?;
         // A dry run sends nothing.
         let key = if settings.typed.dry_run {
@@ -66,12 +66,12 @@ impl Target {
         }
     }
 
-    pub(crate) fn provider(&self) -> &Provider {
+    pub fn provider(&self) -> &Provider {
         &self.choice.provider
     }
 
     /// Checks that the provider can search the web over its API.
-    pub(crate) fn check_web(&self) -> Result<(), Error> {
+    pub fn check_web(&self) -> Result<(), Error> {
         let provider = self.provider();
         if provider.api.searches || provider.quirks.searches {
             return Ok(());
@@ -88,7 +88,7 @@ impl Target {
 
     /// Runs the command that prints the key, if there is one, just before a request is sent. Notes if the key leaves this
     /// machine unencrypted.
-    pub(crate) fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
+    pub fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
         let provider = &self.choice.provider;
         let name = &provider.name;
         if let Key::Command(command) = &provider.key {
@@ -111,7 +111,7 @@ impl Target {
     }
 
     /// The model to ask. If none is chosen, q asks the server for its list.
-    pub(crate) fn model(&self, notes: &Notes) -> Result<String, Error> {
+    pub fn model(&self, notes: &Notes) -> Result<String, Error> {
         match &self.choice.model {
             Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => {
                 Ok(model.clone())
@@ -124,7 +124,7 @@ impl Target {
     }
 
     /// The error for a server whose list of models is empty.
-    pub(crate) fn lists_no_models(&self, notes: &Notes) -> Error {
+    pub fn lists_no_models(&self, notes: &Notes) -> Error {
         match self.call(notes) {
             Ok(call) => {
                 let error = call.failed(NO_MODELS).error;
@@ -135,7 +135,7 @@ impl Target {
     }
 
     /// The model to ask, for a dry run: only a server on this machine that needs no key is asked for its list.
-    pub(crate) fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
+    pub fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         if let Some(model) = self.choice.model.name() {
             return Ok(model.to_owned());
         }
@@ -151,7 +151,7 @@ impl Target {
     /// Replaces a model that the server does not know. One that the user has not named is replaced by the newest model in
     /// the family of the provider's built-in default. If there is none, the error names the provider's models. For a model
     /// that the user has named, the error shows the most similar one.
-    pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
+    pub fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let family = self.provider().row.family;
         let family = match &self.choice.model {
             Model::Default(_) => family,
@@ -183,7 +183,7 @@ impl Target {
     }
 
     /// The models that the server lists, in its order.
-    pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
+    pub fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
         let api = self.provider().api;
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
@@ -215,7 +215,7 @@ impl Target {
     }
 
     /// The request for a prompt, with the fields that the file sets and then those that options set.
-    pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
+    pub fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
         let fields = [&provider.options[..], options].concat();
         let key = self.key.as_ref();
@@ -224,7 +224,7 @@ impl Target {
     }
 
     /// The way to send requests to this server. A failure is described without the key and other secrets.
-    pub(crate) fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
+    pub fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
         let mut secrets = address.secrets();

@@ -7,7 +7,7 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 /// A number and a letter, rounded down: `12s`, `5m`, `3h`, `2d`.
-pub(crate) fn short(age: Duration) -> String {
+pub fn short(age: Duration) -> String {
     match age.as_secs() {
         seconds if seconds < MINUTE => format!("{seconds}s"),
         seconds if seconds < HOUR => format!("{}m", seconds / MINUTE),
@@ -18,7 +18,7 @@ pub(crate) fn short(age: Duration) -> String {
 
 /// An age in the largest unit that it contains at least twice, rounded down: `40 minutes`, `26 hours`, `3 days`. Under a
 /// second it is `less than a second`.
-pub(crate) fn in_words(age: Duration) -> String {
+pub fn in_words(age: Duration) -> String {
     let (count, unit) = match age.as_secs() {
         0 => return "less than a second".to_owned(),
         seconds if seconds < 2 * MINUTE => (seconds, "second"),

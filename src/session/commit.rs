@@ -17,43 +17,43 @@ use super::timestamp::Timestamp;
 
 /// Where and how an exchange is saved.
 #[derive(Debug, Clone)]
-pub(crate) struct Committer {
-    pub(crate) folder: Folder,
-    pub(crate) location: ConversationLocation,
-    pub(crate) intent: Intent,
+pub struct Committer {
+    pub folder: Folder,
+    pub location: ConversationLocation,
+    pub intent: Intent,
     /// The link that must lead to this conversation once the exchange is saved.
-    pub(crate) becomes_current: Option<PathBuf>,
+    pub becomes_current: Option<PathBuf>,
     /// Which provider and which model answer.
-    pub(crate) provider: String,
-    pub(crate) model: String,
+    pub provider: String,
+    pub model: String,
     /// A user chose the provider or the model for this conversation.
-    pub(crate) pins: bool,
+    pub pins: bool,
     /// A system prompt that comes with this exchange and stays with the conversation.
-    pub(crate) system: Option<String>,
+    pub system: Option<String>,
     /// The tools that come with this exchange and stay with the conversation; an empty list removes the earlier ones.
-    pub(crate) tools: Option<Vec<String>>,
-    pub(crate) asked: Timestamp,
-    pub(crate) rules: Rules,
+    pub tools: Option<Vec<String>>,
+    pub asked: Timestamp,
+    pub rules: Rules,
     /// The conversation as it was read before the question was asked.
-    pub(crate) known: Option<Arc<Conversation>>,
+    pub known: Option<Arc<Conversation>>,
 }
 
 /// Where an exchange went.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Committed {
+pub struct Committed {
     /// The file that contains it; `None` if it was not saved.
-    pub(crate) path: Option<PathBuf>,
+    pub path: Option<PathBuf>,
     /// The value for `-s` that names its conversation.
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// It was saved in a conversation of its own.
-    pub(crate) saved_separately: bool,
+    pub saved_separately: bool,
     /// What did not go as planned, in words for the user.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 impl Committed {
     /// It was not saved, for this reason.
-    pub(crate) fn unsaved(reason: &dyn Display) -> Committed {
+    pub fn unsaved(reason: &dyn Display) -> Committed {
         Committed {
             note: Some(format!("this exchange was not saved: {reason}")),
             ..Committed::default()
@@ -63,11 +63,7 @@ impl Committed {
 
 impl Committer {
     /// Saves an exchange. While another process has the lock, calls `give_up` from time to time with the time waited.
-    pub(crate) fn commit(
-        &self,
-        exchange: &Exchange,
-        give_up: &dyn Fn(Duration) -> bool,
-    ) -> Committed {
+    pub fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
         let prepared = self.folder.prepare();
         let may_sweep = prepared.is_ok();
         let saved = match prepared {
@@ -371,7 +367,7 @@ fn note_too_large(rest: &Conversation, state: Option<&Path>) -> String {
 
 /// Removes the last exchange of a conversation; an earlier state keeps it. Returns the conversation's id and the
 /// exchange, or `None` if there was none.
-pub(crate) fn undo(
+pub fn undo(
     folder: &Folder,
     path: &Path,
     rules: &Rules,
@@ -393,7 +389,7 @@ pub(crate) fn undo(
 }
 
 /// Writes a conversation into a file that must not exist yet, else the error is `AlreadyExists`.
-pub(crate) fn copy(
+pub fn copy(
     folder: &Folder,
     path: &Path,
     conversation: &Conversation,

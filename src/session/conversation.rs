@@ -18,55 +18,55 @@ const INTERRUPTED: &str = "(interrupted)";
 /// The content of a conversation's file, in the order of its fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(expecting = "a conversation")]
-pub(crate) struct Conversation {
+pub struct Conversation {
     pub(super) version: u64,
     /// The provider and the model of the last exchange.
-    pub(crate) provider: String,
-    pub(crate) model: String,
-    pub(crate) created: Timestamp,
-    pub(crate) updated: Timestamp,
+    pub provider: String,
+    pub model: String,
+    pub created: Timestamp,
+    pub updated: Timestamp,
     /// The system prompt that was given for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) system: Option<String>,
+    pub system: Option<String>,
     /// The tools that its questions may use, as `-t` names them.
     #[serde(
         default,
         deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub(crate) tools: Vec<String>,
+    pub tools: Vec<String>,
     /// A user chose its provider or its model for it, so a follow-up keeps them.
     #[serde(
         default,
         deserialize_with = "or_default",
         skip_serializing_if = "std::ops::Not::not"
     )]
-    pub(crate) pinned: bool,
+    pub pinned: bool,
     /// Oldest first. The file has a list of messages, which [`super::format`] writes.
     #[serde(rename = "messages", deserialize_with = "grouped", skip_serializing)]
-    pub(crate) exchanges: Vec<Exchange>,
+    pub exchanges: Vec<Exchange>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
     /// The bytes of the file that it was read from; `None` if there is no such file, or it has other content by now.
     #[serde(skip)]
-    pub(crate) source: Option<Arc<Vec<u8>>>,
+    pub source: Option<Arc<Vec<u8>>>,
 }
 
 /// A question and its answer. In a file that another program wrote, the first question may be missing, and a question
 /// may have several answers or none.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Exchange {
+pub struct Exchange {
     /// Never empty.
-    pub(crate) entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
 }
 
 /// A message, and what its file says about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(expecting = "a message")]
-pub(crate) struct Entry {
-    pub(crate) role: Role,
+pub struct Entry {
+    pub role: Role,
     #[serde(rename = "content", deserialize_with = "lossy_text")]
-    pub(crate) text: Arc<str>,
+    pub text: Arc<str>,
     /// RFC 3339, but files from other programs may lack it or write it differently.
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) struct Entry {
         deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub(crate) attachments: Vec<Attachment>,
+    pub attachments: Vec<Attachment>,
     /// See [`Message::input_alone`]. Questions of q 0.3.0 lack it.
     #[serde(
         default,
@@ -90,35 +90,35 @@ pub(crate) struct Entry {
         deserialize_with = "or_default",
         skip_serializing_if = "std::ops::Not::not"
     )]
-    pub(crate) interrupted: bool,
+    pub interrupted: bool,
     /// The provider's finish reason, if the answer is incomplete or was blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) finish: Option<String>,
+    pub finish: Option<String>,
     /// The provider and the model that answered. Files of q 0.2 may lack them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) provider: Option<String>,
+    pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// What the answer used, see [`crate::message::Usage`]; q does not read it again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<Value>,
+    pub usage: Option<Value>,
     /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sources: Option<Value>,
+    pub sources: Option<Value>,
     /// The tool calls that led to the answer.
     #[serde(
         default,
         deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub(crate) steps: Vec<Step>,
+    pub steps: Vec<Step>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
 }
 
 impl Entry {
     /// A message that is in no file yet.
-    pub(crate) fn new(message: Message, timestamp: Timestamp) -> Entry {
+    pub fn new(message: Message, timestamp: Timestamp) -> Entry {
         Entry {
             role: message.role,
             text: message.text,
@@ -130,12 +130,12 @@ impl Entry {
     }
 
     /// When it was written, if the file says so in a form that q reads.
-    pub(crate) fn timestamp(&self) -> Option<Timestamp> {
+    pub fn timestamp(&self) -> Option<Timestamp> {
         Timestamp::parse(self.timestamp.as_deref()?)
     }
 
     /// The message as it is sent with a follow-up: its calls become text before the answer.
-    pub(crate) fn to_message(&self) -> Message {
+    pub fn to_message(&self) -> Message {
         let mut text = Arc::clone(&self.text);
         if !self.steps.is_empty() {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
@@ -168,19 +168,19 @@ impl Entry {
 
 impl Exchange {
     /// The question, if there is one.
-    pub(crate) fn question(&self) -> Option<&Entry> {
+    pub fn question(&self) -> Option<&Entry> {
         let first = self.entries.first()?;
         (first.role == Role::User).then_some(first)
     }
 
     /// The last answer, if there is one.
-    pub(crate) fn answer(&self) -> Option<&Entry> {
+    pub fn answer(&self) -> Option<&Entry> {
         let last = self.entries.last()?;
         (last.role == Role::Assistant).then_some(last)
     }
 
     /// Whether its last answer is complete.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.answer()
             .is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
     }
@@ -194,7 +194,7 @@ impl Exchange {
 
 impl Conversation {
     /// A conversation without messages.
-    pub(crate) fn new(provider: &str, model: &str, created: Timestamp) -> Conversation {
+    pub fn new(provider: &str, model: &str, created: Timestamp) -> Conversation {
         Conversation {
             version: VERSION,
             provider: provider.to_owned(),
@@ -211,16 +211,16 @@ impl Conversation {
     }
 
     /// All messages, oldest first.
-    pub(crate) fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.exchanges.iter().flat_map(|exchange| &exchange.entries)
     }
 
-    pub(crate) fn message_count(&self) -> usize {
+    pub fn message_count(&self) -> usize {
         self.entries().count()
     }
 
     /// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
-    pub(crate) fn window(&self, most: usize) -> Vec<Message> {
+    pub fn window(&self, most: usize) -> Vec<Message> {
         let exchanges = self.exchanges.iter();
         let sent = exchanges.filter(|exchange| !exchange.is_blocked());
         let entries = sent.flat_map(|exchange| &exchange.entries);
@@ -252,7 +252,7 @@ impl Conversation {
     }
 
     /// Adds an exchange to the end.
-    pub(crate) fn add(&mut self, exchange: Exchange) {
+    pub fn add(&mut self, exchange: Exchange) {
         if let Some(entry) = exchange.entries.last()
             && let Some(updated) = entry.timestamp()
         {
@@ -262,7 +262,7 @@ impl Conversation {
     }
 
     /// Removes the last exchange. `None` if it has no question.
-    pub(crate) fn undo(&mut self) -> Option<Exchange> {
+    pub fn undo(&mut self) -> Option<Exchange> {
         self.source = None;
         self.exchanges
             .pop_if(|exchange| exchange.question().is_some())

@@ -15,13 +15,13 @@ use crate::unix;
 pub(super) const PRIVATE_FILE: u32 = 0o600;
 
 /// The kind of the error if a pipe, a device or a folder is in a conversation's place.
-pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
+pub const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
 
 /// How much of a file is compared at once.
 const COMPARED_AT_ONCE: usize = 64 << 10;
 
 /// Reads what is at a path. An error means that the content is unknown.
-pub(crate) fn read(path: &Path) -> io::Result<FileContent> {
+pub fn read(path: &Path) -> io::Result<FileContent> {
     read_again(path, None)
 }
 
@@ -89,7 +89,7 @@ fn has_bytes(path: &Path, bytes: &[u8]) -> bool {
 }
 
 /// Whether there is anything at a path, even a link to nothing.
-pub(crate) fn exists(path: &Path) -> io::Result<bool> {
+pub fn exists(path: &Path) -> io::Result<bool> {
     if let Err(error) = fs::symlink_metadata(path) {
         check_missing(error, "look at", path)?;
         return Ok(false);
@@ -165,12 +165,12 @@ fn link_or_rename(temporary: &Path, path: &Path) -> io::Result<()> {
 
 /// Why a file was not replaced.
 #[derive(Debug)]
-pub(crate) struct NotReplaced {
-    pub(crate) error: io::Error,
+pub struct NotReplaced {
+    pub error: io::Error,
     /// On a network file system a rename may be done and still be reported as failed.
-    pub(crate) may_be_replaced: bool,
+    pub may_be_replaced: bool,
     /// Where the conversation is as it was before, in words for the user.
-    pub(crate) state: Option<String>,
+    pub state: Option<String>,
 }
 
 impl From<io::Error> for NotReplaced {

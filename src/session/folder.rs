@@ -33,36 +33,36 @@ pub(super) const UNREADABLE: &str = ".json.unreadable";
 
 /// The folder `q` among the user's state. It need not exist yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Folder {
+pub struct Folder {
     pub(super) root: PathBuf,
     pub(super) sessions: PathBuf,
 }
 
 /// Where a conversation is, or will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ConversationLocation {
+pub struct ConversationLocation {
     /// Its file, without links at its end.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// The link that makes it the current one. The link need not exist yet.
-    pub(crate) link: Option<PathBuf>,
+    pub link: Option<PathBuf>,
     /// q has chosen the file's name, so q may trim, sweep and remove it.
-    pub(crate) is_auto_named: bool,
+    pub is_auto_named: bool,
 }
 
 /// A file that contains a conversation, or should, as a list shows it.
 #[derive(Debug)]
-pub(crate) struct ConversationFile {
-    pub(crate) path: PathBuf,
-    pub(crate) bytes: u64,
+pub struct ConversationFile {
+    pub path: PathBuf,
+    pub bytes: u64,
     /// An earlier state, which has no number.
-    pub(crate) is_state: bool,
+    pub is_state: bool,
     modified: SystemTime,
 }
 
 impl Folder {
     /// The folder below `$XDG_STATE_HOME`, if that is set, else below the platform's folder for state, or for local
     /// data if it has none. `None` without a home folder.
-    pub(crate) fn find(state_home: Option<PathBuf>) -> Option<Folder> {
+    pub fn find(state_home: Option<PathBuf>) -> Option<Folder> {
         let home = if let Some(home) = state_home {
             home
         } else {
@@ -82,12 +82,12 @@ impl Folder {
     }
 
     /// Where the conversations are.
-    pub(crate) fn sessions(&self) -> &Path {
+    pub fn sessions(&self) -> &Path {
         &self.sessions
     }
 
     /// Finds the file of a conversation. It need not exist. `NotFound`: the list has no such number.
-    pub(crate) fn locate(&self, which: &Which) -> io::Result<ConversationLocation> {
+    pub fn locate(&self, which: &Which) -> io::Result<ConversationLocation> {
         let mut link = None;
         let path = match which {
             Which::Current { slot } => {
@@ -110,7 +110,7 @@ impl Folder {
     }
 
     /// How users name the conversation in a file.
-    pub(crate) fn which(&self, path: &Path) -> Which {
+    pub fn which(&self, path: &Path) -> Which {
         match path.file_stem().and_then(OsStr::to_str) {
             Some(stem) if self.has(path) && !is_current(path) => Which::from_stem(stem),
             _ => Which::File(path.to_owned()),
@@ -118,7 +118,7 @@ impl Folder {
     }
 
     /// The value for `-s` that names the conversation in a file.
-    pub(crate) fn id(&self, path: &Path, created: Timestamp) -> String {
+    pub fn id(&self, path: &Path, created: Timestamp) -> String {
         match self.which(path) {
             Which::Named(name) | Which::Id(name) => name,
             _ if self.has(path) && is_current(path) => created.id(),
@@ -127,7 +127,7 @@ impl Folder {
     }
 
     /// The file `current.json`, or that of a slot.
-    pub(crate) fn link(&self, slot: Option<&str>) -> PathBuf {
+    pub fn link(&self, slot: Option<&str>) -> PathBuf {
         match slot {
             Some(slot) => self.file(&format!("{SLOT}{slot}")),
             None => self.file("current"),
@@ -135,7 +135,7 @@ impl Folder {
     }
 
     /// The file of a name or an id.
-    pub(crate) fn file(&self, stem: &str) -> PathBuf {
+    pub fn file(&self, stem: &str) -> PathBuf {
         self.sessions.join(format!("{stem}{ENDING}"))
     }
 
@@ -241,7 +241,7 @@ impl Folder {
     }
 
     /// Refuses folders of another user, who could read the conversations or add some.
-    pub(crate) fn check_owner(&self) -> io::Result<()> {
+    pub fn check_owner(&self) -> io::Result<()> {
         for folder in [&self.root, &self.sessions] {
             match fs::metadata(folder) {
                 Ok(metadata) if metadata.uid() != unix::effective_user() => {
@@ -260,7 +260,7 @@ impl Folder {
     }
 
     /// Makes the folders, and corrects the modes of q's own.
-    pub(crate) fn prepare(&self) -> io::Result<()> {
+    pub fn prepare(&self) -> io::Result<()> {
         self.check_owner()?;
         for folder in [&self.root, &self.sessions] {
             if let Ok(metadata) = fs::metadata(folder)
@@ -284,11 +284,7 @@ impl Folder {
 
     /// Takes the lock for writing a file. While another process has the lock, `give_up` is asked from time to time, with
     /// the time waited.
-    pub(crate) fn lock(
-        &self,
-        path: &Path,
-        give_up: &dyn Fn(Duration) -> bool,
-    ) -> Result<Lock, NoLock> {
+    pub fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let lock = Lock::acquire(path.parent().unwrap_or(&self.sessions), give_up)?;
         // A killed run may have left them.
         let _ = fs_err::remove_file(self.temporary(path));
@@ -411,7 +407,7 @@ impl Folder {
     }
 
     /// Whether a new file in place of this one would have another group, or lock its owner out.
-    pub(crate) fn cannot_keep_owner(&self, path: &Path) -> bool {
+    pub fn cannot_keep_owner(&self, path: &Path) -> bool {
         let Ok(metadata) = fs::symlink_metadata(path) else {
             return false;
         };
@@ -426,7 +422,7 @@ impl Folder {
     }
 
     /// The files of conversations, newest first. Earlier states are listed if `all`, or if they are current.
-    pub(crate) fn list(&self, all: bool) -> io::Result<Vec<ConversationFile>> {
+    pub fn list(&self, all: bool) -> io::Result<Vec<ConversationFile>> {
         let current = self.resolve(&self.link(None)).unwrap_or_default();
         let mut files = Vec::new();
         for path in self.paths()? {
@@ -473,11 +469,7 @@ impl Folder {
     /// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has
     /// named, only the link is deleted. `link` is the link by which the conversation is named. Returns whether anything
     /// was there. The caller has the lock.
-    pub(crate) fn clear(
-        &self,
-        location: &ConversationLocation,
-        link: Option<&Path>,
-    ) -> io::Result<bool> {
+    pub fn clear(&self, location: &ConversationLocation, link: Option<&Path>) -> io::Result<bool> {
         let is_own_link = location.link.is_some() && !location.is_auto_named;
         let mut existed = false;
         if !is_own_link {
@@ -494,7 +486,7 @@ impl Folder {
 
     /// Deletes every conversation. Returns how many there were, not counting earlier states. An error comes with the number
     /// of those that were deleted nevertheless. The caller has the lock.
-    pub(crate) fn clear_all(&self) -> Result<usize, (usize, io::Error)> {
+    pub fn clear_all(&self) -> Result<usize, (usize, io::Error)> {
         let mut deleted = 0;
         let mut failed = None;
         for path in self.paths().map_err(|error| (0, error))? {

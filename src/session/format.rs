@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::conversation::{Conversation, VERSION};
 
 /// The most bytes of a conversation's file.
-pub(crate) const MAX_SIZE: usize = 10_000_000;
+pub const MAX_SIZE: usize = 10_000_000;
 
 /// The size to which a conversation that would grow too large is cut. It is less than the limit, or every further exchange
 /// would cut again and keep another earlier state.
@@ -20,7 +20,7 @@ const SEPARATOR: usize = 2;
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
-pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, String> {
+pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
     check_size(bytes.len() as u64)?;
     let unmarked = bytes.strip_prefix(MARK).unwrap_or(bytes);
     let Ok(text) = str::from_utf8(unmarked) else {
@@ -54,7 +54,7 @@ pub(super) fn check_size(bytes: u64) -> Result<(), String> {
 }
 
 /// The file of a conversation: JSON, one message a line. `FileTooLarge`: it would be more than [`MAX_SIZE`].
-pub(crate) fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
+pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(conversation)?;
     // The messages follow in place of the last brace.
     bytes.pop();

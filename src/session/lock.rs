@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use super::files::named;
 
 /// How long to wait for the lock if nothing makes it urgent.
-pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The pause between two attempts to get a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// Held while conversations are read, changed and written; dropping it releases it.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     /// Closing it releases the lock.
     _file: File,
     pub(super) folder: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Lock {
 
 /// Why there is no lock.
 #[derive(Debug)]
-pub(crate) enum NoLock {
+pub enum NoLock {
     /// Another process has it, and the time to wait for it is over.
     Busy,
     /// This file system has no locks.

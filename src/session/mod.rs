@@ -1,16 +1,16 @@
 //! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
-pub(crate) mod age;
-pub(crate) mod commit;
+pub mod age;
+pub mod commit;
 mod conversation;
 mod current;
-pub(crate) mod files;
-pub(crate) mod folder;
-pub(crate) mod format;
-pub(crate) mod lock;
-pub(crate) mod name;
-pub(crate) mod rules;
+pub mod files;
+pub mod folder;
+pub mod format;
+pub mod lock;
+pub mod name;
+pub mod rules;
 mod sweep;
-pub(crate) mod timestamp;
+pub mod timestamp;
 
-pub(crate) use conversation::{Conversation, Entry, Exchange};
+pub use conversation::{Conversation, Entry, Exchange};

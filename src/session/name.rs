@@ -13,11 +13,11 @@ use crate::one_line::quoted;
 const MAX_LENGTH: usize = 100;
 
 /// Separates the name of a conversation from the number of an earlier state.
-pub(crate) const STATE: char = '~';
+pub const STATE: char = '~';
 
 /// A conversation, as a user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Which {
+pub enum Which {
     /// The current one, or that of the slot that `Q_SESSION` names.
     Current { slot: Option<String> },
     /// One that has a name, and never expires.
@@ -32,7 +32,7 @@ pub(crate) enum Which {
 
 impl Which {
     /// The conversation that the option names, else that of the slot that `Q_SESSION` names, else the current one.
-    pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
+    pub fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
         if let Some(value) = option {
             let which = Which::parse(value);
             return which.map_err(|reason| Error::usage(format!("--session: {reason}")));
@@ -67,7 +67,7 @@ impl Which {
     }
 
     /// The conversation in a file of the folder, by the file's name without its ending.
-    pub(crate) fn from_stem(stem: &str) -> Which {
+    pub fn from_stem(stem: &str) -> Which {
         let is_generated = stem.starts_with(UNNAMED) || base(stem) != stem;
         if is_generated {
             Which::Id(stem.to_owned())
@@ -77,7 +77,7 @@ impl Which {
     }
 
     /// The option that names it for an action, with a blank before it; nothing for a current one.
-    pub(crate) fn option(&self) -> String {
+    pub fn option(&self) -> String {
         match self {
             Which::Current { .. } => String::new(),
             Which::Named(name) | Which::Id(name) => format!(" -s {name}"),
@@ -87,7 +87,7 @@ impl Which {
     }
 
     /// Reads the name for a copy, which must be one that users may give.
-    pub(crate) fn for_copy(value: &OsStr) -> Result<Which, Error> {
+    pub fn for_copy(value: &OsStr) -> Result<Which, Error> {
         let reason = match Which::parse(value) {
             Ok(which @ (Which::Named(_) | Which::File(_))) => return Ok(which),
             Ok(_) => format!("“{}” is not a name that users may give", value.display()),
@@ -97,18 +97,18 @@ impl Which {
     }
 
     /// Whether it is a current conversation, which may expire.
-    pub(crate) fn is_current(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         matches!(self, Which::Current { .. })
     }
 
     /// Whether it is chosen among those that exist, so q never creates it.
-    pub(crate) fn is_id_or_number(&self) -> bool {
+    pub fn is_id_or_number(&self) -> bool {
         matches!(self, Which::Id(_) | Which::Number(_))
     }
 }
 
 /// The name of the conversation whose earlier state this is; any other name as it is.
-pub(crate) fn base(name: &str) -> &str {
+pub fn base(name: &str) -> &str {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match name.rsplit_once(STATE) {
         Some((base, number)) if !base.is_empty() && is_number(number) => base,

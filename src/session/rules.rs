@@ -9,7 +9,7 @@ use super::timestamp::Timestamp;
 /// What is at the path of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of it")]
-pub(crate) enum FileContent {
+pub enum FileContent {
     /// There is no file.
     Nothing,
     Conversation(Conversation),
@@ -19,25 +19,25 @@ pub(crate) enum FileContent {
 
 /// What the settings say about conversations.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// The most exchanges that the conversation keeps.
-    pub(crate) pairs: usize,
+    pub pairs: usize,
     /// How long a conversation that is not current is kept; `None` means for ever.
-    pub(crate) keep: Option<Duration>,
+    pub keep: Option<Duration>,
     /// The longest idle time of a conversation that is continued; `None` means no limit.
-    pub(crate) expire: Option<Duration>,
+    pub expire: Option<Duration>,
     /// Another provider or model may continue a conversation.
-    pub(crate) continue_on_mismatch: bool,
+    pub continue_on_mismatch: bool,
 }
 
 impl Rules {
     /// Whether a conversation stays when another one takes its place, and earlier states are kept.
-    pub(crate) fn keeps(&self) -> bool {
+    pub fn keeps(&self) -> bool {
         self.keep.is_none_or(|keep| !keep.is_zero())
     }
 
     /// Whether a conversation was idle for too long.
-    pub(crate) fn is_idle(&self, conversation: &Conversation, now: Timestamp) -> bool {
+    pub fn is_idle(&self, conversation: &Conversation, now: Timestamp) -> bool {
         self.expire
             .is_some_and(|expire| conversation.updated.elapsed_until(now) > expire)
     }
@@ -45,7 +45,7 @@ impl Rules {
 
 /// Which conversation an exchange belongs to.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Intent {
+pub enum Intent {
     /// A new one, which becomes the current one.
     New,
     /// The one that was read.
@@ -60,14 +60,14 @@ pub(crate) enum Intent {
 
 /// What identifies a conversation that was read before.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Identity {
+pub struct Identity {
     pub(super) created: Timestamp,
     first: Option<Entry>,
     last: Option<Entry>,
 }
 
 impl Identity {
-    pub(crate) fn new(conversation: &Conversation) -> Identity {
+    pub fn new(conversation: &Conversation) -> Identity {
         Identity {
             created: conversation.created,
             first: conversation.entries().next().cloned(),
@@ -92,11 +92,11 @@ impl Identity {
 
 /// The provider and the model that are to answer, and when.
 #[derive(Debug, Clone)]
-pub(crate) struct Responder {
-    pub(crate) provider: String,
+pub struct Responder {
+    pub provider: String,
     /// `None` if no model is named anywhere: the conversation's own answers.
-    pub(crate) model: Option<String>,
-    pub(crate) at: Timestamp,
+    pub model: Option<String>,
+    pub at: Timestamp,
 }
 
 /// What saving an exchange does.
@@ -161,11 +161,7 @@ pub(super) fn decide(
 }
 
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub(crate) fn obstacle(
-    found: &FileContent,
-    responder: &Responder,
-    rules: &Rules,
-) -> Option<String> {
+pub fn obstacle(found: &FileContent, responder: &Responder, rules: &Rules) -> Option<String> {
     let conversation = match found {
         FileContent::Nothing => return Some("there is no conversation to continue".to_owned()),
         FileContent::Unusable(reason) => {

@@ -10,20 +10,20 @@ use time::{OffsetDateTime, UtcOffset};
 use crate::unix;
 
 /// The beginning of ids.
-pub(crate) const UNNAMED: &str = "session_";
+pub const UNNAMED: &str = "session_";
 
 /// A moment, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Timestamp(OffsetDateTime);
+pub struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
     /// A moment in UTC, cut to the millisecond.
-    pub(crate) fn new(moment: OffsetDateTime) -> Timestamp {
+    pub fn new(moment: OffsetDateTime) -> Timestamp {
         Timestamp(moment.truncate_to_millisecond())
     }
 
     /// When a file was changed; 1970 for an earlier time.
-    pub(crate) fn from_mtime(modified: SystemTime) -> Timestamp {
+    pub fn from_mtime(modified: SystemTime) -> Timestamp {
         let since_1970 = modified.duration_since(SystemTime::UNIX_EPOCH);
         let since_1970 = since_1970.unwrap_or_default().try_into();
         let moment = OffsetDateTime::UNIX_EPOCH.saturating_add(since_1970.unwrap_or_default());
@@ -42,17 +42,17 @@ impl Timestamp {
     }
 
     /// The next moment, one millisecond later; the last of the calendar is its own next.
-    pub(crate) fn next(self) -> Timestamp {
+    pub fn next(self) -> Timestamp {
         Timestamp(self.0.saturating_add(time::Duration::MILLISECOND))
     }
 
     /// How long ago this was; zero if it is in the future.
-    pub(crate) fn elapsed_until(self, now: Timestamp) -> Duration {
+    pub fn elapsed_until(self, now: Timestamp) -> Duration {
         Duration::try_from(now.0 - self.0).unwrap_or_default()
     }
 
     /// Local time to the minute, for people.
-    pub(crate) fn local(self) -> String {
+    pub fn local(self) -> String {
         let seconds = unix::utc_offset(self.0.unix_timestamp());
         let mut local = self.0;
         if let Ok(offset) = UtcOffset::from_whole_seconds(seconds)
@@ -64,12 +64,12 @@ impl Timestamp {
     }
 
     /// The day, in UTC.
-    pub(crate) fn date(self) -> time::Date {
+    pub fn date(self) -> time::Date {
         self.0.date()
     }
 
     /// The id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
-    pub(crate) fn id(self) -> String {
+    pub fn id(self) -> String {
         let mut digits = self.to_string();
         digits.retain(|character| character.is_ascii_digit());
         format!("{UNNAMED}{digits}")

@@ -11,16 +11,16 @@ use crate::argv::Argv;
 
 /// A command that the model may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Command {
-    pub(crate) name: String,
+pub struct Command {
+    pub name: String,
     /// What it does, for the model.
-    pub(crate) about: String,
-    pub(crate) argv: Argv,
+    pub about: String,
+    pub argv: Argv,
     /// It changes nothing, so it runs without asking.
-    pub(crate) reads: bool,
-    pub(crate) program: LocalProgram,
+    pub reads: bool,
+    pub program: LocalProgram,
     /// How long it may run; `None` is for ever.
-    pub(crate) timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 impl Command {

@@ -6,7 +6,7 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
 
 /// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`). An error follows the name of the setting.
-pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
+pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" {
         return Ok(None);
     }

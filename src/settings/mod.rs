@@ -6,11 +6,11 @@ mod duration;
 mod file;
 mod mcp;
 mod origin;
-pub(crate) mod pattern;
+pub mod pattern;
 mod program;
 mod providers;
 mod roles;
-pub(crate) mod table;
+pub mod table;
 mod text;
 mod tools;
 mod value;
@@ -21,13 +21,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use commands::Command;
-pub(crate) use origin::{Environment, Origin, Sourced};
-pub(crate) use program::LocalProgram;
-pub(crate) use providers::{Key, Provider, usable_key};
-pub(crate) use table::{History, Values};
-pub(crate) use text::{MAX_TEXT, read_text};
-pub(crate) use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, ToolServer};
+pub use commands::Command;
+pub use origin::{Environment, Origin, Sourced};
+pub use program::LocalProgram;
+pub use providers::{Key, Provider, usable_key};
+pub use table::{History, Values};
+pub use text::{MAX_TEXT, read_text};
+pub use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, ToolServer};
 
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -36,25 +36,25 @@ use crate::provider::request::Field;
 
 /// The settings after all levels.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// What was typed, with the options of its role before it.
-    pub(crate) typed: Arguments,
-    pub(crate) values: Values,
+    pub typed: Arguments,
+    pub values: Values,
     /// The providers of the file, in its order, then those of the table.
-    pub(crate) providers: Vec<Arc<Provider>>,
+    pub providers: Vec<Arc<Provider>>,
     /// In the order of the file.
-    pub(crate) tools: Vec<ToolServer>,
+    pub tools: Vec<ToolServer>,
     /// The name of a provider, if one is set.
-    pub(crate) provider: Option<Sourced>,
+    pub provider: Option<Sourced>,
     /// The model, if one is set for that provider.
-    pub(crate) model: Option<Sourced>,
+    pub model: Option<Sourced>,
     /// Other code looks up proxies, certificates, keys and the shell here.
-    pub(crate) environment: Environment,
+    pub environment: Environment,
     /// The effort comes from the command line, and not from a role.
-    pub(crate) effort_is_typed: bool,
+    pub effort_is_typed: bool,
     /// Fields of the request that options set.
-    pub(crate) options: Vec<Field>,
-    pub(crate) file: PathBuf,
+    pub options: Vec<Field>,
+    pub file: PathBuf,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
     /// The settings that are set, by key.
@@ -63,7 +63,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads all levels and checks every value.
-    pub(crate) fn load(
+    pub fn load(
         arguments: &Arguments,
         environment: &Environment,
         file: &Path,
@@ -116,7 +116,7 @@ impl Settings {
 
     /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
     /// missing; if that does not help, `Q_…` variables count as unset.
-    pub(crate) fn for_actions(environment: &Environment, file: &Path) -> Values {
+    pub fn for_actions(environment: &Environment, file: &Path) -> Values {
         let load = |path: &Path| Settings::load(&Arguments::default(), environment, path);
         let settings = load(file)
             .or_else(|_| load(Path::new("")))
@@ -125,7 +125,7 @@ impl Settings {
     }
 
     /// The default settings, with the environment's providers.
-    pub(crate) fn defaults(environment: &Environment) -> Result<Settings, Error> {
+    pub fn defaults(environment: &Environment) -> Result<Settings, Error> {
         Settings::load(
             &Arguments::default(),
             &environment.without_settings(),
@@ -134,7 +134,7 @@ impl Settings {
     }
 
     /// Every setting by key, with its value and where it comes from; `None` if it is unset.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
+    pub fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
         table::SETTINGS
             .iter()
             .map(|row| (row.key, self.sourced.get(row.key)))
@@ -142,7 +142,7 @@ impl Settings {
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
     /// of them matters only if it is used.
-    pub(crate) fn tool_servers(&self) -> Result<Vec<Configured>, Error> {
+    pub fn tool_servers(&self) -> Result<Vec<Configured>, Error> {
         let mut servers = Vec::new();
         for server in &self.tools {
             servers.push(Configured {
@@ -166,7 +166,7 @@ impl Settings {
     }
 
     /// Where the role in use names this tool server, for errors.
-    pub(crate) fn place_of_server(&self, name: &str) -> String {
+    pub fn place_of_server(&self, name: &str) -> String {
         let Some(role) = self.role_in_use() else {
             return String::new();
         };
@@ -185,22 +185,22 @@ impl Settings {
     }
 
     /// The names of all roles.
-    pub(crate) fn role_names(&self) -> Vec<String> {
+    pub fn role_names(&self) -> Vec<String> {
         roles::names(&self.roles, &self.file)
     }
 
     /// The provider with this name, if it is configured.
-    pub(crate) fn provider_named(&self, name: &str) -> Option<&Arc<Provider>> {
+    pub fn provider_named(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
     /// The names of all providers, in their order.
-    pub(crate) fn provider_names(&self) -> String {
+    pub fn provider_names(&self) -> String {
         joined_names(&self.providers)
     }
 
     /// The named provider, else the first with its key set.
-    pub(crate) fn chosen_provider(&self) -> Option<&Arc<Provider>> {
+    pub fn chosen_provider(&self) -> Option<&Arc<Provider>> {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
             None => first_with_key(&self.providers),

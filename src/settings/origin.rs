@@ -8,11 +8,11 @@ use crate::error::Error;
 
 /// The environment variables. Empty ones count as unset.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Environment(BTreeMap<String, String>);
+pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The value of a variable, if it is set.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
@@ -47,7 +47,7 @@ impl FromIterator<(OsString, OsString)> for Environment {
 
 #[cfg(test)]
 impl Environment {
-    pub(crate) fn new(variables: &[(&str, &str)]) -> Environment {
+    pub fn new(variables: &[(&str, &str)]) -> Environment {
         variables
             .iter()
             .map(|(name, value)| (OsString::from(name), OsString::from(value)))
@@ -57,7 +57,7 @@ impl Environment {
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     Default,
     File { path: PathBuf, line: usize },
     Variable(String),
@@ -100,9 +100,9 @@ impl std::fmt::Display for Origin {
 
 /// A value as text, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sourced {
-    pub(crate) text: String,
-    pub(crate) origin: Origin,
+pub struct Sourced {
+    pub text: String,
+    pub origin: Origin,
 }
 
 impl Sourced {
@@ -114,7 +114,7 @@ impl Sourced {
     }
 
     /// Whether it is the default.
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         self.origin == Origin::Default
     }
 }

@@ -1,7 +1,7 @@
 //! Patterns for names: a star matches any characters, and every other character matches itself (pure).
 
 /// Whether a pattern matches the entire name.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == name;
     };

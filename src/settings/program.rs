@@ -20,15 +20,15 @@ const KEY_WORDS: [&str; 5] = ["token", "auth", "password", "key", "secret"];
 
 /// A program that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LocalProgram {
+pub struct LocalProgram {
     /// The program and its arguments.
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Variables that it gets besides those passed on.
-    pub(crate) env: Vec<(String, Secret)>,
+    pub env: Vec<(String, Secret)>,
     /// Patterns for more variables to pass on from q's own environment.
     env_from: Vec<String>,
     /// `None` is the home folder; `.` the folder that q was started in.
-    pub(crate) cwd: Option<String>,
+    pub cwd: Option<String>,
 }
 
 impl LocalProgram {
@@ -74,7 +74,7 @@ impl LocalProgram {
     }
 
     /// What must stay secret of its variables: the values that `env_from` passes on, and the passwords of all URLs.
-    pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
+    pub fn keys(&self, own: &Environment) -> Vec<Secret> {
         let mut keys = Vec::new();
         for (name, value) in own.variables() {
             if self.is_named(name) {
@@ -95,7 +95,7 @@ impl LocalProgram {
     }
 
     /// The variables that it gets.
-    pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
+    pub fn environment(&self, own: &Environment) -> Vec<(String, String)> {
         let mut variables = Vec::new();
         for (name, value) in own.variables() {
             let is_replaced = self.env.iter().any(|(other, _)| other == name);

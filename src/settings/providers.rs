@@ -14,26 +14,26 @@ use crate::secret::Secret;
 
 /// A server that can be asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Provider {
-    pub(crate) name: String,
-    pub(crate) api: &'static Dialect,
+pub struct Provider {
+    pub name: String,
+    pub api: &'static Dialect,
     /// Its address, or why the configured one cannot be used.
     address: Result<Address, String>,
-    pub(crate) key: Key,
+    pub key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
-    pub(crate) model: Option<Sourced>,
-    pub(crate) headers: Vec<(String, Secret)>,
+    pub model: Option<Sourced>,
+    pub headers: Vec<(String, Secret)>,
     /// Fields that are added to every request.
-    pub(crate) options: Vec<Field>,
+    pub options: Vec<Field>,
     /// What the server at its address needs and refuses.
-    pub(crate) quirks: Quirks,
+    pub quirks: Quirks,
     /// Its row of the table; for other providers that of a server like OpenAI's.
-    pub(crate) row: &'static ProviderRow,
+    pub row: &'static ProviderRow,
 }
 
 /// Where a provider's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Key {
+pub enum Key {
     /// The server needs no key.
     None,
     /// In the first of these variables that is set; `found` is that variable and its value, which need not be a key.
@@ -219,7 +219,7 @@ impl Provider {
     }
 
     /// The provider's address.
-    pub(crate) fn address(&self) -> Result<&Address, Error> {
+    pub fn address(&self) -> Result<&Address, Error> {
         self.address
             .as_ref()
             .map_err(|reason| Error::settings(reason.clone()))
@@ -235,7 +235,7 @@ impl Provider {
     }
 
     /// Whether the user has set it up: its key or, for one that needs none, an address other than the built-in one.
-    pub(crate) fn is_set_up(&self) -> bool {
+    pub fn is_set_up(&self) -> bool {
         if self.key != Key::None {
             return self.has_key();
         }
@@ -244,7 +244,7 @@ impl Provider {
     }
 
     /// The key in the environment; `None` if the provider needs none, or if a command prints it. An error does not show it.
-    pub(crate) fn key(&self) -> Result<Option<Secret>, Error> {
+    pub fn key(&self) -> Result<Option<Secret>, Error> {
         let Key::Variables { names, found } = &self.key else {
             return Ok(None);
         };
@@ -264,7 +264,7 @@ impl Provider {
 }
 
 /// Checks that a key can be sent in a header. An error does not show the key.
-pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
+pub fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
     let what = match key.chars().find(|character| !character.is_ascii_graphic()) {
         None => return Ok(Secret::new(key)),
         Some('\n' | '\r') => "a line break",

@@ -8,45 +8,45 @@ use crate::flags::Arguments;
 
 /// The values of all settings, after all levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Values {
+pub struct Values {
     /// `None`: the built-in system prompt.
-    pub(crate) system: Option<String>,
+    pub system: Option<String>,
     /// How many of the last messages a follow-up sends.
-    pub(crate) messages: usize,
+    pub messages: usize,
     /// The most bytes of these messages together.
-    pub(crate) max_history: usize,
-    pub(crate) history: History,
+    pub max_history: usize,
+    pub history: History,
     /// Question-answer pairs that the current conversation keeps; at least 1.
-    pub(crate) pairs: usize,
+    pub pairs: usize,
     /// The idle time after which a follow-up starts a new conversation; `None` is never.
-    pub(crate) expire: Option<Duration>,
+    pub expire: Option<Duration>,
     /// How long a conversation that is not current is kept; `None` is for ever, zero keeps none.
-    pub(crate) keep: Option<Duration>,
+    pub keep: Option<Duration>,
     /// The most tokens of an answer; `None` sends a limit only where the API demands one.
-    pub(crate) max_tokens: Option<u64>,
+    pub max_tokens: Option<u64>,
     /// The longest silence allowed on a connection; `None` is no limit.
-    pub(crate) timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// How often a request that failed before the first word is tried again; at most 100.
-    pub(crate) retries: u32,
+    pub retries: u32,
     /// Whether exchanges are saved.
-    pub(crate) save: bool,
+    pub save: bool,
     /// Whether prose is wrapped on a terminal.
-    pub(crate) wrap: bool,
+    pub wrap: bool,
     /// Whether Markdown is styled on a terminal.
-    pub(crate) style: bool,
+    pub style: bool,
     /// `-f` continues a conversation with another provider or model instead of starting a new one.
-    pub(crate) continue_on_mismatch: bool,
+    pub continue_on_mismatch: bool,
     /// How much the model thinks; `None` leaves it to the provider.
-    pub(crate) effort: Option<String>,
+    pub effort: Option<String>,
     /// The most rounds of tool calls per question.
-    pub(crate) rounds: usize,
+    pub rounds: usize,
     /// A file with more tool servers.
-    pub(crate) mcp: Option<String>,
+    pub mcp: Option<String>,
 }
 
 /// How a conversation is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum History {
+pub enum History {
     /// Flattened into one prompt.
     #[default]
     Prompt,
@@ -56,14 +56,14 @@ pub(crate) enum History {
 
 /// One setting.
 #[derive(Debug)]
-pub(crate) struct SettingRow {
-    pub(crate) key: &'static str,
+pub struct SettingRow {
+    pub key: &'static str,
     /// The default, as a user would write it; `None` if there is no default.
-    pub(crate) default: Option<&'static str>,
-    pub(crate) kind: SettingKind,
+    pub default: Option<&'static str>,
+    pub kind: SettingKind,
     /// The option that sets it.
-    pub(crate) option: Option<TypedOption>,
-    pub(crate) doc: &'static str,
+    pub option: Option<TypedOption>,
+    pub doc: &'static str,
 }
 
 /// The name of an option, and the value that was typed, if any.
@@ -71,7 +71,7 @@ type TypedOption = (&'static str, fn(&Arguments) -> Option<String>);
 
 /// Which values a setting may have, and where they are stored.
 #[derive(Debug)]
-pub(crate) enum SettingKind {
+pub enum SettingKind {
     Text {
         allows_empty: bool,
         set: fn(&mut Values, String),
@@ -99,7 +99,7 @@ pub(crate) enum SettingKind {
 const MAX: u64 = u32::MAX as u64;
 
 /// Every setting, in the order of the documents.
-pub(crate) const SETTINGS: &[SettingRow] = &[
+pub const SETTINGS: &[SettingRow] = &[
     SettingRow {
         key: "provider",
         default: None,
@@ -293,18 +293,18 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
 ];
 
 /// The row of a setting.
-pub(crate) fn find(key: &str) -> Option<&'static SettingRow> {
+pub fn find(key: &str) -> Option<&'static SettingRow> {
     SETTINGS.iter().find(|row| row.key == key)
 }
 
 impl SettingRow {
     /// The environment variable that sets it.
-    pub(crate) fn variable(&self) -> String {
+    pub fn variable(&self) -> String {
         format!("Q_{}", self.key.to_ascii_uppercase())
     }
 
     /// Sets the value from its text.
-    pub(crate) fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
+    pub fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
             SettingKind::Text { allows_empty, set } => {
                 if text.is_empty() && !allows_empty {

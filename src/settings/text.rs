@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// The most bytes of a file that is written for q.
-pub(crate) const MAX_TEXT: u64 = 1_000_000;
+pub const MAX_TEXT: u64 = 1_000_000;
 
 /// The most bytes of a file that other programs write into, too.
 pub(super) const MAX_SHARED: u64 = 100_000_000;
@@ -25,7 +25,7 @@ pub(super) fn unreadable(path: &Path, why: impl Display) -> String {
 }
 
 /// The text of a file of at most `limit` bytes, without a byte order mark.
-pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let mut text = String::new();
     let opened = File::open(path);
     let read = opened.and_then(|file| {

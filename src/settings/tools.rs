@@ -16,7 +16,7 @@ use crate::secret::Secret;
 const MAX_NAME: usize = 20;
 
 /// The name that stands for no tools.
-pub(crate) const NO_TOOLS: &str = "none";
+pub const NO_TOOLS: &str = "none";
 
 /// The time without an answer or progress after which a call has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -26,24 +26,24 @@ const START: Duration = Duration::from_secs(30);
 
 /// A tool server: a section `[tools.NAME]`, or one in the file that the setting `mcp` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ToolServer {
-    pub(crate) name: String,
-    pub(crate) place: Place,
+pub struct ToolServer {
+    pub name: String,
+    pub place: Place,
     /// Patterns for the tools to offer; `None` offers all.
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
     /// How long a call may go without an answer or a report of progress; `None` is for ever.
-    pub(crate) timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// How long it may take until its tools are listed; `None` is for ever.
-    pub(crate) start: Option<Duration>,
+    pub start: Option<Duration>,
     /// It comes from the file that the setting `mcp` names.
-    pub(crate) is_shared: bool,
+    pub is_shared: bool,
 }
 
 /// Where a tool server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// A program on this machine.
     Local(LocalProgram),
     /// An address.
@@ -54,16 +54,16 @@ pub(crate) enum Place {
 
 /// A tool server over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RemoteServer {
-    pub(crate) url: Endpoint,
+pub struct RemoteServer {
+    pub url: Endpoint,
     /// Headers of every request.
-    pub(crate) headers: Vec<(String, Secret)>,
-    pub(crate) key: KeyPlace,
+    pub headers: Vec<(String, Secret)>,
+    pub key: KeyPlace,
 }
 
 /// Where the key of a tool server over HTTP is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum KeyPlace {
+pub enum KeyPlace {
     /// The server needs no key.
     None,
     /// In this variable.
@@ -74,9 +74,9 @@ pub(crate) enum KeyPlace {
 
 /// A configured server, or what is wrong with it, which q reports only if it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Configured {
-    pub(crate) name: String,
-    pub(crate) server: Result<ToolServer, String>,
+pub struct Configured {
+    pub name: String,
+    pub server: Result<ToolServer, String>,
 }
 
 impl ToolServer {
@@ -164,7 +164,7 @@ impl ToolServer {
     }
 
     /// Whether a tool is offered at all.
-    pub(crate) fn offers(&self, tool: &str) -> bool {
+    pub fn offers(&self, tool: &str) -> bool {
         match &self.only {
             Some(only) => matches_any(only, tool),
             None => true,
@@ -172,12 +172,12 @@ impl ToolServer {
     }
 
     /// Whether a tool runs without asking.
-    pub(crate) fn allows(&self, tool: &str) -> bool {
+    pub fn allows(&self, tool: &str) -> bool {
         matches_any(&self.allow, tool)
     }
 
     /// The patterns in `allow` that match none of these tools.
-    pub(crate) fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
+    pub fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
         self.allow
             .iter()
             .filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool)))
@@ -286,7 +286,7 @@ mod tests {
 
     impl ToolServer {
         /// The server of a section, for tests of what is made of it.
-        pub(crate) fn parse(name: &str, section: &str) -> ToolServer {
+        pub fn parse(name: &str, section: &str) -> ToolServer {
             let table = DeTable::parse(section).expect("TOML");
             ToolServer::read(name, table.get_ref()).expect("a section")
         }

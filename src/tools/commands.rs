@@ -26,7 +26,7 @@ const READ_SIZE: usize = 1 << 16;
 
 /// The commands of a section, and the programs that they run.
 #[derive(Clone)]
-pub(crate) struct Commands(pub(super) Vec<(Command, Program)>);
+pub struct Commands(pub(super) Vec<(Command, Program)>);
 
 impl Commands {
     /// The commands as tools.

@@ -44,7 +44,7 @@ const TERMINAL: &str = "/dev/tty";
 
 /// Decides which calls run.
 #[derive(Debug, Default)]
-pub(crate) struct Consent {
+pub struct Consent {
     /// Every call runs.
     pub(super) yes: bool,
     /// The tools that a person has allowed for the rest of this run.
@@ -54,7 +54,7 @@ pub(crate) struct Consent {
 impl Consent {
     /// Asks whether a call may run, unless that is decided already. The arguments are compact JSON. The error says to the
     /// model why the call does not run.
-    pub(crate) fn ask(
+    pub fn ask(
         &mut self,
         offer: &Offer,
         arguments: &str,

@@ -42,15 +42,15 @@ const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 
 /// A server over HTTP, ready to be asked.
-pub(crate) struct Site {
-    pub(crate) client: Client,
-    pub(crate) url: Endpoint,
+pub struct Site {
+    pub client: Client,
+    pub url: Endpoint,
     /// The headers of every request, with the key.
-    pub(crate) headers: Vec<(String, Secret)>,
+    pub headers: Vec<(String, Secret)>,
     /// Values that must not be shown, even if the server repeats them.
-    pub(crate) keys: Vec<Secret>,
+    pub keys: Vec<Secret>,
     /// What to do if the server refuses the key, or the lack of one.
-    pub(crate) key_advice: String,
+    pub key_advice: String,
 }
 
 /// The way to a server. Each request has a thread, because bytes other than progress must not extend the wait for its

@@ -14,9 +14,9 @@ mod server;
 mod start;
 mod toolbox;
 
-pub(crate) use names::Selection;
-pub(crate) use offers::Offer;
-pub(crate) use outcome::cut;
-pub(crate) use process::Groups;
-pub(crate) use start::Starting;
-pub(crate) use toolbox::{MAX_CALLS, Toolbox};
+pub use names::Selection;
+pub use offers::Offer;
+pub use outcome::cut;
+pub use process::Groups;
+pub use start::Starting;
+pub use toolbox::{MAX_CALLS, Toolbox};

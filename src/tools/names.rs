@@ -5,17 +5,17 @@ use crate::error::Error;
 use crate::settings::{Configured, NO_TOOLS, pattern};
 
 /// Separates a server's name from its tool's.
-pub(crate) const SEPARATOR: &str = "__";
+pub const SEPARATOR: &str = "__";
 
 /// The tools that `-t` names: each name is a server's, with or without a pattern for the names of its tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Selection {
+pub struct Selection {
     names: Vec<String>,
 }
 
 impl Selection {
     /// The tools that `-t` names; `None` if it was not given.
-    pub(crate) fn from_option(names: &[String]) -> Result<Option<Selection>, Error> {
+    pub fn from_option(names: &[String]) -> Result<Option<Selection>, Error> {
         if names.is_empty() {
             return Ok(None);
         }
@@ -26,7 +26,7 @@ impl Selection {
     }
 
     /// Reads names such as `db`, `db__query` and `db__list_*`; `none` alone selects nothing.
-    pub(crate) fn parse<S: AsRef<str>>(given: &[S]) -> Result<Selection, String> {
+    pub fn parse<S: AsRef<str>>(given: &[S]) -> Result<Selection, String> {
         let mut names = Vec::new();
         for name in given {
             names.push(name.as_ref().trim().to_owned());
@@ -41,19 +41,16 @@ impl Selection {
     }
 
     /// The names as a conversation remembers them.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         self.names.clone()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
     /// The named servers, each once, in the order of the configuration; or the first name whose server is not configured.
-    pub(crate) fn servers(
-        &self,
-        mut configured: Vec<Configured>,
-    ) -> Result<Vec<Configured>, String> {
+    pub fn servers(&self, mut configured: Vec<Configured>) -> Result<Vec<Configured>, String> {
         let mut named = Vec::new();
         for name in &self.names {
             let server = split(name).0;
@@ -67,12 +64,12 @@ impl Selection {
     }
 
     /// Whether a tool is selected. `full` is its name for models, `own` its server's own name for it.
-    pub(crate) fn has(&self, full: &str, own: &str) -> bool {
+    pub fn has(&self, full: &str, own: &str) -> bool {
         self.names.iter().any(|name| selects(name, full, own))
     }
 
     /// The names that select none of these tools, each given by its name for models and by its server's own.
-    pub(crate) fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
+    pub fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
         let mut idle = Vec::new();
         for name in &self.names {
             if !tools.iter().any(|(full, own)| selects(name, full, own)) {
@@ -113,7 +110,7 @@ const MAX_LENGTH: usize = 64;
 const DIGITS: usize = 6;
 
 /// The full name: characters that an API may refuse become `_`, and a name that is too long is cut, with a hash of all of it.
-pub(crate) fn full_name(server: &str, tool: &str) -> String {
+pub fn full_name(server: &str, tool: &str) -> String {
     let full = format!("{server}{SEPARATOR}{tool}");
     let mut plain = String::new();
     for character in full.chars() {
@@ -128,7 +125,7 @@ pub(crate) fn full_name(server: &str, tool: &str) -> String {
 }
 
 /// The server and the tool of a full name; the tool is empty if the name is only a server's.
-pub(crate) fn split(full: &str) -> (&str, &str) {
+pub fn split(full: &str) -> (&str, &str) {
     full.split_once(SEPARATOR).unwrap_or((full, ""))
 }
 

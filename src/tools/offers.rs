@@ -15,17 +15,17 @@ const MAX_TOOLS: usize = 128;
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Offer {
+pub struct Offer {
     /// The index of its server.
     pub(super) server: usize,
     /// The server's own name for it.
     pub(super) tool: String,
     /// The tool for the model.
-    pub(crate) shown: Tool,
+    pub shown: Tool,
     /// Its server says that it changes nothing.
-    pub(crate) reads: bool,
+    pub reads: bool,
     /// It runs without asking.
-    pub(crate) allowed: bool,
+    pub allowed: bool,
     /// The setting that would allow it.
     pub(super) setting: String,
 }

@@ -17,18 +17,18 @@ const IMAGES: [(&str, &str); 4] = [
 
 /// The result of a call, as the model gets it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Outcome {
-    pub(crate) text: String,
+pub struct Outcome {
+    pub text: String,
     /// The text mentions them, too.
-    pub(crate) images: Vec<Attachment>,
-    pub(crate) is_error: bool,
+    pub images: Vec<Attachment>,
+    pub is_error: bool,
     /// Why the server cannot continue, with its last lines, for the user alone.
-    pub(crate) server_failed: Option<String>,
+    pub server_failed: Option<String>,
 }
 
 impl Outcome {
     /// A call that failed, for this reason.
-    pub(crate) fn failed(reason: impl Into<String>) -> Outcome {
+    pub fn failed(reason: impl Into<String>) -> Outcome {
         Outcome {
             text: reason.into(),
             is_error: true,
@@ -37,7 +37,7 @@ impl Outcome {
     }
 
     /// The outcome that an answer to `tools/call` means.
-    pub(crate) fn read(answer: Result<Value, String>) -> Outcome {
+    pub fn read(answer: Result<Value, String>) -> Outcome {
         let result = match answer {
             Ok(result) => result,
             Err(refusal) => return Outcome::failed(refusal),
@@ -66,20 +66,20 @@ impl Outcome {
 
 /// Why a call or a start failed, in words for the user.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// What happened, without the server's name; the model may learn this and nothing else.
-    pub(crate) what: String,
+    pub what: String,
     /// Where the server is.
-    pub(crate) address: Option<String>,
+    pub address: Option<String>,
     /// The first and the last lines that it wrote to standard error.
-    pub(crate) lines: Vec<String>,
-    pub(crate) advice: Option<String>,
-    pub(crate) scope: FailureScope,
+    pub lines: Vec<String>,
+    pub advice: Option<String>,
+    pub scope: FailureScope,
 }
 
 /// What a failure has broken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum FailureScope {
+pub enum FailureScope {
     /// Only this call or message; the server may answer the next one.
     #[default]
     Call,
@@ -90,7 +90,7 @@ pub(crate) enum FailureScope {
 }
 
 impl Failure {
-    pub(crate) fn new(what: impl Into<String>) -> Failure {
+    pub fn new(what: impl Into<String>) -> Failure {
         Failure {
             what: what.into(),
             ..Failure::default()
@@ -113,7 +113,7 @@ impl fmt::Display for Failure {
     }
 }
 
-pub(crate) fn seconds(time: Option<Duration>) -> String {
+pub fn seconds(time: Option<Duration>) -> String {
     format!("{} s", time.unwrap_or_default().as_secs_f64())
 }
 
@@ -204,7 +204,7 @@ fn describe(content: &Value) -> String {
 
 /// The text if it has at most `limit` bytes. Otherwise that many bytes of it, three quarters from its beginning and one
 /// from its end, with a line between them that says how much is missing.
-pub(crate) fn cut(text: &str, limit: usize) -> String {
+pub fn cut(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }

@@ -14,7 +14,7 @@ use crate::threads::{self, lock};
 use crate::unix;
 
 /// The longest line that a server may write.
-pub(crate) const MAX_LINE: usize = 16 << 20;
+pub const MAX_LINE: usize = 16 << 20;
 
 /// How many of the first and last lines of a server's standard error are kept, and how much of each. Many programs report
 /// an error first and then print their usage.
@@ -43,11 +43,11 @@ const LINES_WAIT: Duration = Duration::from_millis(500);
 const LAST_MOMENT: Duration = Duration::from_millis(300);
 
 /// Prints a detail about a server, for `-v`. Runs on any thread.
-pub(crate) type Report = Arc<dyn Fn(&str) + Send + Sync>;
+pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The process groups of all servers, for the thread that handles signals.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Groups(Arc<Mutex<Leaders>>);
+pub struct Groups(Arc<Mutex<Leaders>>);
 
 #[derive(Debug, Default)]
 struct Leaders {
@@ -63,12 +63,12 @@ struct Leaders {
 
 impl Groups {
     /// Asks every group to end, and lets no more start.
-    pub(crate) fn terminate(&self) {
+    pub fn terminate(&self) {
         self.signal_all(libc::SIGTERM);
     }
 
     /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         let closed = lock(&self.0).closed;
         let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
         self.kill_after(LAST_MOMENT.saturating_sub(waited));
@@ -76,7 +76,7 @@ impl Groups {
 
     /// Ends what is left once q has nothing else to do: groups that were asked to end, and processes that servers have
     /// started outside of their groups. Those have become children of q, where the system supports that.
-    pub(crate) fn end_rest(&self) {
+    pub fn end_rest(&self) {
         self.kill_after(PATIENCE[1]);
         let Some(strangers) = lock(&self.0).strangers.take() else {
             return;
@@ -112,7 +112,7 @@ impl Groups {
     }
 
     /// Does not return once a signal is about to end q: a server ended by that signal has not failed.
-    pub(crate) fn wait_if_closed(&self) {
+    pub fn wait_if_closed(&self) {
         while lock(&self.0).closed.is_some() {
             thread::park();
         }
@@ -124,7 +124,7 @@ impl Groups {
     }
 
     /// From now on, servers may take their time to end.
-    pub(crate) fn be_patient(&self) {
+    pub fn be_patient(&self) {
         lock(&self.0).is_patient = true;
     }
 
@@ -167,7 +167,7 @@ impl Groups {
 
 /// The way to a process's standard input. A thread writes, because a process that does not read would block it.
 #[derive(Debug, Clone)]
-pub(crate) struct Input(Arc<Mutex<Option<mpsc::Sender<String>>>>);
+pub struct Input(Arc<Mutex<Option<mpsc::Sender<String>>>>);
 
 impl Input {
     fn start(mut stdin: ChildStdin) -> io::Result<Input> {
@@ -185,7 +185,7 @@ impl Input {
     }
 
     /// Sends a line, unless the process has closed its input.
-    pub(crate) fn send(&self, line: String) {
+    pub fn send(&self, line: String) {
         if let Some(queue) = lock(&self.0).as_ref() {
             let _ = queue.send(line);
         }
@@ -199,21 +199,21 @@ impl Input {
 
 /// A line that a process has written, without its line end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct OutputLine {
-    pub(crate) bytes: Vec<u8>,
+pub struct OutputLine {
+    pub bytes: Vec<u8>,
     /// Whether it was longer than the limit; then these are its first bytes.
-    pub(crate) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
-    pub(crate) file: PathBuf,
+pub struct Program {
+    pub file: PathBuf,
     /// The program and its arguments as they are configured; no shell reads them.
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Its environment; it gets no other variables.
-    pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) folder: PathBuf,
+    pub environment: Vec<(OsString, OsString)>,
+    pub folder: PathBuf,
 }
 
 /// What a process writes to standard error.
@@ -227,7 +227,7 @@ struct Errors {
 
 /// A running process with its own process group. Dropping it ends the group.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     pub(super) leader: Child,
     id: i32,
     groups: Groups,
@@ -241,7 +241,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a program. `read` gets each line of its standard output, on a thread, and is dropped at the end of it.
     /// `report` gets each line of its standard error.
-    pub(crate) fn start(
+    pub fn start(
         program: &Program,
         groups: &Groups,
         mut read: impl FnMut(&Input, OutputLine) + Send + 'static,
@@ -306,18 +306,18 @@ impl Process {
     }
 
     /// Reports lines of standard error again, because a call begins.
-    pub(crate) fn report_again(&self) {
+    pub fn report_again(&self) {
         self.errors.reported.store(0, Ordering::Relaxed);
     }
 
     /// Whether the process itself has ended, whatever is left of its group.
-    pub(crate) fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
     }
 
     /// Ends a process that has failed, and its group. Returns how the process ended by itself within this time; `None`: it
     /// did not.
-    pub(crate) fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
+    pub fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
         self.end_within([Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
@@ -325,7 +325,7 @@ impl Process {
     }
 
     /// The first and last lines of standard error; of a process that still runs, those written so far.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         if self.is_gone
             && let Some(end) = &self.errors_end
         {

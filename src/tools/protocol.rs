@@ -33,38 +33,38 @@ const ENCODED: &str = "=?base64?";
 
 /// A tool as its server lists it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ListedTool {
+pub struct ListedTool {
     /// The server's own name for it.
-    pub(crate) name: String,
-    pub(crate) description: String,
+    pub name: String,
+    pub description: String,
     /// A JSON Schema of an object.
-    pub(crate) schema: Value,
+    pub schema: Value,
     /// Its server says that a call changes nothing.
-    pub(crate) reads: bool,
+    pub reads: bool,
     /// It also says that a call reaches nothing outside.
-    pub(crate) is_harmless: bool,
+    pub is_harmless: bool,
 }
 
 /// What a server says about itself.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct About {
-    pub(crate) name: String,
-    pub(crate) version: String,
+pub struct About {
+    pub name: String,
+    pub version: String,
     /// The revision of the protocol.
-    pub(crate) revision: String,
+    pub revision: String,
     /// How a model should use the server.
-    pub(crate) instructions: String,
-    pub(crate) tools: Vec<ListedTool>,
+    pub instructions: String,
+    pub tools: Vec<ListedTool>,
     /// There are more tools than q lists.
-    pub(crate) has_more: bool,
+    pub has_more: bool,
 }
 
 /// The number of a request. No number is used twice.
-pub(crate) type Id = u64;
+pub type Id = u64;
 
 /// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ServerEvent {
+pub enum ServerEvent {
     /// This message continues the conversation.
     Send(Value),
     /// This message answers a request of the server.
@@ -83,7 +83,7 @@ pub(crate) enum ServerEvent {
 
 /// One conversation with a server, from the first message to the last call.
 #[derive(Debug, Default)]
-pub(crate) struct Protocol {
+pub struct Protocol {
     /// Each answer comes on the connection of its request.
     over_http: bool,
     phase: Phase,
@@ -110,7 +110,7 @@ enum Phase {
 
 impl Protocol {
     /// A new conversation, and its first message. `refusal` is how another process of the same server refused the handshake.
-    pub(crate) fn open(over_http: bool, refusal: Option<String>) -> (Protocol, Value) {
+    pub fn open(over_http: bool, refusal: Option<String>) -> (Protocol, Value) {
         let mut protocol = Protocol {
             over_http,
             ..Protocol::default()
@@ -123,12 +123,12 @@ impl Protocol {
     }
 
     /// The revision that both speak; empty until that is known.
-    pub(crate) fn revision(&self) -> &str {
+    pub fn revision(&self) -> &str {
         &self.about.revision
     }
 
     /// How the server refused the handshake, unless it has answered since.
-    pub(crate) fn refusal(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<String> {
         if self.phase != Phase::Discovering {
             return None;
         }
@@ -136,13 +136,13 @@ impl Protocol {
     }
 
     /// Whether the answer to this request is still wanted.
-    pub(crate) fn awaits(&self, id: &Value) -> bool {
+    pub fn awaits(&self, id: &Value) -> bool {
         let is_waiting = !matches!(self.phase, Phase::Idle | Phase::Unusable);
         is_waiting && is_number(id, self.last_id)
     }
 
     /// Begins a call: its number and the message to be sent. An earlier call without an answer is given up.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, Value) {
+    pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, Value) {
         // Progress shows that the server still works on this call.
         let token = self.last_id + 1;
         let parameters =
@@ -154,7 +154,7 @@ impl Protocol {
 
     /// Gives up a call, whose late answer will be dropped. Returns the message that says so, unless the end of the
     /// connection says it.
-    pub(crate) fn cancel(&mut self, id: Id) -> Option<Value> {
+    pub fn cancel(&mut self, id: Id) -> Option<Value> {
         if self.phase == Phase::Calling(id) {
             self.phase = Phase::Idle;
         }
@@ -166,7 +166,7 @@ impl Protocol {
     }
 
     /// The headers that a message has over HTTP.
-    pub(crate) fn headers(&self, message: &Value) -> Vec<(String, String)> {
+    pub fn headers(&self, message: &Value) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         let revision = self.revision();
         if !revision.is_empty() {
@@ -191,7 +191,7 @@ impl Protocol {
     }
 
     /// What a line from the server means, without its line end.
-    pub(crate) fn receive(&mut self, line: &[u8]) -> Vec<ServerEvent> {
+    pub fn receive(&mut self, line: &[u8]) -> Vec<ServerEvent> {
         let line = line.trim_ascii();
         if line.is_empty() {
             return Vec::new();
@@ -213,7 +213,7 @@ impl Protocol {
     }
 
     /// Handles a message that was too long to read.
-    pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<ServerEvent> {
+    pub fn receive_too_long(&mut self, limit: usize) -> Vec<ServerEvent> {
         let megabytes = limit / 1_000_000;
         self.receive_unreadable(format!("sent a message of more than {megabytes} MB"))
     }
@@ -436,7 +436,7 @@ fn client() -> Value {
 }
 
 /// Whether a line is meant as a message; servers may write other lines, too.
-pub(crate) fn is_message(line: &[u8]) -> bool {
+pub fn is_message(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{")
 }
 

@@ -20,13 +20,13 @@ use crate::threads::{self, lock};
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server as it is configured.
-pub(crate) struct Spec {
-    pub(crate) section: ToolServer,
-    pub(crate) target: Target,
+pub struct Spec {
+    pub section: ToolServer,
+    pub target: Target,
 }
 
 /// What a call goes to.
-pub(crate) enum Target {
+pub enum Target {
     Local(Program),
     Remote(Arc<Site>),
     /// Each is a tool, and starts when it is called.
@@ -34,7 +34,7 @@ pub(crate) enum Target {
 }
 
 /// A running server. Dropping it ends it.
-pub(crate) struct Server {
+pub struct Server {
     pub(super) spec: Spec,
     groups: Groups,
     report: Report,
@@ -57,11 +57,7 @@ enum Transport {
 
 impl Server {
     /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
-    pub(crate) fn open(
-        spec: Spec,
-        groups: &Groups,
-        report: Report,
-    ) -> Result<(Server, About), Error> {
+    pub fn open(spec: Spec, groups: &Groups, report: Report) -> Result<(Server, About), Error> {
         let mut server = Server {
             spec,
             groups: groups.clone(),
@@ -95,7 +91,7 @@ impl Server {
     }
 
     /// Checks what can be checked before a person is asked. The error is for the model.
-    pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
+    pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
         match &self.spec.target {
             Target::Commands(commands) => commands.check(tool, arguments),
             Target::Local(_) | Target::Remote(_) => Ok(()),
@@ -106,7 +102,7 @@ impl Server {
     ///
     /// A server that ends is started once more for the next call. One that has forgotten the session gets a new session
     /// at once, because it has not run the call.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
+    pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
         self.groups.be_patient();
         if let Target::Commands(commands) = &self.spec.target {
             return commands.call(tool, arguments, &self.groups);
@@ -405,7 +401,7 @@ fn after(patience: Option<Duration>) -> Option<Instant> {
 
 /// The servers of one run. Dropping them ends them all at the same time.
 #[derive(Default)]
-pub(crate) struct Servers(pub(crate) Vec<Server>);
+pub struct Servers(pub Vec<Server>);
 
 impl Drop for Servers {
     fn drop(&mut self) {

@@ -40,7 +40,7 @@ struct Collection {
 }
 
 /// Servers that are starting.
-pub(crate) struct Starting {
+pub struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
     /// The names of the servers that must start; commands need not.
@@ -61,7 +61,7 @@ pub(crate) struct Starting {
 impl Starting {
     /// Starts the selected servers; from now on, a signal ends them. Without a selection, starts every configured server,
     /// and a note names each one that cannot be started.
-    pub(crate) fn new(
+    pub fn new(
         selection: Option<&Selection>,
         settings: &Settings,
         interrupts: &Arc<Interrupts>,
@@ -129,7 +129,7 @@ impl Starting {
     }
 
     /// Waits until the tools are listed. `None` if no tools are selected.
-    pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
+    pub fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
@@ -146,7 +146,7 @@ impl Starting {
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
-    pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
+    pub fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
         let collection = self.collect(notes)?;
         self.groups.be_patient();
         Ok(collection.offers)

@@ -15,7 +15,7 @@ use crate::output::Notes;
 use crate::secret::{self, Secret};
 
 /// The most calls of one reply that run.
-pub(crate) const MAX_CALLS: usize = 32;
+pub const MAX_CALLS: usize = 32;
 
 /// The most bytes of one result, of all results of a question, and of a server's instructions.
 const MAX_RESULT: usize = 50_000;
@@ -26,7 +26,7 @@ const MAX_INSTRUCTIONS: usize = 4_000;
 const MAX_MARK: usize = 40;
 
 /// The tools that a question may use.
-pub(crate) struct Toolbox {
+pub struct Toolbox {
     servers: Servers,
     /// Sorted by name, as are `offers`.
     tools: Vec<Tool>,
@@ -78,23 +78,23 @@ impl Toolbox {
     }
 
     /// What the servers want the model to know, in fences that name them.
-    pub(crate) fn instructions(&self) -> &str {
+    pub fn instructions(&self) -> &str {
         &self.instructions
     }
 
     /// The tools offered to the model, sorted by name.
-    pub(crate) fn tools(&self) -> &[Tool] {
+    pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
     /// Refuses a call after too many in one reply.
-    pub(crate) fn refuse(call: &ToolCall) -> ToolRun {
+    pub fn refuse(call: &ToolCall) -> ToolRun {
         let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
         ToolRun::new(call, result, true)
     }
 
     /// Runs a call if it may run, and calls `runs` just before that. `watched`: each call is shown as a line.
-    pub(crate) fn run(
+    pub fn run(
         &mut self,
         call: &ToolCall,
         watched: bool,

@@ -6,11 +6,11 @@ use super::reading::ServerError;
 use crate::provider::request::Extra;
 
 /// The statuses of errors after which another try may succeed.
-pub(crate) const TRANSIENT_STATUSES: &[u16] =
+pub const TRANSIENT_STATUSES: &[u16] =
     &[408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529];
 
 /// The longest wait that a server may ask for.
-pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
+pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Types and codes of such errors, for errors reported without a status.
 const TRANSIENT_CODES: &str = "\
@@ -20,7 +20,7 @@ const TRANSIENT_CODES: &str = "\
 
 /// What an error means for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub enum Meaning {
     /// A shorter prompt may be accepted: it is longer than the model's context, or than what may be sent in a minute.
     TooLong,
     /// The server refuses something that the request can do without.
@@ -210,7 +210,7 @@ const ATTACHMENTS: &str = "\
 
 /// What an error means. `status` is that of the response; it is `None` for an error inside a reply, whose own status then
 /// counts. `asked` is what was in the request that it can do without.
-pub(crate) fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -> Meaning {
+pub fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -> Meaning {
     let error = error.clone();
     let answer = Answer {
         message: error.message.to_lowercase(),
@@ -227,7 +227,7 @@ pub(crate) fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -
 }
 
 /// The levels of effort that an error names beside the one that it refuses.
-pub(crate) fn levels_in(message: &str, refused: &str) -> String {
+pub fn levels_in(message: &str, refused: &str) -> String {
     let message = message.to_lowercase();
     let mut levels = LEVELS.to_vec();
     levels.retain(|level| *level != refused && has_name(&message, level));

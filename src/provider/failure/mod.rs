@@ -3,6 +3,6 @@
 mod judging;
 mod reading;
 
-pub(crate) use judging::{MAX_WAIT, Meaning, TRANSIENT_STATUSES, judge, levels_in};
-pub(crate) use reading::{ServerError, check, read, read_redacted, title};
+pub use judging::{MAX_WAIT, Meaning, TRANSIENT_STATUSES, judge, levels_in};
+pub use reading::{ServerError, check, read, read_redacted, title};
 pub(super) use reading::{from_value, is_something};

@@ -13,8 +13,8 @@ const SHOWN_CHARACTERS: usize = 200;
 
 /// An error that a server reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ServerError {
-    pub(crate) message: String,
+pub struct ServerError {
+    pub message: String,
     /// The server's code and type for it, such as `model_not_found`; empty if it has none.
     pub(super) code: String,
     /// The field of the request that it is about, such as `text.format.schema`; empty if the server names none.
@@ -22,11 +22,11 @@ pub(crate) struct ServerError {
     /// The status given in the error itself.
     pub(super) status: Option<u16>,
     /// How long the server asks to wait before the next try.
-    pub(crate) retry_after: Option<Duration>,
+    pub retry_after: Option<Duration>,
 }
 
 impl ServerError {
-    pub(crate) fn new(message: impl Into<String>) -> ServerError {
+    pub fn new(message: impl Into<String>) -> ServerError {
         ServerError {
             message: message.into(),
             ..ServerError::default()
@@ -34,7 +34,7 @@ impl ServerError {
     }
 
     /// The server's message, with the field of the request that it is about, if it does not name that itself.
-    pub(crate) fn words(&self) -> Cow<'_, str> {
+    pub fn words(&self) -> Cow<'_, str> {
         let last = self.field.rsplit('.').next().unwrap_or_default();
         if self.message.contains(last) {
             return Cow::Borrowed(&self.message);
@@ -60,7 +60,7 @@ const MESSAGES: &str = "\
     status_msg";
 
 /// Reads the body of a response that failed, without secrets.
-pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
+pub fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
     // Redact before anything is cut off, so that no part of a secret is left.
     let body = secret::redact(body, secrets);
     read(&body).unwrap_or_else(|| ServerError::new("the server gives no reason"))
@@ -68,7 +68,7 @@ pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
 
 /// Reads the body of an error in any form that servers are known to use; else the title of an HTML page, or
 /// the text itself, if it is text.
-pub(crate) fn read(body: &str) -> Option<ServerError> {
+pub fn read(body: &str) -> Option<ServerError> {
     let body = body.trim_start_matches('\u{feff}');
     match serde_json::from_str::<Value>(body) {
         Ok(value) => from_value(&value),
@@ -120,7 +120,7 @@ fn text<'f>(fields: &'f Map<String, Value>, name: &str) -> Option<&'f str> {
 
 /// Looks for an error in JSON that may be one. Proxies and gateways report errors in forms of their own, so an event may
 /// be an error if it has an error field, or lacks a field that every event of the dialect has.
-pub(crate) fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
+pub fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
     if may_be_error && let Some(error) = error_in(json) {
         return Err(error);
     }
@@ -128,7 +128,7 @@ pub(crate) fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
 }
 
 /// Some servers send an empty error when nothing is wrong.
-pub(crate) fn is_something(value: &Value) -> bool {
+pub fn is_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
         Value::Object(fields) => !fields.is_empty(),
@@ -139,7 +139,7 @@ pub(crate) fn is_something(value: &Value) -> bool {
 }
 
 /// Reads the value of an `error` field, or a complete body.
-pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
+pub fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => from_value(values.first()?),
         Value::String(message) => Some(from_words(message)).filter(ServerError::has_message),
@@ -299,7 +299,7 @@ fn from_text(body: &str) -> Option<ServerError> {
 }
 
 /// The title of an HTML page.
-pub(crate) fn title(page: &str) -> Option<String> {
+pub fn title(page: &str) -> Option<String> {
     element(page, "title")
 }
 
