@@ -20,20 +20,20 @@ use crate::tools::Selection;
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
 
 /// The arguments of a question, with what could be made of them before its input is read.
-pub(super) struct CheckedArguments {
+pub struct CheckedArguments {
     /// The question without its input and files; may be blank.
     words: String,
     reads_stdin: bool,
-    pub(super) selection: Option<Selection>,
-    pub(super) shape: Option<Shape>,
-    pub(super) settings: Settings,
+    pub selection: Option<Selection>,
+    pub shape: Option<Shape>,
+    pub settings: Settings,
     /// The server to ask; `None` if the conversation says which one it is.
-    pub(super) known_target: Option<Target>,
+    pub known_target: Option<Target>,
 }
 
 impl CheckedArguments {
     /// Checks what was typed and, unless the conversation decides, that there is a server to ask.
-    pub(super) fn new(settings: Settings, context: &Context) -> Result<CheckedArguments, Error> {
+    pub fn new(settings: Settings, context: &Context) -> Result<CheckedArguments, Error> {
         let notes = &context.notes;
         let arguments = &settings.typed;
         question::refuse_file_as_word(arguments)?;
@@ -66,7 +66,7 @@ impl CheckedArguments {
     }
 
     /// Reads standard input, after the files.
-    pub(super) fn read(&self, reader: Reader, notes: &Notes) -> Result<Draft, Error> {
+    pub fn read(&self, reader: Reader, notes: &Notes) -> Result<Draft, Error> {
         let (files, input) = reader.finish(self.reads_stdin)?;
         if let Some(input) = &input
             && !self.words.trim().is_empty()

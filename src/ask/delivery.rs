@@ -43,7 +43,7 @@ enum Excerpt {
 
 /// What is printed, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Output {
+pub struct Output {
     form: Form,
     excerpt: Excerpt,
     /// How it looks on a terminal.
@@ -52,7 +52,7 @@ pub(super) struct Output {
 
 impl Output {
     /// `look`: how text that is meant to be read looks on a terminal.
-    pub(super) fn new(arguments: &Arguments, shape: Option<Shape>, look: Look) -> Output {
+    pub fn new(arguments: &Arguments, shape: Option<Shape>, look: Look) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
             None if arguments.extract => Excerpt::Code,
@@ -74,25 +74,25 @@ impl Output {
 }
 
 /// What is known of an answer at its end, besides its text.
-pub(super) struct Summary {
-    pub(super) provider: String,
-    pub(super) model: String,
-    pub(super) role: Option<String>,
+pub struct Summary {
+    pub provider: String,
+    pub model: String,
+    pub role: Option<String>,
     /// How many messages of the conversation went with the question.
-    pub(super) messages_sent: usize,
+    pub messages_sent: usize,
     /// The calls that led to the answer; `None` where no tools were offered.
-    pub(super) steps: Option<Vec<Step>>,
+    pub steps: Option<Vec<Step>>,
     /// The usage of all requests together.
-    pub(super) usage: Option<Usage>,
+    pub usage: Option<Usage>,
     /// `None`: the web was not offered, and no source has come.
-    pub(super) sources: Option<Vec<Source>>,
+    pub sources: Option<Vec<Source>>,
 }
 
 /// Takes the pieces of one answer.
-pub(super) struct Delivery {
+pub struct Delivery {
     screen: Arc<Screen>,
     output: Output,
-    pub(super) record: Arc<Record>,
+    pub record: Arc<Record>,
     /// Which conversation the exchange belongs to.
     which: Which,
     interrupts: Arc<Interrupts>,
@@ -136,7 +136,7 @@ fn tool_call(run: &ToolRun) -> Value {
 
 impl Delivery {
     /// With tools, text that calls follow is not the answer. So a pipe or a file gets text only at the end.
-    pub(super) fn new(
+    pub fn new(
         mut output: Output,
         with_tools: bool,
         record: Record,
@@ -169,7 +169,7 @@ impl Delivery {
     }
 
     /// A piece of the answer has come.
-    pub(super) fn take(&mut self, piece: Piece) -> Result<(), OutputError> {
+    pub fn take(&mut self, piece: Piece) -> Result<(), OutputError> {
         let text = &piece.text;
         let is_kept = self.record.push(text, piece.is_last, piece.sources);
         if !is_kept && self.output.form != Form::Text {
@@ -190,7 +190,7 @@ impl Delivery {
     }
 
     /// The model has called tools, which are about to run. Returns the text that came before the calls.
-    pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
+    pub fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.spinner().stop();
         // A signal must end what is about to run, too.
         self.interrupts.install();
@@ -201,12 +201,12 @@ impl Delivery {
     }
 
     /// Whether a person watches the run.
-    pub(super) fn is_watched(&self) -> bool {
+    pub fn is_watched(&self) -> bool {
         self.output.form == Form::Text && self.screen.is_terminal()
     }
 
     /// Saves what has come, prints the rest, and says how the answer ended.
-    pub(super) fn finish(
+    pub fn finish(
         self,
         end: Result<(), CallEnd>,
         reply: &Reply,

@@ -37,12 +37,12 @@ const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
 /// The files that come with a question, in the order given.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub struct Files {
     /// Text files in their fences.
-    pub(super) fences: Vec<String>,
-    pub(super) attachments: Vec<Attachment>,
+    pub fences: Vec<String>,
+    pub attachments: Vec<Attachment>,
     /// At least one has more than white space.
-    pub(super) say_something: bool,
+    pub say_something: bool,
 }
 
 impl Files {
@@ -60,11 +60,11 @@ impl Files {
     }
 
     /// The text files in their fences, as one text.
-    pub(super) fn joined(&self) -> String {
+    pub fn joined(&self) -> String {
         fence::join(self.fences.iter().map(String::as_str))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.fences.is_empty() && self.attachments.is_empty()
     }
 }
@@ -76,7 +76,7 @@ enum Content {
 }
 
 /// Reads standard input and files, which share their limits.
-pub(super) struct Reader {
+pub struct Reader {
     notes: Notes,
     /// How many more bytes of text are allowed.
     text_left: usize,
@@ -108,11 +108,7 @@ impl Reader {
     }
 
     /// Reads all files except standard input, so that a missing file is reported before q waits for input.
-    pub(super) fn read_files(
-        names: &[OsString],
-        no_stdin: bool,
-        notes: &Notes,
-    ) -> Result<Reader, Error> {
+    pub fn read_files(names: &[OsString], no_stdin: bool, notes: &Notes) -> Result<Reader, Error> {
         let mut reader = Reader::new(notes);
         for name in names {
             if let Some(paths) = pattern::matches(name, notes)? {
@@ -166,7 +162,7 @@ impl Reader {
     }
 
     /// Reads standard input, as one of the files or as input, unless it is left alone. Returns files and input.
-    pub(super) fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
+    pub fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
         let is_file = self.files.iter().any(Option::is_none);
         let source = InputSource {
             name: "standard input".to_owned(),
@@ -425,14 +421,14 @@ fn base64_length(bytes: usize) -> usize {
 }
 
 /// Notes that bytes have been replaced.
-pub(super) fn note_replaced(source: &str, notes: &Notes) {
+pub fn note_replaced(source: &str, notes: &Notes) {
     notes.note(&format!(
         "{source} is not all UTF-8: its other bytes are sent as U+FFFD"
     ));
 }
 
 /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
-pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
+pub fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
         note_replaced(source, notes);
         String::from_utf8_lossy(error.as_bytes()).into_owned()
@@ -440,7 +436,7 @@ pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
 }
 
 /// What kind of file standard input is, if that can be known.
-pub(super) fn stdin_type() -> Option<FileType> {
+pub fn stdin_type() -> Option<FileType> {
     let stdin = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
     stdin.metadata().ok().map(|metadata| metadata.file_type())
 }

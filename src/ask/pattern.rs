@@ -24,7 +24,7 @@ const OPTIONS: MatchOptions = MatchOptions {
 };
 
 /// The regular files that a pattern names, sorted. `None`: it is no pattern, or there is a file of this name.
-pub(super) fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
+pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
     let Some(text) = pattern.to_str() else {
         return Ok(None);
     };

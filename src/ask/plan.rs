@@ -25,7 +25,7 @@ use crate::shape::Shape;
 use crate::tools::{Selection, Toolbox};
 
 /// One run: what is sent to which server, how the answer is printed, and where the exchange is saved.
-pub(super) struct Plan {
+pub struct Plan {
     turn: Turn,
     output: Output,
     /// `None`: nothing is saved.
@@ -36,7 +36,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Resolves a question in its conversation, with the tools that it may use.
-    pub(super) fn resolve(
+    pub fn resolve(
         checked: CheckedArguments,
         question: Message,
         mut session: Session,
@@ -94,7 +94,7 @@ impl Plan {
     }
 
     /// Asks, delivers the answer and saves the exchange. A dry run prints the request instead.
-    pub(super) fn run(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
+    pub fn run(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
         if self.turn.settings.typed.dry_run {
             self.turn.report(notes);
             let is_terminal = io::stdout().is_terminal();

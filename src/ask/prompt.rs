@@ -9,12 +9,7 @@ use crate::settings::History;
 use crate::shape::Shape;
 
 /// The built-in system prompt: the form of the answer, and the user's system and date.
-pub(super) fn system(
-    operating_system: &str,
-    shell: Option<&str>,
-    today: Date,
-    extract: bool,
-) -> String {
+pub fn system(operating_system: &str, shell: Option<&str>, today: Date, extract: bool) -> String {
     let form = if extract {
         "Only code is taken from the answer: put all of it into one fenced code block."
     } else {
@@ -32,7 +27,7 @@ pub(super) fn system(
 }
 
 /// The messages to send: the window, oldest first, and the question.
-pub(super) fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
+pub fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
     match form {
         History::Prompt => vec![flattened(window, question)],
         History::Messages => native(window, question),
@@ -40,7 +35,7 @@ pub(super) fn messages(window: &[Message], question: &Message, form: History) ->
 }
 
 /// The question with an instruction to answer in JSON of this shape, for an API that cannot enforce it.
-pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
+pub fn with_shape(question: &Message, shape: &Shape) -> Message {
     let schema = shape.schema();
     let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
     joined(question, &Message::text(Role::User, order))

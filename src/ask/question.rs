@@ -12,7 +12,7 @@ use crate::message::{Attachment, Message, Role};
 use crate::output::Notes;
 
 /// A question before the conversation is read.
-pub(super) enum Draft {
+pub enum Draft {
     New(Message),
     /// The conversation's last question, with what replaces its parts.
     Again {
@@ -24,7 +24,7 @@ pub(super) enum Draft {
 
 impl Draft {
     /// The question; `last` is the conversation's last one.
-    pub(super) fn into_question(self, last: Option<&Message>) -> Message {
+    pub fn into_question(self, last: Option<&Message>) -> Message {
         match self {
             Draft::New(question) => question,
             Draft::Again {
@@ -37,13 +37,13 @@ impl Draft {
 }
 
 /// The words, joined by one space.
-pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
+pub fn joined(words: &[OsString], notes: &Notes) -> String {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
     input::text(words.join(&b' '), "the command line", notes)
 }
 
 /// Notes that a pipe or a file was empty, because a command that failed leaves its pipe empty.
-pub(super) fn note_empty(input: &str, notes: &Notes) {
+pub fn note_empty(input: &str, notes: &Notes) {
     if input.trim().is_empty()
         && let Some(kind) = input::stdin_type()
         && (kind.is_fifo() || kind.is_file())
@@ -53,7 +53,7 @@ pub(super) fn note_empty(input: &str, notes: &Notes) {
 }
 
 /// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
-pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
+pub fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     let Some(word) = arguments.words.first() else {
         return Ok(());
     };
@@ -68,7 +68,7 @@ pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
 }
 
 /// Puts files, input and words together; `None` if there is nothing to ask.
-pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
+pub fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
     let input = input.as_deref().and_then(non_blank);
     let words = non_blank(words);
     if words.is_none() && input.is_none() && !files.say_something {

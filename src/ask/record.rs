@@ -31,7 +31,7 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// A question, and as much of its answer as has come.
 #[derive(Debug)]
-pub(super) struct Record {
+pub struct Record {
     question: Message,
     /// `None`: nothing is saved.
     committer: Option<Committer>,
@@ -93,7 +93,7 @@ impl PartialAnswer {
 }
 
 impl Record {
-    pub(super) fn new(question: Message, committer: Option<Committer>, notes: Notes) -> Record {
+    pub fn new(question: Message, committer: Option<Committer>, notes: Notes) -> Record {
         Record {
             question,
             committer,
@@ -105,18 +105,18 @@ impl Record {
     }
 
     /// Whether the exchange will be saved.
-    pub(super) fn saves(&self) -> bool {
+    pub fn saves(&self) -> bool {
         self.committer.is_some()
     }
 
     /// Another model replaces the chosen one.
-    pub(super) fn set_model(&self, model: &str) {
+    pub fn set_model(&self, model: &str) {
         self.grow(|partial| partial.model = Some(model.to_owned()));
     }
 
     /// A piece of the answer has come, perhaps the last one; some servers mark every piece as the last. Returns whether the
     /// answer is still kept.
-    pub(super) fn push(&self, piece: &str, last: bool, sources: Vec<Source>) -> bool {
+    pub fn push(&self, piece: &str, last: bool, sources: Vec<Source>) -> bool {
         self.grow(|partial| {
             partial.add(piece, sources);
             partial.is_complete = last || (partial.is_complete && piece.is_empty());
@@ -125,7 +125,7 @@ impl Record {
     }
 
     /// The model has called tools: the text so far, which is returned, becomes a step on the way to its answer.
-    pub(super) fn begin_step(&self) -> String {
+    pub fn begin_step(&self) -> String {
         self.grow(|partial| {
             let text = std::mem::take(&mut partial.text);
             partial.is_complete = false;
@@ -138,12 +138,12 @@ impl Record {
     }
 
     /// A call of the last step is about to run. From here on, it may have had an effect.
-    pub(super) fn call_started(&self, call: &ToolCall) {
+    pub fn call_started(&self, call: &ToolCall) {
         self.grow(|partial| partial.running = Some(ToolRun::new(call, NO_RESULT, true)));
     }
 
     /// A call of the last step has ended.
-    pub(super) fn call_finished(&self, run: ToolRun) {
+    pub fn call_finished(&self, run: ToolRun) {
         self.grow(|partial| {
             partial.running = None;
             if let Some(step) = partial.steps.last_mut() {
@@ -153,28 +153,23 @@ impl Record {
     }
 
     /// The answer as far as it has come, before it is saved.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.grow(|partial| partial.text.clone())
     }
 
     /// Whether nothing but white space has come of the answer.
-    pub(super) fn is_blank(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.grow(|partial| partial.text.trim().is_empty() && !partial.kept.is_too_much())
     }
 
     /// The sources so far.
-    pub(super) fn sources(&self) -> Vec<Source> {
+    pub fn sources(&self) -> Vec<Source> {
         self.grow(|partial| partial.sources.list().to_vec())
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
     /// been called. `finish` is the provider's finish reason, unless the answer ended as usual.
-    pub(super) fn save(
-        &self,
-        breaks_off: bool,
-        finish: Option<&str>,
-        usage: Option<Usage>,
-    ) -> Committed {
+    pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
         if self.is_signalled() {
             wait_for_the_end();
         }
@@ -194,13 +189,13 @@ impl Record {
     }
 
     /// A signal has come: no other thread changes or saves the record any more.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         self.signalled.store(true, Ordering::Relaxed);
     }
 
     /// A signal ends q when this returns. Saves what has come, or waits for a save that is under way. `end_line` ends the
     /// line of the answer before a note.
-    pub(super) fn save_interrupted(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
+    pub fn save_interrupted(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
         if let Some(partial) = self.take() {
             let breaks_off = !partial.is_complete;
             let note = self.commit(partial, breaks_off, None, None).note;

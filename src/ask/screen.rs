@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Standard output, with a thread that shows an unfinished word after a pause.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub struct Screen {
     is_terminal: bool,
     line: Mutex<LastLine>,
 }
@@ -27,7 +27,7 @@ struct LastLine {
 }
 
 impl Screen {
-    pub(super) fn new(stdout: Stdout) -> Arc<Screen> {
+    pub fn new(stdout: Stdout) -> Arc<Screen> {
         let is_terminal = stdout.is_terminal();
         let line = Mutex::new(LastLine {
             stdout,
@@ -37,12 +37,12 @@ impl Screen {
         Arc::new(Screen { is_terminal, line })
     }
 
-    pub(super) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
     /// Shows a piece of the answer.
-    pub(super) fn show(self: &Arc<Self>, piece: &str) -> Result<(), OutputError> {
+    pub fn show(self: &Arc<Self>, piece: &str) -> Result<(), OutputError> {
         let mut line = lock(&self.line);
         let shown = line.stdout.write(piece);
         line.last_piece = Instant::now();
@@ -56,12 +56,12 @@ impl Screen {
     }
 
     /// Ends the answer and its last line. Another answer may follow.
-    pub(super) fn end(&self) -> Result<(), OutputError> {
+    pub fn end(&self) -> Result<(), OutputError> {
         lock(&self.line).stdout.end_line()
     }
 
     /// Prints the whole answer, or what was made from it: its code, or JSON.
-    pub(super) fn print(&self, text: &str) -> Result<(), OutputError> {
+    pub fn print(&self, text: &str) -> Result<(), OutputError> {
         lock(&self.line).stdout.write_whole(text)
     }
 

@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::unix;
 
 /// The conversation of a question, and the server that is asked.
-pub(super) struct Session {
+pub struct Session {
     /// `None`: without a home folder nothing is read or saved.
     place: Option<Place>,
     intent: Intent,
@@ -31,11 +31,11 @@ pub(super) struct Session {
     /// See [`Committer::pins`].
     pins: bool,
     /// The conversation, without the exchange that is asked again.
-    pub(super) conversation: Option<Arc<Conversation>>,
+    pub conversation: Option<Arc<Conversation>>,
     /// The server that is asked.
-    pub(super) target: Target,
+    pub target: Target,
     /// The provider, and perhaps the model, that takes over; `None` if nothing changes.
-    pub(super) handed_to: Option<String>,
+    pub handed_to: Option<String>,
 }
 
 impl Session {
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// How the user names the conversation.
-    pub(super) fn which(&self) -> Which {
+    pub fn which(&self) -> Which {
         match &self.place {
             Some(place) => place.which.clone(),
             None => Which::Current { slot: None },
@@ -85,7 +85,7 @@ impl Session {
     }
 
     /// Says which conversation is continued.
-    pub(super) fn report(&self, notes: &Notes) {
+    pub fn report(&self, notes: &Notes) {
         notes.detail(|| {
             let (Some(conversation), Some(place)) = (&self.conversation, &self.place) else {
                 return "begins a conversation".to_owned();
@@ -97,7 +97,7 @@ impl Session {
     }
 
     /// The question to ask again.
-    pub(super) fn last_question(&self) -> Option<Message> {
+    pub fn last_question(&self) -> Option<Message> {
         let Intent::Again(_, last) = &self.intent else {
             return None;
         };
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// How to save the exchange; `None` without a place for it. `system` and `tools` are saved with it.
-    pub(super) fn committer(
+    pub fn committer(
         &self,
         model: &str,
         system: Option<String>,
@@ -138,7 +138,7 @@ impl Session {
 
 /// The server that is asked, as far as it is known before the conversation is read. A wrong provider or key is reported
 /// before q waits for input. `None`: the conversation says which one it is.
-pub(super) fn known_target(
+pub fn known_target(
     arguments: &Arguments,
     settings: &Settings,
     context: &Context,
@@ -168,7 +168,7 @@ fn is_pinned(context: &Context) -> bool {
 }
 
 /// Opens the conversation of this question. `known` is the server, unless only the conversation knows it.
-pub(super) fn open(
+pub fn open(
     arguments: &Arguments,
     known: Option<Target>,
     settings: &Settings,

@@ -35,23 +35,23 @@ const MIN_CUT: usize = 1_000;
 const SHOWN_OF_BASE64: usize = 32;
 
 /// One question to one provider, with as much of the conversation as it accepts, and the tools that it may call.
-pub(super) struct Turn {
-    pub(super) target: Arc<Target>,
-    pub(super) model: String,
-    pub(super) system: String,
-    pub(super) window: Window,
-    pub(super) question: Message,
-    pub(super) settings: Settings,
-    pub(super) stream: bool,
-    pub(super) toolbox: Option<Toolbox>,
+pub struct Turn {
+    pub target: Arc<Target>,
+    pub model: String,
+    pub system: String,
+    pub window: Window,
+    pub question: Message,
+    pub settings: Settings,
+    pub stream: bool,
+    pub toolbox: Option<Toolbox>,
     /// The shape that the answer must have, and how it is asked for.
-    pub(super) shape: Option<(Shape, ShapeEnforcement)>,
-    pub(super) progress: Progress,
+    pub shape: Option<(Shape, ShapeEnforcement)>,
+    pub progress: Progress,
 }
 
 /// How far a turn is, after the requests so far.
 #[derive(Default)]
-pub(super) struct Progress {
+pub struct Progress {
     /// What the provider has refused, and requests can do without.
     left_out: Vec<Extra>,
     /// The calls so far.
@@ -71,7 +71,7 @@ pub(super) struct Progress {
 
 /// How the shape of an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ShapeEnforcement {
+pub enum ShapeEnforcement {
     /// The API enforces it.
     ByApi,
     /// The API enforces an object; the prompt describes its shape.
@@ -132,7 +132,7 @@ impl Turn {
     }
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
-    pub(super) fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
+    pub fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
         let mut body = self.request()?.body.unwrap_or_default().to_string();
         if !is_terminal {
             return Ok(body);
@@ -156,7 +156,7 @@ impl Turn {
     }
 
     /// Asks until there is an answer, and delivers it.
-    pub(super) fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
+    pub fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
         let target = Arc::clone(&self.target);
         let call = target.call(notes)?;
         loop {
@@ -467,7 +467,7 @@ impl Turn {
     }
 
     /// Says which server q asks, and what it sends.
-    pub(super) fn report(&self, notes: &Notes) {
+    pub fn report(&self, notes: &Notes) {
         let provider = self.target.provider();
         notes.detail(|| {
             let address = match provider.address() {

@@ -6,7 +6,7 @@ use crate::settings::{History, Values};
 
 /// A conversation's newest messages.
 #[derive(Debug)]
-pub(super) struct Window {
+pub struct Window {
     messages: Vec<Message>,
     form: History,
     /// How many are not sent because of the limit on bytes.
@@ -17,7 +17,7 @@ pub(super) struct Window {
 
 impl Window {
     /// The newest messages, as many as the settings' limit on bytes allows.
-    pub(super) fn new(mut messages: Vec<Message>, values: &Values) -> Window {
+    pub fn new(mut messages: Vec<Message>, values: &Values) -> Window {
         let mut bytes = 0;
         let mut fitting = 0;
         for message in messages.iter().rev() {
@@ -43,17 +43,17 @@ impl Window {
         window
     }
 
-    pub(super) fn messages(&self) -> &[Message] {
+    pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
     /// Sends no messages from now on.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.messages = Vec::new();
     }
 
     /// Leaves out the older half. Returns whether there was anything to leave out.
-    pub(super) fn halve(&mut self) -> bool {
+    pub fn halve(&mut self) -> bool {
         let before = self.messages.len();
         self.messages.drain(..before.div_ceil(2));
         self.drop_leading_answer();
@@ -72,7 +72,7 @@ impl Window {
     }
 
     /// Reports the messages that the settings' limit leaves out.
-    pub(super) fn report_limit(&self, values: &Values, notes: &Notes) {
+    pub fn report_limit(&self, values: &Values, notes: &Notes) {
         if self.over_limit > 0 {
             let limit = values.max_history;
             let left_out = counted(self.over_limit);
@@ -83,7 +83,7 @@ impl Window {
     }
 
     /// Reports which provider gets messages that another provider answered.
-    pub(super) fn report_hand_over(&self, to: Option<&str>, notes: &Notes) {
+    pub fn report_hand_over(&self, to: Option<&str>, notes: &Notes) {
         let Some(to) = to else {
             return;
         };
@@ -95,7 +95,7 @@ impl Window {
     }
 
     /// Reports the messages left out because the provider found the prompt too long.
-    pub(super) fn report_too_long(&self, notes: &Notes) {
+    pub fn report_too_long(&self, notes: &Notes) {
         if self.too_long > 0 {
             let left_out = counted(self.too_long);
             notes.note(&format!(

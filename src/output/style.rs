@@ -5,12 +5,12 @@
 use unicode_width::UnicodeWidthChar;
 
 /// How text looks: plain, or a sum of the others.
-pub(super) type Style = u8;
-pub(super) const PLAIN: Style = 0;
-pub(super) const BOLD: Style = 1;
-pub(super) const DIM: Style = 2;
-pub(super) const ITALIC: Style = 4;
-pub(super) const CODE: Style = 8;
+pub type Style = u8;
+pub const PLAIN: Style = 0;
+pub const BOLD: Style = 1;
+pub const DIM: Style = 2;
+pub const ITALIC: Style = 4;
+pub const CODE: Style = 8;
 
 /// What a terminal is sent for each of them (ECMA-48: SGR).
 const PARAMETERS: &[(Style, &str)] = &[
@@ -29,7 +29,7 @@ const MAX_MARKS: usize = 3;
 
 /// Builds text for a terminal. A style is on only where text needs it, and never at a line's end.
 #[derive(Debug, Default)]
-pub(super) struct Pen {
+pub struct Pen {
     styles: bool,
     /// The style that is on.
     style: Style,
@@ -38,14 +38,14 @@ pub(super) struct Pen {
 
 impl Pen {
     /// Without `styles` all text is plain.
-    pub(super) fn new(styles: bool) -> Pen {
+    pub fn new(styles: bool) -> Pen {
         Pen {
             styles,
             ..Pen::default()
         }
     }
 
-    pub(super) fn put(&mut self, style: Style, text: &str) {
+    pub fn put(&mut self, style: Style, text: &str) {
         if self.styles && style != self.style && !text.is_empty() {
             self.reset();
             self.switch_on(style);
@@ -69,12 +69,12 @@ impl Pen {
         self.style = style;
     }
 
-    pub(super) fn end_line(&mut self) {
+    pub fn end_line(&mut self) {
         self.put(PLAIN, "\n");
     }
 
     /// Takes the text. No style is left on, because something else may be written next.
-    pub(super) fn take(&mut self) -> String {
+    pub fn take(&mut self) -> String {
         self.reset();
         std::mem::take(&mut self.text)
     }
@@ -89,9 +89,9 @@ impl Pen {
 
 /// How the text of a line looks: which marks have opened strong text, emphasis or code so far.
 #[derive(Debug, Default)]
-pub(super) struct Inline {
+pub struct Inline {
     /// The line is a heading.
-    pub(super) heading: bool,
+    pub heading: bool,
     /// The mark of the strong text that is open.
     strong: Option<char>,
     /// The mark of the emphasis that is open.
@@ -109,7 +109,7 @@ pub(super) struct Inline {
 
 impl Inline {
     /// How text looks now.
-    pub(super) fn style(&self) -> Style {
+    pub fn style(&self) -> Style {
         let mut style = PLAIN;
         if self.heading || self.strong.is_some() {
             style |= BOLD;
@@ -124,7 +124,7 @@ impl Inline {
     }
 
     /// A blank has come after a word.
-    pub(super) fn end_word(&mut self) {
+    pub fn end_word(&mut self) {
         self.emphasis = None;
         self.before = None;
         self.marks = 0;
@@ -132,12 +132,12 @@ impl Inline {
     }
 
     /// Whether a bar that follows may be text of a table's cell: it is escaped, or within code.
-    pub(super) fn takes_bar(&self) -> bool {
+    pub fn takes_bar(&self) -> bool {
         self.code > 0 || self.before == Some('\\')
     }
 
     /// Styles a word, or a part of it; `next` is what follows it, if that has come.
-    pub(super) fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
+    pub fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
                 let plain_end = text.find(|character| self.is_mark(character));
@@ -258,7 +258,7 @@ fn is_in_word(character: char) -> bool {
 }
 
 /// Whether the first word of a line makes it a heading.
-pub(super) fn is_heading(word: &str) -> bool {
+pub fn is_heading(word: &str) -> bool {
     matches!(word.len(), 1..=6) && word.bytes().all(|byte| byte == b'#')
 }
 

@@ -22,7 +22,7 @@ const CODE_INDENT: usize = 4;
 const MAX_FURTHER_INDENT: usize = 3;
 
 /// The shortest fence.
-pub(super) const MIN_FENCE: usize = 3;
+pub const MIN_FENCE: usize = 3;
 
 /// The most digits in the number of a list item.
 const MAX_DIGITS: usize = 9;
@@ -491,7 +491,7 @@ fn is_wide(character: char) -> bool {
 }
 
 /// The character and the length of the fence that the text begins with, if it opens fenced code.
-pub(super) fn opening_fence(text: &str) -> Option<(char, usize)> {
+pub fn opening_fence(text: &str) -> Option<(char, usize)> {
     let character = text.chars().next()?;
     if !matches!(character, '`' | '~') {
         return None;
@@ -506,7 +506,7 @@ pub(super) fn opening_fence(text: &str) -> Option<(char, usize)> {
 }
 
 /// How often the character, which has one byte, is repeated at the beginning.
-pub(super) fn run_of(text: &str, character: char) -> usize {
+pub fn run_of(text: &str, character: char) -> usize {
     text.len() - text.trim_start_matches(character).len()
 }
 
