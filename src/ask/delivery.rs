@@ -1,6 +1,5 @@
-//! Delivers the answer to the user, piece by piece or once it is complete, as text, code or JSON; and to the record.
+//! Delivers the answer to the user and to the record: as text, code or JSON, piece by piece or once it is complete.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -25,7 +24,7 @@ use crate::shape::Shape;
 enum Form {
     /// Each piece as it arrives.
     Text,
-    /// Once it is complete; a server may stream though it was not asked to.
+    /// Once it is complete, even if the server streams.
     Whole,
     /// Once it is complete, as one line of JSON.
     Json,
@@ -46,12 +45,11 @@ enum Excerpt {
 pub struct Output {
     form: Form,
     excerpt: Excerpt,
-    /// How it looks on a terminal.
+    /// How prose looks on a terminal.
     look: Look,
 }
 
 impl Output {
-    /// `look`: how text that is meant to be read looks on a terminal.
     pub fn new(arguments: &Arguments, shape: Option<Shape>, look: Look) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
@@ -88,7 +86,7 @@ pub struct Summary {
     pub sources: Option<Vec<Source>>,
 }
 
-/// Takes the pieces of one answer.
+/// An answer on its way to the user and to the record.
 pub struct Delivery {
     screen: Arc<Screen>,
     output: Output,
@@ -99,43 +97,8 @@ pub struct Delivery {
     notes: Notes,
 }
 
-/// The JSON output.
-fn as_json(answer: &str, reply: &Reply, summary: &Summary, committed: &Committed) -> Value {
-    let mut object = json!({
-        "answer": answer,
-        "provider": summary.provider,
-        "model": summary.model,
-        "finish": reply.finished().map_or("stop", Finish::reported),
-        "usage": summary.usage,
-        "id": committed.id,
-        "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
-        "messages_sent": summary.messages_sent,
-    });
-    if let Some(role) = &summary.role {
-        object["role"] = role.as_str().into();
-    }
-    if let Some(sources) = &summary.sources {
-        object["sources"] = json!(sources);
-    }
-    if let Some(steps) = &summary.steps {
-        let runs = steps.iter().flat_map(|step| &step.calls);
-        object["rounds"] = steps.len().into();
-        object["tool_calls"] = runs.map(tool_call).collect();
-    }
-    object
-}
-
-/// A call in the JSON output.
-fn tool_call(run: &ToolRun) -> Value {
-    let arguments = match serde_json::from_str(&run.arguments) {
-        Ok(arguments) => arguments,
-        Err(_) => Value::from(run.arguments.as_str()),
-    };
-    json!({"name": run.name, "arguments": arguments, "error": run.is_error})
-}
-
 impl Delivery {
-    /// With tools, text that calls follow is not the answer. So a pipe or a file gets text only at the end.
+    /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
     pub fn new(
         mut output: Output,
         with_tools: bool,
@@ -168,7 +131,7 @@ impl Delivery {
         })
     }
 
-    /// A piece of the answer has come.
+    /// Records a piece of the answer, and shows it if the answer is printed as it arrives.
     pub fn take(&mut self, piece: Piece) -> Result<(), OutputError> {
         let text = &piece.text;
         let is_kept = self.record.push(text, piece.is_last, piece.sources);
@@ -189,10 +152,10 @@ impl Delivery {
         self.screen.show(text)
     }
 
-    /// The model has called tools, which are about to run. Returns the text that came before the calls.
+    /// Ends the text before calls, which are about to run. Returns that text.
     pub fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.spinner().stop();
-        // A signal must end what is about to run, too.
+        // A signal must also end the programs that are about to run.
         self.interrupts.install();
         if self.output.form == Form::Text {
             self.screen.end()?;
@@ -242,16 +205,17 @@ impl Delivery {
 
     fn finish_complete(&self, reply: &Reply, summary: &Summary) -> Result<(), Error> {
         let is_all = self.output.excerpt == Excerpt::All;
-        // Text has been printed already.
+        // In this form, the pieces are printed already.
         let answer = if self.output.form == Form::Text {
             String::new()
         } else {
             self.record.text()
         };
-        // The last newline does not wait for the disk.
-        let line = match self.output.form {
-            Form::Whole if is_all => self.screen.print(&answer),
-            _ => self.screen.end(),
+        // Text and its last newline do not wait for the disk.
+        let mut printed = if self.output.form == Form::Whole && is_all {
+            self.screen.print(&answer)
+        } else {
+            self.screen.end()
         };
         let finish = incomplete(reply);
         let committed = self.record.save(false, finish, summary.usage);
@@ -262,16 +226,13 @@ impl Delivery {
             }
             result => result,
         };
-        let excerpt = self.excerpt(&answer, reply, &committed)?;
-        let printed = if self.output.form == Form::Json {
+        let excerpt = self.excerpt(answer, reply, &committed)?;
+        if self.output.form == Form::Json {
             let object = as_json(&excerpt, reply, summary, &committed);
-            self.screen.print(&object.to_string())
-        } else if is_all {
-            // The text was printed before it was saved.
-            line
-        } else {
-            self.screen.print(&excerpt)
-        };
+            printed = self.screen.print(&object.to_string());
+        } else if !is_all {
+            printed = self.screen.print(&excerpt);
+        }
         match printed {
             Ok(()) => result,
             Err(error) => unless_reader_gone(error),
@@ -288,40 +249,37 @@ impl Delivery {
     }
 
     /// The part of the answer that is to be printed.
-    fn excerpt<'b>(
+    fn excerpt(
         &self,
-        answer: &'b str,
+        answer: String,
         reply: &Reply,
         committed: &Committed,
-    ) -> Result<Cow<'b, str>, Error> {
+    ) -> Result<String, Error> {
         match &self.output.excerpt {
-            Excerpt::All => Ok(Cow::Borrowed(answer)),
-            Excerpt::Code => match code::extract(answer) {
-                Ok(code) => Ok(Cow::Owned(code)),
-                Err(reason) => {
-                    let error = Error::new(ErrorKind::NoCode, reason);
-                    let what = match incomplete(reply) {
-                        None => "the complete answer",
-                        Some(_) => "the incomplete answer",
-                    };
-                    Err(self.advise_last(error, what, committed))
-                }
-            },
+            Excerpt::All => Ok(answer),
+            Excerpt::Code => code::extract(&answer).map_err(|reason| {
+                let error = Error::new(ErrorKind::NoCode, reason);
+                let what = match incomplete(reply) {
+                    None => "the complete answer",
+                    Some(_) => "the incomplete answer",
+                };
+                self.advise_last(error, what, committed)
+            }),
             Excerpt::Json(shape) => {
-                // Before a search, or in an earlier message, the model may say what it looks for.
-                let json = shape
-                    .find_in(answer)
-                    .or_else(|_| shape.find_in(reply.last_part(answer)));
-                match json {
-                    Ok(json) => Ok(Cow::Borrowed(json)),
-                    Err(reason) => {
-                        let error = format!(
-                            "the answer does not have the shape that --schema asks for: {reason}"
-                        );
-                        let error = Error::new(ErrorKind::Misshapen, error);
-                        Err(self.advise_last(error, "the answer as it came", committed))
-                    }
+                let mut json = shape.find_in(&answer);
+                if json.is_err() {
+                    // Before a search, or in an earlier message, the model may say what it looks for.
+                    json = shape.find_in(reply.last_part(&answer));
                 }
+                json.map(str::to_owned).map_err(|reason| {
+                    let error = Error::new(
+                        ErrorKind::Misshapen,
+                        format!(
+                            "the answer does not have the shape that --schema asks for: {reason}"
+                        ),
+                    );
+                    self.advise_last(error, "the answer as it came", committed)
+                })
             }
         }
     }
@@ -337,7 +295,42 @@ impl Delivery {
     }
 }
 
-/// How an answer that is or may be incomplete ended, in the provider's word.
+/// The JSON output.
+fn as_json(answer: &str, reply: &Reply, summary: &Summary, committed: &Committed) -> Value {
+    let mut object = json!({
+        "answer": answer,
+        "provider": summary.provider,
+        "model": summary.model,
+        "finish": reply.finished().map_or("stop", Finish::reported),
+        "usage": summary.usage,
+        "id": committed.id,
+        "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
+        "messages_sent": summary.messages_sent,
+    });
+    if let Some(role) = &summary.role {
+        object["role"] = role.as_str().into();
+    }
+    if let Some(sources) = &summary.sources {
+        object["sources"] = json!(sources);
+    }
+    if let Some(steps) = &summary.steps {
+        let runs = steps.iter().flat_map(|step| &step.calls);
+        object["rounds"] = steps.len().into();
+        object["tool_calls"] = runs.map(tool_call).collect();
+    }
+    object
+}
+
+/// A call in the JSON output.
+fn tool_call(run: &ToolRun) -> Value {
+    let arguments = match serde_json::from_str(&run.arguments) {
+        Ok(arguments) => arguments,
+        Err(_) => Value::from(run.arguments.as_str()),
+    };
+    json!({"name": run.name, "arguments": arguments, "error": run.is_error})
+}
+
+/// The provider's finish reason for an answer that is or may be incomplete.
 fn incomplete(reply: &Reply) -> Option<&str> {
     match reply.finished()? {
         Finish::Limit(word) | Finish::Other(word) => Some(word),
@@ -345,14 +338,16 @@ fn incomplete(reply: &Reply) -> Option<&str> {
     }
 }
 
-/// The words of Anthropic and Mistral for an answer that another limit than `max_tokens` has ended.
+/// The finish reasons of Anthropic and Mistral for an answer that fills the model's context. Raising `max_tokens` would
+/// not help.
 const CONTEXT_IS_FULL: &[&str] = &["model_context_window_exceeded", "model_length"];
 
-/// The error for an answer that is or may be incomplete.
+/// An error for an answer that is or may be incomplete.
 fn how_it_ended(reply: &Reply) -> Result<(), Error> {
     let message = match reply.finished() {
         Some(Finish::Limit(word)) => {
-            let fills_context = CONTEXT_IS_FULL.contains(&word.to_ascii_lowercase().as_str());
+            let lowercase = word.to_ascii_lowercase();
+            let fills_context = CONTEXT_IS_FULL.contains(&lowercase.as_str());
             let remedy = if fills_context {
                 "--messages N sends fewer messages"
             } else {

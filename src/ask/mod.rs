@@ -42,11 +42,13 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let arguments = &settings.typed;
 
     let interrupts = Interrupts::new(notes.spinner());
-    let start =
-        |tools: &Selection| Starting::new(Some(tools), settings, &interrupts, groups, notes);
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
+    let start = |tools| Starting::new(Some(tools), settings, &interrupts, groups, notes);
     // Servers start while input is read.
-    let starting = checked.selection.as_ref().map(start).transpose()?;
+    let starting = match &checked.selection {
+        Some(tools) => Some(start(tools)?),
+        None => None,
+    };
     let draft = checked.read(reader, notes)?;
 
     let now = Timestamp::new(OffsetDateTime::now_utc());
@@ -70,12 +72,12 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     if result.is_ok() {
         groups.be_patient();
     }
-    // This ends the servers, as patiently as the line above allows.
+    // The plan has the tool servers, which end here.
     drop(plan);
     result
 }
 
-/// Says which role is used. A dry run shows what would be sent, and this is part of it.
+/// Reports the role. A dry run does so without `-v`, because it shows everything that would be sent.
 fn report_role(arguments: &Arguments, notes: &Notes) {
     let Some(role) = &arguments.role else {
         return;
@@ -88,11 +90,11 @@ fn report_role(arguments: &Arguments, notes: &Notes) {
     }
 }
 
-/// What to do if remembered tools fail.
+/// Advice for remembered tools that fail.
 const REMEMBERED: &str =
     "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
-/// The tools that the conversation remembers. They are used only where a person can see what they do.
+/// The tools that the conversation remembers. Without a person at the terminal they are not used.
 fn remembered_tools(
     conversation: Option<&Conversation>,
     notes: &Notes,

@@ -41,13 +41,13 @@ pub struct Record {
     signalled: AtomicBool,
 }
 
-/// How far the record is.
+/// How far the exchange is on its way to the disk.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of it")]
 enum Stage {
     Growing(PartialAnswer),
     Saving,
-    /// What did not go as asked has not been reported yet.
+    /// The note about a save that did not go as asked has not been printed yet.
     Saved,
     Reported,
 }
@@ -66,7 +66,7 @@ struct PartialAnswer {
     running: Option<ToolRun>,
     /// The model that answers, if it replaces the chosen one.
     model: Option<String>,
-    /// The text, that of the steps too, and the sources. If it is too much, neither is kept any more.
+    /// Counts the text, also that of the steps, and the sources. Once they are too much, none of them is kept.
     kept: Kept,
 }
 
@@ -84,7 +84,7 @@ impl PartialAnswer {
         if self.kept.add(piece.len()) {
             self.text.push_str(piece);
         } else {
-            // Nothing of it is saved, so its memory is given back.
+            // A part of the answer is not saved, so its memory is given back.
             self.text = String::new();
             self.steps = Vec::new();
             self.sources = Sources::default();
@@ -109,13 +109,13 @@ impl Record {
         self.committer.is_some()
     }
 
-    /// Another model replaces the chosen one.
+    /// Notes that another model replaces the chosen one.
     pub fn set_model(&self, model: &str) {
         self.grow(|partial| partial.model = Some(model.to_owned()));
     }
 
-    /// A piece of the answer has come, perhaps the last one; some servers mark every piece as the last. Returns whether the
-    /// answer is still kept.
+    /// Adds a piece of the answer. Some servers mark every piece as the last one, so text after it makes the answer
+    /// incomplete again. Returns whether the answer is still kept.
     pub fn push(&self, piece: &str, last: bool, sources: Vec<Source>) -> bool {
         self.grow(|partial| {
             partial.add(piece, sources);
@@ -124,7 +124,7 @@ impl Record {
         })
     }
 
-    /// The model has called tools: the text so far, which is returned, becomes a step on the way to its answer.
+    /// Makes the text so far a step on the way to the answer, because the model has called tools. Returns that text.
     pub fn begin_step(&self) -> String {
         self.grow(|partial| {
             let text = std::mem::take(&mut partial.text);
@@ -137,12 +137,12 @@ impl Record {
         })
     }
 
-    /// A call of the last step is about to run. From here on, it may have had an effect.
+    /// Notes that a call of the last step is about to run. From here on, it may have had an effect.
     pub fn call_started(&self, call: &ToolCall) {
         self.grow(|partial| partial.running = Some(ToolRun::new(call, NO_RESULT, true)));
     }
 
-    /// A call of the last step has ended.
+    /// Adds a call of the last step that has ended.
     pub fn call_finished(&self, run: ToolRun) {
         self.grow(|partial| {
             partial.running = None;
@@ -152,7 +152,7 @@ impl Record {
         });
     }
 
-    /// The answer as far as it has come, before it is saved.
+    /// The text of the answer so far.
     pub fn text(&self) -> String {
         self.grow(|partial| partial.text.clone())
     }
@@ -167,8 +167,8 @@ impl Record {
         self.grow(|partial| partial.sources.list().to_vec())
     }
 
-    /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
-    /// been called. `finish` is the provider's finish reason, unless the answer ended as usual.
+    /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a tool has been called.
+    /// `finish` is the provider's finish reason, unless the answer ended as usual.
     pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
         if self.is_signalled() {
             wait_for_the_end();
@@ -178,8 +178,9 @@ impl Record {
         };
         let committed = self.commit(partial, breaks_off, finish, usage);
         if let (Some(path), Some(id)) = (&committed.path, &committed.id) {
+            let path = path.display();
             self.notes
-                .detail(|| format!("saved in conversation {id}, {}", path.display()));
+                .detail(|| format!("saved in conversation {id}, {path}"));
         }
         self.report(committed.note.as_deref());
         if self.is_signalled() {
@@ -188,12 +189,12 @@ impl Record {
         committed
     }
 
-    /// A signal has come: no other thread changes or saves the record any more.
+    /// From now on, only the thread of a signal saves the record. Others wait for the end when they change it.
     pub fn close(&self) {
         self.signalled.store(true, Ordering::Relaxed);
     }
 
-    /// A signal ends q when this returns. Saves what has come, or waits for a save that is under way. `end_line` ends the
+    /// Saves what has come, or waits for a save that is under way. A signal ends q when this returns. `end_line` ends the
     /// line of the answer before a note.
     pub fn save_interrupted(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
         if let Some(partial) = self.take() {
@@ -208,12 +209,10 @@ impl Record {
                 record.report(note.as_deref());
             });
         }
-        self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |stage| {
-            matches!(stage, Stage::Saving)
-        });
-        self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |stage| {
-            matches!(stage, Stage::Saved)
-        });
+        let is_saving = |stage: &mut Stage| matches!(stage, Stage::Saving);
+        self.wait_while(is_saving, SAVE_PATIENCE_ON_SIGNAL);
+        let is_unreported = |stage: &mut Stage| matches!(stage, Stage::Saved);
+        self.wait_while(is_unreported, NOTE_PATIENCE_ON_SIGNAL);
     }
 
     fn commit(
@@ -253,7 +252,8 @@ impl Record {
         }
         let question = Entry::new(self.question.clone(), committer.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
-        let mut answer = Entry::new(Message::text(Role::Assistant, text), answered);
+        let message = Message::text(Role::Assistant, text);
+        let mut answer = Entry::new(message, answered);
         answer.interrupted = breaks_off;
         answer.finish = finish.map(str::to_owned);
         answer.provider = Some(committer.provider.clone());
@@ -266,7 +266,8 @@ impl Record {
         let exchange = Exchange {
             entries: vec![question, answer],
         };
-        let committed = committer.commit(&exchange, &|waited| waited >= self.lock_patience());
+        let gives_up = |waited| waited >= self.lock_patience();
+        let committed = committer.commit(&exchange, &gives_up);
         self.enter(Stage::Saved);
         committed
     }
@@ -280,7 +281,7 @@ impl Record {
         }
     }
 
-    /// The answer was too long to be kept.
+    /// Saves nothing of an answer that was too long to be kept.
     fn give_up(&self) -> Committed {
         self.enter(Stage::Saved);
         Committed::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
@@ -293,7 +294,7 @@ impl Record {
         self.enter(Stage::Reported);
     }
 
-    /// What has come, for the one that saves it. `None`: another thread does.
+    /// Takes what has come, to save it. `None`: another thread has taken it.
     fn take(&self) -> Option<PartialAnswer> {
         let mut stage = lock(&self.stage);
         let Stage::Growing(partial) = &mut *stage else {
@@ -304,7 +305,7 @@ impl Record {
         Some(partial)
     }
 
-    /// Changes what has come. After a signal it does not return.
+    /// Changes or reads what has come. After a signal this does not return.
     fn grow<T>(&self, change: impl FnOnce(&mut PartialAnswer) -> T) -> T {
         if !self.is_signalled()
             && let Stage::Growing(partial) = &mut *lock(&self.stage)
@@ -326,11 +327,9 @@ impl Record {
         }
     }
 
-    fn wait_while(&self, patience: Duration, condition: impl Fn(&Stage) -> bool) {
+    fn wait_while(&self, condition: fn(&mut Stage) -> bool, patience: Duration) {
         let stage = lock(&self.stage);
-        let waited = self
-            .changed
-            .wait_timeout_while(stage, patience, |stage| condition(stage));
+        let waited = self.changed.wait_timeout_while(stage, patience, condition);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -1,4 +1,4 @@
-//! Shows the answer on standard output. An unfinished word is shown when it ends, or after a pause.
+//! Shows the answer on standard output. An unfinished word appears when it ends, or after a pause.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl Screen {
         lock(&self.line).stdout.end_line()
     }
 
-    /// Prints the whole answer, or what was made from it: its code, or JSON.
+    /// Prints a complete answer, or what was made from it: its code, or JSON.
     pub fn print(&self, text: &str) -> Result<(), OutputError> {
         lock(&self.line).stdout.write_whole(text)
     }

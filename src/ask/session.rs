@@ -32,9 +32,8 @@ pub struct Session {
     pins: bool,
     /// The conversation, without the exchange that is asked again.
     pub conversation: Option<Arc<Conversation>>,
-    /// The server that is asked.
     pub target: Target,
-    /// The provider, and perhaps the model, that takes over; `None` if nothing changes.
+    /// The provider, perhaps with its model, that continues what another one began.
     pub handed_to: Option<String>,
 }
 
@@ -65,7 +64,7 @@ impl Session {
         }
     }
 
-    /// Pins a conversation that was chosen by its id, or its number; on a terminal it becomes the current one.
+    /// Pins the conversation if the user chose it by its id or number. On a terminal it also becomes the current one.
     fn choose(&mut self, arguments: &Arguments, settings: &Settings, context: &Context) {
         let Some(place) = &self.place else {
             return;
@@ -104,7 +103,7 @@ impl Session {
         Some(last.question()?.to_message())
     }
 
-    /// How to save the exchange; `None` without a place for it. `system` and `tools` are saved with it.
+    /// What saves the exchange, with `system` and `tools`; `None` without a place for it.
     pub fn committer(
         &self,
         model: &str,
@@ -136,8 +135,8 @@ impl Session {
     }
 }
 
-/// The server that is asked, as far as it is known before the conversation is read. A wrong provider or key is reported
-/// before q waits for input. `None`: the conversation says which one it is.
+/// The server to ask, so that a wrong provider or key is reported before q waits for input. `None`: only the conversation
+/// shows which server it is.
 pub fn known_target(
     arguments: &Arguments,
     settings: &Settings,
@@ -147,13 +146,16 @@ pub fn known_target(
     if arguments.provider.is_none() && has_own {
         return Ok(None);
     }
-    let has_pinned = || arguments.provider.is_none() && arguments.follow && is_pinned(context);
-    match discover::chosen(settings, None) {
-        // Only the server that is asked has to be able to search.
-        Ok(Some(target)) if !arguments.web || !has_pinned() => Ok(Some(target)),
-        _ if has_pinned() => Ok(None),
-        _ => discover::find(settings, None, &context.notes).map(Some),
+    // With --web, q checks that the server can search. It must not check a server that is not asked in the end.
+    if !arguments.web
+        && let Ok(Some(target)) = discover::chosen(settings, None)
+    {
+        return Ok(Some(target));
     }
+    if arguments.provider.is_none() && arguments.follow && is_pinned(context) {
+        return Ok(None);
+    }
+    discover::find(settings, None, &context.notes).map(Some)
 }
 
 /// Whether the current conversation keeps a provider that was chosen for it.
@@ -167,7 +169,7 @@ fn is_pinned(context: &Context) -> bool {
     }
 }
 
-/// Opens the conversation of this question. `known` is the server, unless only the conversation knows it.
+/// Opens the conversation of this question. `known` is the result of [`known_target`].
 pub fn open(
     arguments: &Arguments,
     known: Option<Target>,
@@ -179,7 +181,8 @@ pub fn open(
     let mut session = match find_place(arguments, context)? {
         Some(place) if arguments.again => open_again(place, settings, notes)?,
         Some(place) if !place.which.is_current() => {
-            open_named(place, arguments, settings, context)?
+            let must_exist = arguments.follow;
+            open_named(place, must_exist, settings, notes)?
         }
         Some(place) if arguments.follow => follow(place, known, settings, notes, now)?,
         place => {
@@ -192,7 +195,8 @@ pub fn open(
     Ok(session)
 }
 
-/// Where the conversation is. `None`: there is no place for a current one.
+/// Where the conversation is. Without a place for the current conversation, q still answers, and a note says that nothing
+/// is saved.
 fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>, Error> {
     let error = match context.place() {
         Ok(place) => return Ok(Some(place)),
@@ -269,13 +273,12 @@ fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Sessio
 /// A conversation by its name, id or path. One with a name may be new.
 fn open_named(
     place: Place,
-    arguments: &Arguments,
+    must_exist: bool,
     settings: &Settings,
-    context: &Context,
+    notes: &Notes,
 ) -> Result<Session, Error> {
-    let notes = &context.notes;
     let Some(conversation) = read(&place)? else {
-        if place.which.is_id_or_number() || arguments.follow {
+        if must_exist || place.which.is_id_or_number() {
             return Err(place.missing());
         }
         if io::stderr().is_terminal() {
@@ -301,22 +304,23 @@ fn open_named(
 /// A conversation by name, id or path, if it exists.
 fn read(place: &Place) -> Result<Option<Conversation>, Error> {
     place.check_owner()?;
+    let path = &place.location.path;
     // Naming a file that cannot be used is a usage error.
     let is_named = !place.which.is_current();
-    let found = files::read(&place.location.path).map_err(|error| {
-        let is_file = matches!(place.which, Which::File(_));
-        let mut kind = ErrorKind::File;
-        if is_named && (is_file || error.kind() == files::NOT_REGULAR) {
-            kind = ErrorKind::Session;
+    let reason = match files::read(path) {
+        Ok(FileContent::Conversation(conversation)) => return Ok(Some(conversation)),
+        Ok(FileContent::Nothing) => return Ok(None),
+        Ok(FileContent::Unusable(reason)) => reason,
+        Err(error) => {
+            let is_file = matches!(place.which, Which::File(_));
+            let mut kind = ErrorKind::File;
+            if is_named && (is_file || error.kind() == files::NOT_REGULAR) {
+                kind = ErrorKind::Session;
+            }
+            return Err(Error::new(kind, error.to_string()));
         }
-        Error::new(kind, error.to_string())
-    });
-    let reason = match found? {
-        FileContent::Conversation(conversation) => return Ok(Some(conversation)),
-        FileContent::Nothing => return Ok(None),
-        FileContent::Unusable(reason) => reason,
     };
-    let message = format!("{}: {reason}", place.location.path.display());
+    let message = format!("{}: {reason}", path.display());
     if !is_named {
         return Err(Error::file(message));
     }
@@ -324,7 +328,7 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
     Err(Error::new(ErrorKind::Session, message).advise(advice))
 }
 
-/// The current conversation, if a follow-up can continue it; else a note says why q starts a new one.
+/// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
 fn follow(
     place: Place,
     known: Option<Target>,
@@ -335,21 +339,20 @@ fn follow(
     let found = match read_current(&place) {
         Ok(found) => found,
         Err(error) => {
-            notes.note(&format!(
-                "the conversation cannot be read ({error}); starting a new conversation"
-            ));
+            let reason = format!("the conversation cannot be read ({error})");
+            notes.note(&format!("{reason}; starting a new conversation"));
             let target = target_from_settings(known, settings, notes)?;
             return Ok(Session::new(Some(place), target, Intent::FollowOrNew, None));
         }
     };
     let rules = context::rules(&settings.values);
-    let target = match &found {
-        FileContent::Conversation(conversation)
-            if conversation.pinned && !rules.is_idle(conversation, now) =>
-        {
-            target_from_conversation(conversation, settings, notes)?
-        }
-        _ => target_from_settings(known, settings, notes)?,
+    let target = if let FileContent::Conversation(conversation) = &found
+        && conversation.pinned
+        && !rules.is_idle(conversation, now)
+    {
+        target_from_conversation(conversation, settings, notes)?
+    } else {
+        target_from_settings(known, settings, notes)?
     };
     let responder = Responder {
         provider: target.provider().name.clone(),
@@ -385,6 +388,7 @@ fn read_current(place: &Place) -> io::Result<FileContent> {
     }
 }
 
+/// The current conversation, with the server that continues it.
 fn continue_current(place: Place, mut target: Target, conversation: Conversation) -> Session {
     let provider = target.provider().name.clone();
     let is_same_provider = provider == conversation.provider;

@@ -49,12 +49,12 @@ pub struct Turn {
     pub progress: Progress,
 }
 
-/// How far a turn is, after the requests so far.
+/// What the requests of a turn have come to so far.
 #[derive(Default)]
 pub struct Progress {
-    /// What the provider has refused, and requests can do without.
+    /// What the provider has refused; further requests do without it.
     left_out: Vec<Extra>,
-    /// The calls so far.
+    /// What the model has said and called on the way to its answer.
     steps: Vec<Step>,
     /// What the API wants back to continue an answer that it has paused.
     paused_turn: Vec<Value>,
@@ -62,7 +62,7 @@ pub struct Progress {
     tail: Tail,
     /// How often the API has paused an answer.
     pauses: usize,
-    /// Results in the steps were cut, because the provider found the prompt too long.
+    /// Results in the steps were cut, because the provider found the prompt too long. The conversation keeps all of them.
     cut_results: bool,
     /// The usage of all requests together.
     usage: Option<Usage>,
@@ -85,7 +85,7 @@ struct TimedReply {
     /// The time from the request to the first text; `None` if there was none.
     first_word: Option<Duration>,
     /// The time from the request to the end.
-    whole: Duration,
+    total: Duration,
 }
 
 impl Turn {
@@ -93,25 +93,26 @@ impl Turn {
     fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
         let progress = &self.progress;
+        let form = match &self.shape {
+            Some((shape, ShapeEnforcement::ByApi)) => AnswerForm::Shaped(shape),
+            Some((_, ShapeEnforcement::AsObject)) => AnswerForm::Object,
+            _ => AnswerForm::Any,
+        };
         let mut question = Cow::Borrowed(&self.question);
-        let mut form = AnswerForm::Any;
-        if let Some((shape, enforcement)) = &self.shape {
-            match enforcement {
-                ShapeEnforcement::ByApi => form = AnswerForm::Shaped(shape),
-                ShapeEnforcement::AsObject => form = AnswerForm::Object,
-                ShapeEnforcement::InPrompt => {}
-            }
-            if *enforcement != ShapeEnforcement::ByApi {
-                question = Cow::Owned(prompt::with_shape(&self.question, shape));
-            }
+        if let Some((shape, enforcement)) = &self.shape
+            && *enforcement != ShapeEnforcement::ByApi
+        {
+            question = Cow::Owned(prompt::with_shape(&self.question, shape));
         }
+        let messages = prompt::messages(self.window.messages(), &question, values.history);
         let sends = |extra| !progress.left_out.contains(&extra);
+        let effort = self.effort().filter(|_| sends(Extra::Effort));
         let prompt = Prompt {
             model: &self.model,
             system: &self.system,
-            messages: prompt::messages(self.window.messages(), &question, values.history),
+            messages,
             max_tokens: values.max_tokens,
-            effort: self.effort().filter(|_| sends(Extra::Effort)),
+            effort,
             refuses_storage: sends(Extra::Store),
             caches: sends(Extra::Cache),
             stream: self.stream,
@@ -149,7 +150,7 @@ impl Turn {
         Ok(body)
     }
 
-    /// Whether the model has called so often that it must answer now.
+    /// Whether this is the last request: the model has called so often that it must answer now.
     fn is_last(&self) -> bool {
         let rounds = self.progress.steps.len();
         self.toolbox.is_some() && rounds >= self.settings.values.rounds
@@ -170,20 +171,20 @@ impl Turn {
                 (earlier, usage) => earlier.or(usage),
             };
 
-            let mut asks_again = false;
             if end.is_ok() {
-                match self.advance(reply, &mut delivery, notes) {
-                    Ok(again) => asks_again = again,
+                let asks_again = self.advance(reply, &mut delivery, notes);
+                match asks_again {
+                    Ok(true) => {
+                        timed.report(notes);
+                        continue;
+                    }
+                    // The last reply may have no text where all of it came before a pause.
+                    Ok(false) if delivery.record.is_blank() => {
+                        end = Err(call.no_answer(reply).into());
+                    }
+                    Ok(false) => {}
                     Err(error) => end = Err(error),
                 }
-            }
-            if asks_again {
-                timed.report(notes);
-                continue;
-            }
-            // All text may have come before a pause.
-            if end.is_ok() && delivery.record.is_blank() {
-                end = Err(call.no_answer(reply).into());
             }
             let result = self.finish(&call, reply, end, delivery, notes);
             timed.report(notes);
@@ -191,7 +192,7 @@ impl Turn {
         }
     }
 
-    /// Delivers the answer, and says after its last line what the user should know about it.
+    /// Delivers the answer. The notes about it come after its last line.
     fn finish(
         &mut self,
         call: &Call,
@@ -216,22 +217,21 @@ impl Turn {
             usage: self.progress.usage,
             sources: if has_sources { Some(sources) } else { None },
         };
-        let is_output_gone = matches!(end, Err(CallEnd::Output(_)));
+        let has_output = !matches!(end, Err(CallEnd::Output(_)));
         let result = delivery.finish(end, reply, &summary);
 
-        if !is_output_gone {
+        if has_output {
             let mut lines = failed_search_lines(&self.progress.failed_searches);
             lines.push_str(&source_lines(&summary.sources.unwrap_or_default()));
             notes.note(&secret::redact(&lines, &call.secrets));
         }
         self.window.report_too_long(notes);
         if self.progress.cut_results {
-            // The file has all of them.
             notes.note("the longest results of tools were sent in part: together they are too long for the model");
         }
-        // A reply that calls tools again is no answer, but it has come.
-        let has_come = result.is_ok() || reply.finished().is_some();
-        if has_come && self.is_last() {
+        // A reply that only calls tools again fails as no answer, and this note explains it.
+        let has_replied = result.is_ok() || reply.finished().is_some();
+        if has_replied && self.is_last() {
             let rounds = self.progress.steps.len();
             let plural = if rounds == 1 { "" } else { "s" };
             notes.note(&format!(
@@ -294,14 +294,14 @@ impl Turn {
             let timed = TimedReply {
                 reply,
                 first_word,
-                whole: began.elapsed(),
+                total: began.elapsed(),
             };
             return Ok((timed, end));
         }
     }
 
-    /// Changes the next request so that the provider may accept it. Returns the failure, perhaps with advice, if it leaves
-    /// nothing to change.
+    /// Changes what the provider did not accept, for another request. If nothing can be changed, returns the failure,
+    /// perhaps with advice.
     fn adapt_to(
         &mut self,
         mut failed: CallError,
@@ -386,8 +386,8 @@ impl Turn {
         true
     }
 
-    /// Leaves out of the next request what the server has refused in this one. Returns the failure, perhaps with advice, if
-    /// only the user can leave it out.
+    /// Leaves out of further requests what the server has refused in this one. If only the user can leave it out, returns
+    /// the failure, perhaps with advice.
     fn leave_out(
         &mut self,
         extra: Extra,
@@ -466,7 +466,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Says which server q asks, and what it sends.
+    /// Reports which server q asks, and what it sends.
     pub fn report(&self, notes: &Notes) {
         let provider = self.target.provider();
         notes.detail(|| {
@@ -505,11 +505,12 @@ impl TimedReply {
     fn report(&self, notes: &Notes) {
         if let Some(first_word) = self.first_word {
             let first_word = first_word.as_secs_f64();
-            let whole = self.whole.as_secs_f64();
-            notes.detail(|| format!("first word after {first_word:.3} s, all after {whole:.3} s"));
+            let total = self.total.as_secs_f64();
+            notes.detail(|| format!("first word after {first_word:.3} s, all after {total:.3} s"));
         }
         if let Some(finish) = self.reply.finished() {
-            notes.detail(|| format!("the answer ended with {}", finish.word()));
+            let word = finish.word();
+            notes.detail(|| format!("the answer ended with {word}"));
         }
         if let Some(usage) = self.reply.usage() {
             notes.detail(|| usage_line(&usage));
@@ -517,6 +518,7 @@ impl TimedReply {
     }
 }
 
+/// The usage of one request. Not every server reports all of it.
 fn usage_line(usage: &Usage) -> String {
     let count = |tokens: Option<u64>| match tokens {
         Some(tokens) => tokens.to_string(),
