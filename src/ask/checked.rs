@@ -19,15 +19,15 @@ use crate::tools::Selection;
 /// The forms of SPEC, for errors.
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
 
-/// The arguments of a question, with what could be made of them before its input is read.
+/// The arguments of a question, and what follows from them before its input is read.
 pub struct CheckedArguments {
-    /// The question without its input and files; may be blank.
+    /// The words of the question; may be blank.
     words: String,
     reads_stdin: bool,
     pub selection: Option<Selection>,
     pub shape: Option<Shape>,
     pub settings: Settings,
-    /// The server to ask; `None` if the conversation says which one it is.
+    /// See [`session::known_target`].
     pub known_target: Option<Target>,
 }
 
@@ -65,7 +65,7 @@ impl CheckedArguments {
         })
     }
 
-    /// Reads standard input, after the files.
+    /// Reads standard input, after the files, and puts the question together.
     pub fn read(&self, reader: Reader, notes: &Notes) -> Result<Draft, Error> {
         let (files, input) = reader.finish(self.reads_stdin)?;
         if let Some(input) = &input
@@ -87,12 +87,11 @@ impl CheckedArguments {
     }
 }
 
-/// Whether standard input is read. An error if neither it nor anything else can have the question.
+/// Whether standard input is read. It is an error if nothing can have the question.
 fn reads_stdin(arguments: &Arguments, words: &str) -> Result<bool, Error> {
     let has_nothing_else = words.trim().is_empty() && arguments.attach.is_empty();
-    // The last question, asked again unchanged, brings its own input.
-    let is_unchanged = arguments.again && has_nothing_else;
-    if is_unchanged {
+    // The last question is asked again unchanged, with its own input.
+    if arguments.again && has_nothing_else {
         return Ok(false);
     }
     let reads_stdin = !arguments.no_stdin && !io::stdin().is_terminal();
@@ -110,7 +109,7 @@ fn read_shape(spec: &str) -> Result<Shape, Error> {
     }
     match read_text(Path::new(spec), MAX_TEXT) {
         Ok(text) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
-        // The last description may end like a file name, too.
+        // The description of the last field may also end like a file name.
         Err(reason) => Shape::from_spec(spec).map_err(|_| wrong(reason)),
     }
 }

@@ -1,4 +1,4 @@
-//! Reads standard input and the files of `-a` to their end, within limits, as text or as images and PDFs.
+//! Reads standard input and the files of `-a`, within limits, as text or as images and PDFs.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType};
@@ -26,13 +26,13 @@ const MAX_TEXT: usize = 10_000_000;
 /// How much is read at once.
 const READ_SIZE: usize = 16 << 10;
 
-/// How long q waits for input before it says so.
+/// How long q waits for input before a note says so.
 const NOTE_AFTER: Duration = Duration::from_secs(30);
 
 /// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// Names of standard input for `-a`. It can be read only once, whatever its name.
+/// Names of standard input for `-a`. Under all of them together it can be read only once.
 const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
 /// The files that come with a question, in the order given.
@@ -41,7 +41,7 @@ pub struct Files {
     /// Text files in their fences.
     pub fences: Vec<String>,
     pub attachments: Vec<Attachment>,
-    /// At least one has more than white space.
+    /// At least one of them is not blank.
     pub say_something: bool,
 }
 
@@ -69,7 +69,7 @@ impl Files {
     }
 }
 
-/// What a file has.
+/// The content of a file, as the model gets it.
 enum Content {
     Text { fence: String, is_blank: bool },
     Attachment(Attachment),
@@ -84,7 +84,7 @@ pub struct Reader {
     base64_left: usize,
     /// In the order given; `None` stands for standard input, which is read last.
     files: Vec<Option<Content>>,
-    /// The name of standard input, if it is one of them.
+    /// The name of standard input among the files.
     stdin: OsString,
 }
 
@@ -107,7 +107,7 @@ impl Reader {
         }
     }
 
-    /// Reads all files except standard input, so that a missing file is reported before q waits for input.
+    /// Reads all files except standard input. So a missing file is reported before q waits for input.
     pub fn read_files(names: &[OsString], no_stdin: bool, notes: &Notes) -> Result<Reader, Error> {
         let mut reader = Reader::new(notes);
         for name in names {
@@ -125,9 +125,9 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reads the files that a pattern names; what is neither text nor an image or a PDF is left out, with a note.
+    /// Reads the files that a pattern names. A file that is neither text nor an image or a PDF is left out, with a note.
     fn read_matches(&mut self, pattern: &OsStr, paths: &[PathBuf]) -> Result<(), Error> {
-        let before = self.files.len();
+        let count_before = self.files.len();
         for path in paths {
             match self.read_file(path.as_os_str()) {
                 Ok(content) => self.files.push(Some(content)),
@@ -137,7 +137,7 @@ impl Reader {
                 Err(error) => return Err(error),
             }
         }
-        if self.files.len() > before {
+        if self.files.len() > count_before {
             return Ok(());
         }
         let pattern = on_one_line(&pattern.to_string_lossy());
@@ -161,7 +161,7 @@ impl Reader {
         Err(error)
     }
 
-    /// Reads standard input, as one of the files or as input, unless it is left alone. Returns files and input.
+    /// Reads standard input as one of the files or, if `reads`, as input. Returns files and input.
     pub fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
         let is_file = self.files.iter().any(Option::is_none);
         let source = InputSource {
@@ -203,7 +203,7 @@ impl Reader {
             is_stdin: false,
             is_file: true,
         };
-        // Not by fs-err, because these messages name the path themselves.
+        // std instead of fs-err, because these messages name the path themselves.
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
             let error = format!("cannot read {}: it is a folder", source.name);
@@ -211,7 +211,7 @@ impl Reader {
                 Error::new(ErrorKind::Input, error).advise("give each file in it with its own -a")
             );
         }
-        // A pipe may keep q waiting, also for the program that opens it.
+        // Opening a named pipe waits, too.
         let came = self.wait_for(&source.name, "", Some(metadata.file_type()));
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
         let bytes = self.read(file, &source, &came)?;
@@ -229,15 +229,16 @@ impl Reader {
         self.read(io::stdin().lock(), source, &came)
     }
 
-    /// Shows what q waits for: on a terminal the spinner does, elsewhere a note if nothing comes for long. Returns a
-    /// channel that gets a message for each read.
+    /// Shows what q waits for: with the spinner on a terminal, elsewhere with a note if nothing comes for long. The channel
+    /// that is returned needs a message for each read.
     fn wait_for(&self, name: &str, way_out: &str, kind: Option<FileType>) -> Sender<()> {
-        let notes = self.notes.clone();
         let (came, coming) = mpsc::channel();
         let waiting = format!("waiting for {name}");
-        notes.spinner().wait_for(&waiting);
+        let spinner = self.notes.spinner();
+        spinner.wait_for(&waiting);
         let never_waits = kind.is_some_and(|kind| kind.is_file() || kind.is_char_device());
-        if !never_waits && !notes.spinner().is_active() {
+        if !never_waits && !spinner.is_active() {
+            let notes = self.notes.clone();
             let note = waiting + way_out;
             // Without a thread only the note is missing.
             let _ = threads::start(move || {
@@ -249,7 +250,7 @@ impl Reader {
         came
     }
 
-    /// Reads to the end, or until a limit is passed, and counts what is read. `came` gets a message for each read.
+    /// Reads to the end, or until a limit is passed, and counts what was read. `came` is the channel of [`Self::wait_for`].
     fn read(
         &mut self,
         mut reader: impl Read,
@@ -282,7 +283,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Counts what was read against the limits, and refuses bytes that cannot be sent.
+    /// Counts bytes against the limits, and refuses those that cannot be sent.
     fn count(&mut self, bytes: &[u8], source: &InputSource) -> Result<(), Error> {
         let is_media = media_type(bytes).is_some();
         if is_media && source.is_file {
@@ -307,7 +308,7 @@ impl Reader {
     fn content(&self, name: &str, bytes: Vec<u8>, source: &InputSource) -> Content {
         if let Some(media) = media_type(&bytes) {
             let data = STANDARD.encode(&bytes);
-            // Less memory while the data is copied.
+            // This frees memory before the data is copied.
             drop(bytes);
             return Content::Attachment(Attachment {
                 name: name.to_owned(),
@@ -327,7 +328,7 @@ impl Reader {
     }
 }
 
-/// Waits until nothing has come for so long, or all has been read. Returns whether nothing came.
+/// Waits for the end of the reads, or until none has come for so long. Returns whether none has come.
 fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
     loop {
         if let Err(error) = coming.recv_timeout(limit) {
@@ -337,7 +338,7 @@ fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
 }
 
 impl InputSource {
-    /// The error for a source that cannot be read: of kind `Input` for a file that the user named, else `File`.
+    /// The error for a source that cannot be read. Its kind is `Input` for a file that the user named, else `File`.
     fn unreadable(&self, error: &io::Error) -> Error {
         let name = &self.name;
         let error = format!("cannot read {name}: {error}");
@@ -361,7 +362,8 @@ impl InputSource {
         } else {
             format!("{name} is binary: it has a NUL byte")
         };
-        let advice = if UTF_16.iter().any(|mark| bytes.starts_with(mark)) {
+        let is_utf_16 = UTF_16.iter().any(|mark| bytes.starts_with(mark));
+        let advice = if is_utf_16 {
             "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
         } else if self.is_file {
             "-a takes only these; another image can be converted to PNG"
@@ -395,7 +397,7 @@ impl InputSource {
 /// The byte order marks of UTF-16.
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
-/// The first bytes of images and PDFs, and their media types. A WebP has its mark further on.
+/// The first bytes of images and PDFs, and their media types. A WebP has its mark only at the eighth byte.
 const MEDIA: &[(&[u8], &str)] = &[
     (b"\xFF\xD8\xFF", "image/jpeg"),
     (b"\x89PNG\r\n\x1A\n", "image/png"),
@@ -411,8 +413,10 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
             return Some(media);
         }
     }
-    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    if is_webp { Some("image/webp") } else { None }
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return Some("image/webp");
+    }
+    None
 }
 
 /// The length of this many bytes in base64.
@@ -429,16 +433,20 @@ pub fn note_replaced(source: &str, notes: &Notes) {
 
 /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
 pub fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| {
-        note_replaced(source, notes);
-        String::from_utf8_lossy(error.as_bytes()).into_owned()
-    })
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            note_replaced(source, notes);
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        }
+    }
 }
 
 /// What kind of file standard input is, if that can be known.
 pub fn stdin_type() -> Option<FileType> {
-    let stdin = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
-    stdin.metadata().ok().map(|metadata| metadata.file_type())
+    let descriptor = io::stdin().as_fd().try_clone_to_owned().ok()?;
+    let metadata = File::from(descriptor).metadata().ok()?;
+    Some(metadata.file_type())
 }
 
 #[cfg(test)]

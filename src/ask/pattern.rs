@@ -13,17 +13,17 @@ use crate::output::Notes;
 /// The most files that a pattern may name.
 const MAX_FILES: usize = 1_000;
 
-/// Any folders, or none.
+/// Stands for any folders, or none.
 const ANY_FOLDERS: &str = "**";
 
-/// Hidden files need a dot in the pattern.
+/// As in a shell, `*` matches no slash and no hidden file.
 const OPTIONS: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: true,
 };
 
-/// The regular files that a pattern names, sorted. `None`: it is no pattern, or there is a file of this name.
+/// The regular files that a pattern names, sorted. `None`: it is no pattern, but an address or the name of a file.
 pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
     let Some(text) = pattern.to_str() else {
         return Ok(None);
@@ -41,7 +41,7 @@ pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, E
         notes,
     };
     let root = if text.starts_with('/') { "/" } else { "" };
-    search.search(Path::new(root), &parts, false);
+    search.search(root.as_ref(), &parts, false);
     let mut files = search.files;
     if files.len() > MAX_FILES {
         return Err(wrong(&format!("it names more than {MAX_FILES} files")));
@@ -51,7 +51,7 @@ pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, E
     Ok(Some(files))
 }
 
-/// Whether there is a file, a folder or a link, which may lead nowhere.
+/// Whether there is a file, a folder or a link, even one that leads nowhere.
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -70,22 +70,25 @@ fn parse(text: &str) -> Result<Vec<Pattern>, PatternError> {
     parts.dedup_by(|a, b| a == b && *a == ANY_FOLDERS);
     let mut patterns = Vec::new();
     for part in parts {
-        // Shells know both signs for “none of these”.
-        patterns.push(Pattern::new(&part.replace("[^", "[!"))?);
+        // Shells also accept `[^a]`, which the library does not.
+        let part = part.replace("[^", "[!");
+        patterns.push(Pattern::new(&part)?);
     }
     Ok(patterns)
 }
 
-/// The files that have been found so far.
+/// The files found so far.
 struct Search<'a> {
     files: Vec<PathBuf>,
     notes: &'a Notes,
 }
 
 impl Search<'_> {
-    /// Finds what the rest of a pattern names at a path. `below` a `**`, links are not followed.
+    /// Finds what the rest of a pattern names at a path. Links `below` a `**` are not followed, because they may form a
+    /// circle.
     fn search(&mut self, path: &Path, parts: &[Pattern], below: bool) {
-        if self.files.len() > MAX_FILES || (below && path.is_symlink()) {
+        let is_skipped = below && path.is_symlink();
+        if is_skipped || self.files.len() > MAX_FILES {
             return;
         }
         let Some((part, rest)) = parts.split_first() else {
@@ -103,7 +106,7 @@ impl Search<'_> {
                 }
             }
         } else if is_pattern(part.as_str()) {
-            // Below `**` the folder was listed before, and an error was noted then.
+            // Below `**` the folder has been listed before, with a note if that failed.
             for entry in self.list(path, !below) {
                 let name = entry.file_name();
                 if part.matches_with(&name.to_string_lossy(), OPTIONS) {
@@ -115,7 +118,7 @@ impl Search<'_> {
         }
     }
 
-    /// Adds a regular file.
+    /// Adds a regular file. Other files get a note, and folders are left out without one.
     fn add(&mut self, path: &Path) {
         if path.is_file() {
             self.files.push(path.to_owned());
@@ -128,10 +131,8 @@ impl Search<'_> {
 
     /// The entries of a folder; none where there is no folder.
     fn list(&self, path: &Path, notes_errors: bool) -> Vec<DirEntry> {
-        let mut folder = path;
-        if path.as_os_str().is_empty() {
-            folder = Path::new(".");
-        }
+        let is_current = path.as_os_str().is_empty();
+        let folder = if is_current { Path::new(".") } else { path };
         if !folder.is_dir() {
             return Vec::new();
         }

@@ -1,5 +1,6 @@
-//! Everything that one run is, resolved once from what was typed, the settings and the conversation.
+//! Resolves everything that one run needs, once, from the arguments, the settings and the conversation.
 
+use std::env::consts::OS;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
@@ -50,8 +51,10 @@ impl Plan {
         let values = &settings.values;
         let model = choose_model(&mut session.target, arguments.dry_run, notes)?;
 
-        let typed_system = arguments.system.as_ref();
-        let typed_system = typed_system.map(|system| system.to_string_lossy().into_owned());
+        let mut typed_system = None;
+        if let Some(system) = &arguments.system {
+            typed_system = Some(system.to_string_lossy().into_owned());
+        }
         let mut committer = None;
         if values.save {
             let tools = checked.selection.as_ref().map(Selection::names);
@@ -61,8 +64,9 @@ impl Plan {
 
         let window = open_window(&session, values, notes);
         let conversation = session.conversation.as_ref();
-        let system = typed_system.or_else(|| conversation?.system.clone());
-        let system = system.unwrap_or_else(|| default_system_prompt(&settings, asked));
+        let system = typed_system
+            .or_else(|| conversation?.system.clone())
+            .unwrap_or_else(|| default_system_prompt(&settings, asked));
         let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
 
         let look = context.look(values);
@@ -70,9 +74,11 @@ impl Plan {
         let which = session.which();
         let target = session.target;
         let is_alone = toolbox.is_none() && !arguments.web;
-        let shape = checked
-            .shape
-            .map(|shape| enforced(shape, is_alone, &target));
+        let mut shape = None;
+        if let Some(required) = checked.shape {
+            let enforcement = enforcement(&required, is_alone, &target);
+            shape = Some((required, enforcement));
+        }
         let turn = Turn {
             model,
             system: fence::join([system.as_str(), instructions]),
@@ -110,7 +116,7 @@ impl Plan {
     }
 }
 
-/// What is sent of the conversation. Notes say what is not sent, and which other provider gets it.
+/// The messages of the conversation to send. Notes say how many are not sent, and whether another provider gets them.
 fn open_window(session: &Session, values: &Values, notes: &Notes) -> Window {
     let messages = match &session.conversation {
         Some(conversation) => conversation.window(values.messages),
@@ -123,11 +129,11 @@ fn open_window(session: &Session, values: &Values, notes: &Notes) -> Window {
 }
 
 /// How the shape is asked for. Not every API accepts one together with tools or a search.
-fn enforced(shape: Shape, is_alone: bool, target: &Target) -> (Shape, ShapeEnforcement) {
-    if is_alone && target.provider().api.can_enforce(&shape) {
-        (shape, ShapeEnforcement::ByApi)
+fn enforcement(shape: &Shape, is_alone: bool, target: &Target) -> ShapeEnforcement {
+    if is_alone && target.provider().api.can_enforce(shape) {
+        ShapeEnforcement::ByApi
     } else {
-        (shape, ShapeEnforcement::InPrompt)
+        ShapeEnforcement::InPrompt
     }
 }
 
@@ -147,5 +153,5 @@ fn default_system_prompt(settings: &Settings, now: Timestamp) -> String {
     }
     let shell = settings.environment.get("SHELL");
     let only_code = settings.typed.extract;
-    prompt::system(std::env::consts::OS, shell, now.date(), only_code)
+    prompt::system(OS, shell, now.date(), only_code)
 }

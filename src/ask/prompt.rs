@@ -1,4 +1,4 @@
-//! The prompt: the question, the window of the conversation that goes with it, and the system prompt.
+//! Builds the prompt from the question, the window of the conversation that goes with it, and the system prompt (pure).
 
 use std::sync::Arc;
 
@@ -41,14 +41,11 @@ pub fn with_shape(question: &Message, shape: &Shape) -> Message {
     joined(question, &Message::text(Role::User, order))
 }
 
-/// The window and the question as one message, which has the attachments of all.
+/// The window and the question as one message, with all their attachments.
 fn flattened(window: &[Message], question: &Message) -> Message {
     if window.is_empty() {
-        return Message::with_attachments(
-            Role::User,
-            question.attachments.clone(),
-            Arc::clone(&question.text),
-        );
+        let text = Arc::clone(&question.text);
+        return Message::with_attachments(Role::User, question.attachments.clone(), text);
     }
     let mut attachments = Vec::new();
     let mut prompt = String::from("Previous conversation:\n");
@@ -67,8 +64,8 @@ fn flattened(window: &[Message], question: &Message) -> Message {
     Message::with_attachments(Role::User, attachments, prompt)
 }
 
-/// Roles alternate and begin with the user, as the stricter APIs demand. Several messages of one role in a row, which a
-/// file written by hand may have, become one. The window does not begin with an answer.
+/// The window and the question as messages with alternating roles, as the stricter APIs demand. A file written by hand may
+/// have several messages of one role in a row: they become one. The window never begins with an answer.
 fn native(window: &[Message], question: &Message) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for message in window.iter().chain([question]) {

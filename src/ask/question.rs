@@ -1,6 +1,6 @@
 //! Makes the question from the words of the command line, standard input and files.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::flags::Arguments;
 use crate::message::{Attachment, Message, Role};
 use crate::output::Notes;
 
-/// A question before the conversation is read.
+/// A question, as far as it is known before the conversation is read.
 pub enum Draft {
     New(Message),
-    /// The conversation's last question, with what replaces its parts.
+    /// What replaces parts of the conversation's last question.
     Again {
         files: Files,
         input: Option<String>,
@@ -23,7 +23,7 @@ pub enum Draft {
 }
 
 impl Draft {
-    /// The question; `last` is the conversation's last one.
+    /// The question to ask. `last` is the conversation's last question.
     pub fn into_question(self, last: Option<&Message>) -> Message {
         match self {
             Draft::New(question) => question,
@@ -38,11 +38,11 @@ impl Draft {
 
 /// The words, joined by one space.
 pub fn joined(words: &[OsString], notes: &Notes) -> String {
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
-    input::text(words.join(&b' '), "the command line", notes)
+    let text = words.join(OsStr::new(" "));
+    input::text(text.into_encoded_bytes(), "the command line", notes)
 }
 
-/// Notes that a pipe or a file was empty, because a command that failed leaves its pipe empty.
+/// Notes that a pipe or a file was empty. A command that failed may be the reason.
 pub fn note_empty(input: &str, notes: &Notes) {
     if input.trim().is_empty()
         && let Some(kind) = input::stdin_type()
@@ -67,7 +67,7 @@ pub fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     )))
 }
 
-/// Puts files, input and words together; `None` if there is nothing to ask.
+/// A question of files, input and words; `None` if there is nothing to ask.
 pub fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
     let input = input.as_deref().and_then(non_blank);
     let words = non_blank(words);
@@ -78,7 +78,7 @@ pub fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Mess
     Some(question(&files.joined(), attachments, input, words))
 }
 
-/// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
+/// The last question, with new files, input or words in place of its own.
 fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
     let empty = Message::text(Role::User, "");
     let last = last.unwrap_or(&empty);
@@ -105,7 +105,7 @@ fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &s
     Message::with_attachments(Role::User, attachments, text)
 }
 
-/// A question of files in their fences, input and words. Without words, the input is the question.
+/// A question of fenced files, input and words. Without words, the input is the question and gets no fence.
 fn question(
     files: &str,
     attachments: Vec<Attachment>,

@@ -37,7 +37,7 @@ impl Window {
         };
         window.drop_leading_answer();
         if over_limit > 0 {
-            // An answer is left out with its question, which was over the limit.
+            // The answer to a question over the limit is left out with it.
             window.over_limit += fitting - window.messages.len();
         }
         window
@@ -47,7 +47,7 @@ impl Window {
         &self.messages
     }
 
-    /// Sends no messages from now on.
+    /// Drops the messages, when they need not be sent again.
     pub fn forget(&mut self) {
         self.messages = Vec::new();
     }
@@ -71,7 +71,7 @@ impl Window {
         }
     }
 
-    /// Reports the messages that the settings' limit leaves out.
+    /// Notes the messages that the settings' limit leaves out.
     pub fn report_limit(&self, values: &Values, notes: &Notes) {
         if self.over_limit > 0 {
             let limit = values.max_history;
@@ -82,7 +82,7 @@ impl Window {
         }
     }
 
-    /// Reports which provider gets messages that another provider answered.
+    /// Notes which provider gets messages that another provider answered.
     pub fn report_hand_over(&self, to: Option<&str>, notes: &Notes) {
         let Some(to) = to else {
             return;
@@ -94,7 +94,7 @@ impl Window {
         }
     }
 
-    /// Reports the messages left out because the provider found the prompt too long.
+    /// Notes the messages left out because the provider found the prompt too long.
     pub fn report_too_long(&self, notes: &Notes) {
         if self.too_long > 0 {
             let left_out = counted(self.too_long);
