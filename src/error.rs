@@ -1,6 +1,6 @@
-//! What can go wrong, in words for the user, with one exit status each.
+//! What can go wrong, in words for the user, with one exit status each (pure).
 
-use std::fmt;
+use std::fmt::{self, Display, Formatter};
 
 use serde_json::json;
 
@@ -16,13 +16,13 @@ pub struct Error {
 /// The kinds of failure; each has one exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The command line makes no sense.
+    /// The command line is wrong.
     Usage,
     /// A setting is missing or wrong; no request was sent.
     Settings,
     /// Standard input or a file cannot be used for the question; no request was sent.
     Input,
-    /// The same, because it is neither text nor an image or a PDF.
+    /// Input is neither text nor an image or a PDF; no request was sent.
     Binary,
     /// The named conversation cannot be used; no request was sent.
     Session,
@@ -71,7 +71,7 @@ impl Error {
         Error::new(ErrorKind::Nothing, message)
     }
 
-    /// Adds what the user can do about it: one line for each possibility.
+    /// Sets what the user can do about it: one line for each possibility.
     pub fn advise(mut self, advice: impl Into<String>) -> Error {
         self.advice = Some(advice.into());
         self
@@ -111,8 +111,8 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Display for Error {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
         formatter.write_str(&self.message)
     }
 }

@@ -1,4 +1,4 @@
-//! Signals while q asks: q saves what has come, restores the terminal, and dies of the signal itself.
+//! Handles signals while q asks: q saves what has come, restores the terminal, and dies of the signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -19,15 +19,16 @@ const SAME_SIGNAL: Duration = Duration::from_millis(50);
 const WIPE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// From now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does not
-/// end q. Programs that q starts are not affected, as they would be if the signal were ignored.
+/// end q. The signal has a handler, because programs that q starts would inherit that it is ignored.
 pub fn survive_size_limit() {
-    let _ = flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    let ignored = Arc::default();
+    let _ = flag::register(libc::SIGXFSZ, ignored);
 }
 
-/// The order in which things are done before a signal ends q.
+/// When an action runs before a signal ends q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// Recording stops, so that the end of those programs is not recorded.
+    /// Recording stops, because tools that the signal ends have no result to record.
     AtOnce,
     /// Programs that q has started are asked to end.
     First,
@@ -39,7 +40,7 @@ pub enum When {
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// What q must do before a signal ends it.
+/// The actions that q runs before a signal ends it.
 pub struct Interrupts {
     spinner: Spinner,
     actions: Mutex<Vec<(When, Action)>>,
@@ -47,7 +48,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// With nothing to do yet, a signal ends q by itself, unless there is a spinner to wipe.
+    /// Signals are not handled yet, unless there is a spinner to wipe.
     pub fn new(spinner: &Spinner) -> Arc<Interrupts> {
         let interrupts = Arc::new(Interrupts {
             spinner: spinner.clone(),
@@ -60,9 +61,10 @@ impl Interrupts {
         interrupts
     }
 
-    /// Adds an action that runs before a signal ends q, on a thread of its own.
+    /// Adds an action that runs before a signal ends q, on the signal's thread.
     pub fn before_the_end(&self, when: When, action: impl FnOnce() + Send + 'static) {
-        lock(&self.actions).push((when, Box::new(action)));
+        let action = Box::new(action);
+        lock(&self.actions).push((when, action));
     }
 
     fn run_actions(&self) {
@@ -109,7 +111,7 @@ impl Interrupts {
                     std::thread::sleep(SAME_SIGNAL);
                     after_first.store(true, Ordering::Relaxed);
                 });
-                // First what must be done, because the terminal may be stopped.
+                // The spinner comes last, because a terminal that is stopped makes q wait.
                 interrupts.run_actions();
                 interrupts.wipe_spinner();
                 let _ = low_level::emulate_default_handler(signal);

@@ -41,7 +41,7 @@ use crate::settings::Environment;
 use crate::tools::Groups;
 
 fn main() -> ExitCode {
-    // A library reads these variables, and takes an empty value for a path.
+    // rustls-native-certs reads these variables, and takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
     let typed = std::env::args_os().skip(1);
@@ -49,7 +49,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // --json may come after the option that is wrong.
-            let json = flags::asks_for_json(std::env::args_os().skip(1));
+            let typed_again = std::env::args_os().skip(1);
+            let json = flags::asks_for_json(typed_again);
             return failure(&error, json, &Notes::default());
         }
     };
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
     status
 }
 
-/// The only place that reports an error.
+/// Reports the error that ends q. Nothing else does.
 fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     notes.spinner().stop();
     // The JSON of an incomplete answer has been printed already.
@@ -93,8 +94,10 @@ fn run(
     if let Some(text) = document(arguments) {
         return output::print(&text);
     }
+    let variable = environment.get("Q_SESSION");
+    let which = Which::find(arguments.session.as_deref(), variable)?;
     let context = Context {
-        which: Which::find(arguments.session.as_deref(), environment.get("Q_SESSION"))?,
+        which,
         environment,
         configuration: configuration(),
         folder: Folder::find(folder_of("XDG_STATE_HOME")),
@@ -121,7 +124,7 @@ fn run(
     }
 }
 
-/// The document that was asked for. It needs no context, so that help works where nothing else does.
+/// The document that was asked for. It needs no context, because help must work where nothing else does.
 fn document(arguments: &Arguments) -> Option<String> {
     match arguments.mode {
         Mode::Generate => {
@@ -130,7 +133,10 @@ fn document(arguments: &Arguments) -> Option<String> {
         }
         Mode::ShortHelp => Some(manual::short_help()),
         Mode::LongHelp => Some(manual::long_help()),
-        Mode::Version => Some(concat!("q ", env!("CARGO_PKG_VERSION")).to_owned()),
+        Mode::Version => {
+            let version = env!("CARGO_PKG_VERSION");
+            Some(format!("q {version}"))
+        }
         _ => None,
     }
 }
@@ -138,7 +144,7 @@ fn document(arguments: &Arguments) -> Option<String> {
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
 fn configuration() -> PathBuf {
     let Some(folder) = folder_of("XDG_CONFIG_HOME").or_else(home_configuration) else {
-        // An empty path is no file. A relative one would find a file in the current folder.
+        // An empty path is no file, and a relative one would be a file in the current folder.
         return PathBuf::new();
     };
     folder.join("q").join("config.toml")
@@ -149,7 +155,7 @@ fn home_configuration() -> Option<PathBuf> {
     absolute(folders.home_dir().join(".config"))
 }
 
-/// The folder that a variable names. The XDG base directory specification says to ignore a relative one.
+/// The folder that a variable names. The XDG base directory specification demands that a relative one is ignored.
 fn folder_of(variable: &str) -> Option<PathBuf> {
     absolute(std::env::var_os(variable)?.into())
 }

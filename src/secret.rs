@@ -1,6 +1,7 @@
-//! Values that must never be shown, and their removal from text that a server sends.
+//! Values that must never be shown, and their removal from text that a server sends (pure).
 
-use std::fmt;
+use std::cmp::Reverse;
+use std::fmt::{self, Formatter};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -9,7 +10,7 @@ use percent_encoding::percent_decode_str;
 /// Values of fewer bytes may be ordinary words, so they are not removed from a server's text.
 const MIN_REDACTED: usize = 8;
 
-/// Replaces a secret.
+/// Stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
 
 /// A key, a password or a header's value: it can be sent, but not printed.
@@ -27,32 +28,39 @@ impl Secret {
         [self.clone(), Secret::new(last)]
     }
 
-    /// The parts of a setting's value that must not be shown: of an address the password and the query, else everything.
+    /// The parts of a setting's value that must not be shown: all of it or, in an address, the password and the query.
     pub fn parts_to_hide(&self) -> Vec<Secret> {
         let address = match self.0.split_once("://") {
             Some((scheme, address)) if is_scheme(scheme) => address,
             _ => return vec![self.clone()],
         };
-        let (place, query) = address.split_once('?').unwrap_or((address, ""));
+        let mut place = address;
+        let mut query = "";
+        if let Some(parts) = address.split_once('?') {
+            (place, query) = parts;
+        }
         let (login, _) = place.rsplit_once('@').unwrap_or_default();
         // A login without a colon is a token.
-        let (_, password) = login.split_once(':').unwrap_or(("", login));
+        let password = match login.split_once(':') {
+            Some((_, password)) => password,
+            None => login,
+        };
         vec![Secret::new(password), Secret::new(query)]
     }
 
-    /// The value itself, for the request and for nothing else.
+    /// The value itself, only for the request.
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
 impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
         formatter.write_str(REDACTED)
     }
 }
 
-/// The secrets of a login, which is `user:password` as in a URL. A server may repeat the password as it is in the URL or
+/// The secrets of a login, which is `user:password` as in a URL. A server may repeat the password as the URL has it or
 /// decoded, or the login as the header has it.
 pub fn of_login(login: &str) -> Vec<Secret> {
     let decoded = percent_decode_str(login).decode_utf8_lossy();
@@ -88,12 +96,12 @@ fn is_scheme(text: &str) -> bool {
     text.chars().all(is_allowed)
 }
 
-/// The text without the secrets that are long enough to be recognized. The text may have been cut within a secret, so the
-/// beginning of a secret is removed from its end, too.
+/// The text without the secrets that are long enough to be recognized. The text may have been cut within a secret: the
+/// beginning of a secret at its end is removed, too.
 pub fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
     let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).collect();
     // The longest first, because one secret may be the beginning of another.
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.sort_by_key(|secret| Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets {
         if secret.len() >= MIN_REDACTED && text.contains(secret) {

@@ -1,7 +1,6 @@
 //! Checks what was typed, as far as that is possible before q waits for input.
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
 
 use super::input::{self, Reader};
 use super::question::{self, Draft};
@@ -103,14 +102,23 @@ fn reads_stdin(arguments: &Arguments, words: &str) -> Result<bool, Error> {
 
 /// Reads the shape that `--schema` asks for.
 fn read_shape(spec: &str) -> Result<Shape, Error> {
-    let wrong = |reason: String| Error::usage(format!("--schema: {reason}")).advise(SHAPES);
-    if spec.trim_start().starts_with('{') || !spec.ends_with(".json") {
-        return Shape::from_spec(spec).map_err(wrong);
-    }
-    match read_text(Path::new(spec), MAX_TEXT) {
-        Ok(text) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
-        // The description of the last field may also end like a file name.
-        Err(reason) => Shape::from_spec(spec).map_err(|_| wrong(reason)),
+    let is_schema = spec.trim_start().starts_with('{');
+    let shape = if !is_schema && spec.ends_with(".json") {
+        read_shape_file(spec)
+    } else {
+        Shape::from_spec(spec)
+    };
+    shape.map_err(|reason| {
+        let error = format!("--schema: {reason}");
+        Error::usage(error).advise(SHAPES)
+    })
+}
+
+fn read_shape_file(path: &str) -> Result<Shape, String> {
+    match read_text(path.as_ref(), MAX_TEXT) {
+        Ok(text) => Shape::from_json(&text).map_err(|reason| format!("{path}: {reason}")),
+        // It may be fields, because the description of the last one may end like a file name.
+        Err(reason) => Shape::from_spec(path).map_err(|_| reason),
     }
 }
 

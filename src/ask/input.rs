@@ -173,7 +173,8 @@ impl Reader {
         let mut input = None;
         if is_file {
             let bytes = self.read_stdin(&source)?;
-            stdin = Some(self.content(&self.stdin.to_string_lossy(), bytes, &source));
+            let name = self.stdin.to_string_lossy();
+            stdin = Some(self.content(&name, bytes, &source));
         } else if reads {
             let bytes = self.read_stdin(&source)?;
             input = Some(text(bytes, &source.name, &self.notes));

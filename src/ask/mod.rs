@@ -57,13 +57,15 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
         session.target.check_web()?;
     }
     session.report(notes);
-    let question = draft.into_question(session.last_question().as_ref());
+    let last_question = session.last_question();
+    let question = draft.into_question(last_question.as_ref());
 
     let mut toolbox = None;
     if let Some(starting) = starting {
         toolbox = starting.finish(arguments.yes, notes)?;
     } else if let Some(tools) = remembered_tools(session.conversation.as_deref(), notes)? {
-        let finished = start(&tools).and_then(|started| started.finish(arguments.yes, notes));
+        let starting = start(&tools);
+        let finished = starting.and_then(|starting| starting.finish(arguments.yes, notes));
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
     }
 

@@ -76,7 +76,9 @@ impl Session {
         if settings.values.save && !arguments.dry_run && place.location.is_auto_named {
             unix::touch(&place.location.path);
         }
-        if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
+        // With the name of a conversation in Q_SESSION there is no current one.
+        let variable = context.environment.get("Q_SESSION");
+        if let Ok(Which::Current { slot }) = Which::find(None, variable)
             && io::stdout().is_terminal()
         {
             self.becomes_current = Some(place.folder.link(slot.as_deref()));

@@ -106,7 +106,10 @@ impl Turn {
         }
         let messages = prompt::messages(self.window.messages(), &question, values.history);
         let sends = |extra| !progress.left_out.contains(&extra);
-        let effort = self.effort().filter(|_| sends(Extra::Effort));
+        let mut effort = None;
+        if sends(Extra::Effort) {
+            effort = self.effort();
+        }
         let prompt = Prompt {
             model: &self.model,
             system: &self.system,

@@ -1,17 +1,20 @@
-//! Finds the code in an answer: the contents of its fenced blocks.
+//! Finds the code in an answer: the contents of its fenced blocks (pure).
 //!
 //! The rules are those of CommonMark 0.31 (chapters 4 and 5) except those for HTML, because models put fences directly
 //! into elements such as `<details>`.
 
 use super::wrap::{MIN_FENCE, opening_fence, run_of};
 
-/// A line indented further than this is indented code or text of a paragraph, and begins no other block.
+/// A line that is indented further is indented code or text of a paragraph, and begins no other block.
 const MAX_INDENT: usize = 3;
 
 /// The columns from one tab stop to the next.
 const TAB: usize = 4;
 
-/// How deeply lists and block quotes may be nested. Each line is compared with all of them.
+/// What may stand after a marker, and on a blank line.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// How deeply lists and block quotes may be nested. Each line is compared with all of them, which takes time.
 const MAX_DEPTH: usize = 100;
 
 /// The contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
@@ -39,7 +42,7 @@ enum Container {
     Item {
         /// How many columns its lines are indented within the block that contains the item.
         indent: usize,
-        /// Its first line has only the marker, and nothing has followed yet.
+        /// The item has only its marker so far.
         empty: bool,
     },
 }
@@ -61,15 +64,15 @@ struct FenceLine {
     length: usize,
 }
 
-/// The blocks that are open at the end of a line.
+/// The code so far, and the blocks that are open at the end of a line.
 #[derive(Debug, Default)]
 struct Document {
     containers: Vec<Container>,
     leaf: Leaf,
     code: Option<String>,
-    /// A line of text has ended in backticks, which may have been meant to open or close a block.
+    /// A line of text ends in backticks. They may be meant to open or close a block.
     text_ends_in_backticks: bool,
-    /// A later line has backticks only, so it may end that block and begin none.
+    /// After such a line, a fence may close a block where it seems to open one.
     is_uncertain: bool,
 }
 
@@ -115,7 +118,7 @@ impl Document {
         }
     }
 
-    /// Opens the blocks that begin with this line. Returns whether they have all of it, so that no text is left.
+    /// Opens the blocks that begin with this line. Returns whether no text is left after them.
     fn begin_blocks(&mut self, line: &mut LineReader) -> bool {
         while !line.is_blank() {
             if line.indent() > MAX_INDENT || self.containers.len() == MAX_DEPTH {
@@ -126,10 +129,12 @@ impl Document {
             } else if let Some(leaf) = self.begin_leaf(line) {
                 self.leaf = leaf;
                 return true;
-            } else if let Some(item) = line.skip_item_marker(self.leaf == Leaf::Paragraph) {
-                self.containers.push(item);
             } else {
-                return false;
+                let in_paragraph = self.leaf == Leaf::Paragraph;
+                let Some(item) = line.skip_item_marker(in_paragraph) else {
+                    return false;
+                };
+                self.containers.push(item);
             }
             self.leaf = Leaf::None;
         }
@@ -171,7 +176,7 @@ impl Document {
         code.push_str(line.rest());
     }
 
-    /// Reads a line that is a block of its own or opens one, but no container. Returns what is open after the line.
+    /// Reads a line that is a block of its own, or opens one that is no container. Returns what is open after the line.
     fn begin_leaf(&mut self, line: &LineReader) -> Option<Leaf> {
         let text = line.text();
         if let Some((character, length)) = opening_fence(text) {
@@ -199,7 +204,7 @@ impl FenceLine {
     }
 }
 
-/// A line, and how much of it has been read. Tabs count as blanks up to the next tab stop.
+/// A line, and how much of it has been read. A tab counts as the blanks up to the next tab stop.
 #[derive(Default)]
 struct LineReader<'a> {
     text: &'a str,
@@ -221,7 +226,7 @@ impl<'a> LineReader<'a> {
     }
 
     fn is_blank(&self) -> bool {
-        self.rest().trim_matches([' ', '\t', '\r', '\n']).is_empty()
+        self.rest().trim_matches(BLANKS).is_empty()
     }
 
     /// How many columns of blanks come next.
@@ -273,7 +278,7 @@ impl<'a> LineReader<'a> {
         };
         let after = &text[width..];
         let empty = after.trim().is_empty();
-        let blank_follows = after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']);
+        let blank_follows = after.is_empty() || after.starts_with(BLANKS);
         // Text like “1986. A great year” continues its paragraph.
         let is_first = digits == 0 || text[..digits].parse() == Ok(1);
         let continues_paragraph = in_paragraph && (empty || !is_first);
@@ -315,18 +320,21 @@ fn ends_in_backticks(text: &str) -> bool {
     }
     // Backticks that end code within the line have a partner before them.
     let runs = text.split(|character| character != '`');
-    runs.filter(|run| run.len() >= MIN_FENCE).count() % 2 == 1
+    let long_runs = runs.filter(|run| run.len() >= MIN_FENCE);
+    long_runs.count() % 2 == 1
 }
 
 fn is_heading(text: &str) -> bool {
     let level = run_of(text, '#');
-    let next = text.as_bytes().get(level);
-    matches!(level, 1..=6) && matches!(next, None | Some(b' ' | b'\t' | b'\r' | b'\n'))
+    let title = &text[level..];
+    let is_apart = title.is_empty() || title.starts_with(BLANKS);
+    (1..=6).contains(&level) && is_apart
 }
 
 fn is_thematic_break(text: &str) -> bool {
     let marks = text.replace(|character: char| character.is_ascii_whitespace(), "");
-    marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| is_made_of(&marks, *mark))
+    let is_uniform = ['-', '*', '_'].iter().any(|mark| is_made_of(&marks, *mark));
+    is_uniform && marks.len() >= 3
 }
 
 /// Whether the line makes the paragraph above it a heading.

@@ -1,11 +1,11 @@
-//! Makes text harmless for a terminal: every character that could control it is shown in visible form.
+//! Makes text harmless for a terminal: a character that could control it gets a visible form (pure).
 //!
 //! Only the carriage return of a line end is dropped.
 
 /// Disarms text that may come in pieces.
 #[derive(Debug, Default, Clone)]
 pub struct Disarmer {
-    /// The last piece ended in CR; only the next character shows whether it belongs to a line's end.
+    /// The last character was a CR. Only the next one shows whether it belongs to a line's end.
     held_carriage_return: bool,
 }
 
@@ -52,10 +52,14 @@ fn push_visible(character: char, visible: &mut String) {
             visible.push(char::from(character as u8 + 0x40));
         }
         '\u{7f}' => visible.push_str("^?"),
-        '\u{80}'..='\u{9f}' => visible.push_str(&format!("<{:02X}>", character as u32)),
+        '\u{80}'..='\u{9f}' => {
+            let code = character as u32;
+            visible.push_str(&format!("<{code:02X}>"));
+        }
         // Bidirectional embeddings, overrides and isolates (Unicode, UAX #9) can make text read as what it is not.
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            visible.push_str(&format!("<U+{:04X}>", character as u32));
+            let code = character as u32;
+            visible.push_str(&format!("<U+{code:04X}>"));
         }
         _ => visible.push(character),
     }

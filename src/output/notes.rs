@@ -20,7 +20,7 @@ pub fn source_lines(sources: &[Source]) -> String {
     lines
 }
 
-/// Writes notes. A standard error that cannot be written changes nothing else.
+/// Writes q's messages, as many as the user wants. If standard error cannot be written, q continues without them.
 #[derive(Debug, Clone, Default)]
 pub struct Notes {
     quiet: bool,
@@ -54,7 +54,7 @@ impl Notes {
 
     /// Prints why q ends, and what the user can do about it.
     pub fn error(&self, error: &Error) {
-        // `-q` hides these too, because the exit status shows them.
+        // `-q` hides these as well, because the exit status shows them.
         let counts_as_note = matches!(
             error.kind,
             ErrorKind::NoCode | ErrorKind::Incomplete | ErrorKind::Withheld
@@ -72,16 +72,17 @@ impl Notes {
         &self.spinner
     }
 
-    /// One write for each call, so that the lines of several processes do not mix.
+    /// Writes all lines at once, because the lines of several processes must not mix.
     fn write(&self, text: &str) {
         let stderr = io::stderr();
-        let text = if stderr.is_terminal() {
-            disarm::visible(text)
-        } else {
-            text.to_owned()
-        };
-        let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
-        // A standard error that is closed or full must not end q.
+        let mut visible = text.to_owned();
+        if stderr.is_terminal() {
+            visible = disarm::visible(text);
+        }
+        let mut lines = String::new();
+        for line in visible.lines() {
+            lines.push_str(&format!("q: {line}\n"));
+        }
         self.spinner.make_room(|| {
             let _ = (&stderr).write_all(lines.as_bytes());
         });

@@ -1,4 +1,4 @@
-//! The spinner: shows on a terminal what q waits for and since when. It is wiped before anything else is shown.
+//! Shows on a terminal what q waits for and since when, and wipes it before anything else is shown.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,13 +13,14 @@ const DELAY: Duration = Duration::from_millis(300);
 /// How often the seconds are updated.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Back to the beginning of the line, and nothing on it (ECMA-48: EL).
+/// Returns to the beginning of the line and erases it (ECMA-48: EL).
 const WIPE: &str = "\r\u{1b}[K";
 
 /// A spinner, or none if nobody would see it.
 #[derive(Debug, Clone, Default)]
 pub struct Spinner(Option<Arc<Shared>>);
 
+/// A spinner as its threads share it.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<SpinnerState>,
@@ -35,6 +36,7 @@ struct SpinnerState {
     shown: String,
 }
 
+/// One wait, and its reason in words.
 #[derive(Debug)]
 struct Wait {
     what: String,
@@ -53,12 +55,12 @@ impl Spinner {
         Spinner(is_visible.then(Arc::default))
     }
 
-    /// Whether it is ever shown.
+    /// Whether it is shown when q waits.
     pub fn is_active(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Shows that q waits for this.
+    /// Shows that q waits for this, and since when.
     pub fn wait_for(&self, what: &str) {
         self.begin(what, None);
     }
@@ -145,8 +147,9 @@ impl SpinnerState {
         let columns = size.map_or(usize::MAX, |size| size.columns);
         let text: String = text.chars().take(columns - 1).collect();
         if text != self.shown {
+            let line = format!("{WIPE}{text}");
             // Losing the terminal is no reason to end.
-            let _ = io::stderr().write_all(format!("{WIPE}{text}").as_bytes());
+            let _ = io::stderr().write_all(line.as_bytes());
             self.shown = text;
         }
     }

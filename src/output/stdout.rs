@@ -1,4 +1,4 @@
-//! Writes to standard output piece by piece; on a terminal the text is disarmed and, on request, wrapped and styled.
+//! Writes to standard output piece by piece. On a terminal the text is disarmed and, on request, wrapped and styled.
 
 use std::fmt;
 use std::fs::File;
@@ -21,9 +21,9 @@ const DEFAULT_COLUMNS: usize = 80;
 #[derive(Debug)]
 pub struct Stdout {
     file: File,
-    /// Set if it is a terminal.
+    /// Present on a terminal.
     disarmer: Option<Disarmer>,
-    /// Set if text is wrapped or styled.
+    /// Present if text is wrapped or styled.
     formatter: Option<Formatter>,
     ends_with_newline: bool,
 }
@@ -33,7 +33,7 @@ pub struct Stdout {
 pub enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
     ReaderGone,
-    /// Only complete answers are printed, and this one is longer than what q keeps.
+    /// q prints the answer only when it is complete, and this one is longer than what q keeps.
     TooLong,
     Failed(io::Error),
 }
@@ -41,9 +41,9 @@ pub enum OutputError {
 impl fmt::Display for OutputError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OutputError::ReaderGone => formatter.write_str("the reader of standard output is gone"),
+            OutputError::ReaderGone => write!(formatter, "the reader of standard output is gone"),
             OutputError::TooLong => {
-                formatter.write_str("the answer is too long to be printed at its end")
+                write!(formatter, "the answer is too long to be printed at its end")
             }
             OutputError::Failed(error) => {
                 write!(formatter, "cannot write to standard output: {error}")
@@ -57,9 +57,14 @@ impl Stdout {
     pub fn open() -> Result<Stdout, OutputError> {
         let stdout = io::stdout();
         let descriptor = stdout.as_fd().try_clone_to_owned();
+        let descriptor = descriptor.map_err(OutputError::Failed)?;
+        let mut disarmer = None;
+        if stdout.is_terminal() {
+            disarmer = Some(Disarmer::default());
+        }
         Ok(Stdout {
-            file: File::from(descriptor.map_err(OutputError::Failed)?),
-            disarmer: stdout.is_terminal().then(Disarmer::default),
+            file: descriptor.into(),
+            disarmer,
             formatter: None,
             ends_with_newline: true,
         })
@@ -78,7 +83,7 @@ impl Stdout {
         self.disarmer.is_some()
     }
 
-    /// Writes a piece; where text is wrapped or styled, an unfinished word at its end waits.
+    /// Writes a piece. Where text is wrapped or styled, an unfinished word at its end waits.
     pub fn write(&mut self, piece: &str) -> Result<(), OutputError> {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
@@ -114,8 +119,8 @@ impl Stdout {
         self.write_bytes(b"\n")
     }
 
-    /// Writes a complete text and ends its last line. In a pipe or file this is one write, so that the lines of several
-    /// processes do not mix.
+    /// Writes a complete text and ends its last line. In a pipe or file this is one write, because the lines of several
+    /// processes must not mix.
     pub fn write_whole(&mut self, text: &str) -> Result<(), OutputError> {
         if self.is_terminal() || text.is_empty() || text.ends_with('\n') {
             self.write(text)?;
