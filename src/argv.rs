@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::shape;
 
-/// Programs that run what follows `-c` or `-e` as code; so do all whose name begins with `python`.
+/// Programs that run what follows `-c` or `-e` as code. Those with a name that begins with `python` do so, too.
 const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
 
 /// A command with placeholders for the model's arguments.
@@ -16,7 +16,7 @@ pub struct Argv {
     /// The first is the program, which has no placeholders.
     elements: Vec<Element>,
     stdin: Option<Element>,
-    /// The arguments as the short form of a schema has them. All are required.
+    /// The arguments in the short form of a schema. All are required.
     inputs: Map<String, Value>,
     /// An argument may make an element begin with `-`.
     dashes: bool,
@@ -61,11 +61,9 @@ impl Argv {
             inputs: Map::new(),
             dashes,
         };
-        argv.inputs = match input {
-            Some(input) => {
-                let inputs = shape::arguments(input);
-                inputs.map_err(|reason| format!("input: {reason}"))?
-            }
+        argv.inputs = match input.map(shape::arguments) {
+            Some(Ok(inputs)) => inputs,
+            Some(Err(reason)) => return Err(format!("input: {reason}")),
             None => argv.untyped_inputs(),
         };
         argv.check_inputs()?;
@@ -80,8 +78,9 @@ impl Argv {
     /// Every placeholder as an argument that is text.
     fn untyped_inputs(&self) -> Map<String, Value> {
         let mut inputs = Map::new();
-        for placeholder in self.placeholders() {
-            inputs.insert(placeholder.name.clone(), json!({"type": "string"}));
+        for Placeholder { name, .. } in self.placeholders() {
+            let text = json!({"type": "string"});
+            inputs.insert(name.clone(), text);
         }
         inputs
     }
@@ -101,7 +100,7 @@ impl Argv {
         }
         // A list becomes several elements, which neither a part of an element nor standard input can.
         let elements = self.elements.iter();
-        let partial = elements.filter(|element| element.whole().is_none());
+        let partial = elements.filter(|element| element.only_argument().is_none());
         for element in partial.chain(&self.stdin) {
             for Placeholder { name, .. } in &element.placeholders {
                 if self.inputs[name]["type"] == "array" {
@@ -125,8 +124,8 @@ impl Argv {
         shape::object_of(inputs)
     }
 
-    /// The command with these arguments, or why they are refused, in words for the model. `resolve` gives the full path
-    /// for an argument of type `path`.
+    /// The command with these arguments. `resolve` gives the full path for an argument of type `path`. An error says to the
+    /// model why they are refused.
     pub fn fill(
         &self,
         arguments: &Map<String, Value>,
@@ -134,7 +133,7 @@ impl Argv {
     ) -> Result<Invocation, String> {
         for name in arguments.keys() {
             if !self.inputs.contains_key(name) {
-                let names: Vec<&str> = self.inputs.keys().map(String::as_str).collect();
+                let names: Vec<_> = self.inputs.keys().cloned().collect();
                 let names = names.join(", ");
                 return Err(format!(
                     "There is no argument {name}. The arguments are: {names}."
@@ -151,12 +150,13 @@ impl Argv {
 
         let mut argv = Vec::with_capacity(self.elements.len());
         for element in &self.elements {
-            let filled = match element.whole() {
+            let filled = match element.only_argument() {
                 Some(name) => texts[name].clone(),
                 None => vec![element.fill(&texts)],
             };
             let may_be_option = self.dashes || element.begin.starts_with('-');
-            if !may_be_option && filled.iter().any(|text| text.starts_with('-')) {
+            let is_option = filled.iter().any(|text| text.starts_with('-'));
+            if is_option && !may_be_option {
                 let names = element.names().join(" and ");
                 return Err(format!(
                     "The command would see an option, because {names} begins with “-”."
@@ -164,7 +164,8 @@ impl Argv {
             }
             argv.extend(filled);
         }
-        let stdin = self.stdin.as_ref().map(|stdin| stdin.fill(&texts));
+        let stdin = self.stdin.as_ref();
+        let stdin = stdin.map(|element| element.fill(&texts));
         Ok(Invocation { argv, stdin })
     }
 }
@@ -204,8 +205,8 @@ impl Element {
         }
     }
 
-    /// The argument that is the whole element.
-    fn whole(&self) -> Option<&str> {
+    /// The argument, if the element is nothing else.
+    fn only_argument(&self) -> Option<&str> {
         match &self.placeholders[..] {
             [only] if self.begin.is_empty() && only.after.is_empty() => Some(&only.name),
             _ => None,
@@ -230,10 +231,8 @@ impl Element {
 
 /// Refuses elements in which the model could write a program or an option.
 fn check_elements(run: &[String], elements: &[Element]) -> Result<(), String> {
-    if elements
-        .first()
-        .is_none_or(|program| !program.placeholders.is_empty())
-    {
+    let program = elements.first();
+    if program.is_none_or(|program| !program.placeholders.is_empty()) {
         return Err("run: the program cannot be an argument".to_owned());
     }
     let mut has_interpreter = false;
@@ -279,8 +278,8 @@ fn is_interpreter(element: &str) -> bool {
     INTERPRETERS.contains(&name) || name.starts_with("python")
 }
 
-/// How many of the elements after an option may be code: one after `-c`, `-e` or `-E`, or after several letters that end
-/// so; in `-co` and `-oc` the value of `-o` comes before the code.
+/// How many of the elements after an option may be code: one after `-c`, `-e` or `-E`, also as the last of several
+/// letters. In `-co` and `-oc`, the value of `-o` comes before the code.
 fn code_before(option: &str) -> usize {
     let letters = option.strip_prefix('-').unwrap_or_default();
     let is_bundle = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -302,7 +301,7 @@ fn has_code(option: &str) -> bool {
     letters.contains(['c', 'e', 'E'])
 }
 
-/// The texts of an argument: one, unless it is a list. An error follows the name of the argument.
+/// The texts of an argument: one, unless it is a list. An error continues a sentence that begins with the argument's name.
 fn checked_texts(
     kind: &str,
     value: Option<&Value>,

@@ -1,6 +1,6 @@
 //! Bold, italic and colour for the Markdown within a line (pure).
 //!
-//! Every character stays, marks too; text stays plain in case of doubt.
+//! Every character stays, also the marks. In case of doubt, text stays plain.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -12,7 +12,7 @@ pub const DIM: Style = 2;
 pub const ITALIC: Style = 4;
 pub const CODE: Style = 8;
 
-/// What a terminal is sent for each of them (ECMA-48: SGR).
+/// The parameters that switch each of them on (ECMA-48: SGR).
 const PARAMETERS: &[(Style, &str)] = &[
     (BOLD, "1"),
     (DIM, "2"),
@@ -73,7 +73,7 @@ impl Pen {
         self.put(PLAIN, "\n");
     }
 
-    /// Takes the text. No style is left on, because something else may be written next.
+    /// Takes the text. It leaves no style on, because something else may be written next.
     pub fn take(&mut self) -> String {
         self.reset();
         std::mem::take(&mut self.text)
@@ -87,7 +87,7 @@ impl Pen {
     }
 }
 
-/// How the text of a line looks: which marks have opened strong text, emphasis or code so far.
+/// The state within a line: which marks have opened strong text, emphasis or code so far.
 #[derive(Debug, Default)]
 pub struct Inline {
     /// The line is a heading.
@@ -98,11 +98,11 @@ pub struct Inline {
     emphasis: Option<char>,
     /// How many backticks opened code; zero outside code.
     code: usize,
-    /// The word has an address of the web, in which marks open nothing.
+    /// The word has an address of the web, where marks open nothing.
     url: bool,
     /// The character before the marks; `None` after a blank and at the line's start.
     before: Option<char>,
-    /// The mark at the end of what has come, and how often it is repeated; its meaning depends on what follows.
+    /// The mark at the end of what has come, and how often it is repeated. What follows decides its meaning.
     mark: char,
     marks: usize,
 }
@@ -136,7 +136,7 @@ impl Inline {
         self.code > 0 || self.before == Some('\\')
     }
 
-    /// Styles a word, or a part of it; `next` is what follows it, if that has come.
+    /// Styles a word, or a part of it. `next` is what follows it, if that has come.
     pub fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
@@ -166,7 +166,11 @@ impl Inline {
     }
 
     fn is_mark(&self, character: char) -> bool {
-        character == '`' || (self.code == 0 && matches!(character, '*' | '_'))
+        match character {
+            '`' => true,
+            '*' | '_' => self.code == 0,
+            _ => false,
+        }
     }
 
     /// Styles text without marks.
@@ -176,7 +180,7 @@ impl Inline {
         self.before = text.chars().next_back().or(self.before);
     }
 
-    /// Decides what the marks mean, now that `after` follows them; `rest` is the rest of the word, with `after`.
+    /// Decides what the marks mean, now that `after` follows them. `rest` is the rest of the word, which begins with `after`.
     fn read_marks(&mut self, after: char, rest: &str, next: Option<char>) {
         let is_escaped = self.before == Some('\\');
         let is_name = self.mark == '_' && self.before == Some('.');
@@ -205,8 +209,8 @@ impl Inline {
         }
         if is_emphasis(self.marks) {
             let is_pattern = matches!(after, '.' | '/');
-            let may_open = opens && !is_pattern;
-            if self.emphasis.is_none() && may_open && self.closes_within(is_emphasis, rest, next) {
+            let may_open = self.emphasis.is_none() && opens && !is_pattern;
+            if may_open && self.closes_within(is_emphasis, rest, next) {
                 self.emphasis = Some(self.mark);
             } else if self.emphasis == Some(self.mark) && closes {
                 self.emphasis = None;
@@ -214,8 +218,7 @@ impl Inline {
         }
     }
 
-    /// Whether what opens here is closed in the rest of the word; `fit` says by how many marks. Only the next marks are
-    /// examined.
+    /// Whether the next marks in the rest of the word close what opens here. `fit` says how many are right.
     fn closes_within(&self, fit: fn(usize) -> bool, rest: &str, next: Option<char>) -> bool {
         let mut from = 0;
         while let Some(found) = rest[from..].find(self.mark) {
@@ -251,8 +254,8 @@ fn is_part_of_word(character: Option<char>) -> bool {
     character.is_some_and(is_in_word)
 }
 
-/// Whether the character is part of a word, so that a mark beside it need not be one. Wide characters have no blanks
-/// between their words.
+/// Whether the character is part of a word: a mark beside it may be part of the word, too. Wide characters do not count,
+/// because there are no blanks between their words.
 fn is_in_word(character: char) -> bool {
     character.is_alphanumeric() && character.width() != Some(2)
 }

@@ -1,8 +1,8 @@
 //! Wraps disarmed text for a terminal between words, and styles it (pure).
 //!
-//! Code and tables are not wrapped. A break is a line end and the indentation after it. It comes after the blanks before
-//! a word, so these blanks end their line, where nobody sees them. Nothing is dropped: without the breaks, the output is
-//! the model's text, byte for byte. How the text is split into pieces makes no difference, unless a pause shows the
+//! Code and tables are not wrapped. A break is a line end and the indentation after it. The blanks before a word stay
+//! before the break, at the end of their line, where nobody sees them. Nothing is dropped: without the breaks, the output
+//! is the model's text, byte for byte. How the text is split into pieces makes no difference, unless a pause shows the
 //! beginning of a word that turns out to be too long for its line.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -33,10 +33,10 @@ const MAX_EMOJI: usize = 64;
 /// A longer word, in bytes, is shown before it has ended.
 const MAX_HELD: usize = 4_000;
 
-/// These do not begin a line.
+/// Characters that do not begin a line.
 const CLOSING: &str = "、。，．！？：；）」』】〉》";
 
-/// These do not end a line.
+/// Characters that do not end a line.
 const OPENING: &str = "（「『【〈《";
 
 /// How text is shown on a terminal.
@@ -48,7 +48,8 @@ pub struct Look {
     pub styles: bool,
 }
 
-/// Wraps and styles text that may come in pieces. It holds back an unfinished word, and what may be a closing fence.
+/// Text that is being wrapped and styled, and may come in pieces. An unfinished word is held back, and so is what may be a
+/// closing fence.
 #[derive(Debug, Default)]
 pub struct Formatter {
     look: Look,
@@ -64,15 +65,15 @@ pub struct Formatter {
     marked: bool,
     /// The line begins with the marker of a block quote.
     quoted: bool,
-    /// The line has had a word since its beginning, or since its last break; in fenced code, something that a closing
-    /// fence cannot have.
+    /// The line has a word since its beginning, or since its last break. In fenced code: it has what a closing fence cannot
+    /// have.
     has_word: bool,
     word: Word,
     /// The previous line is neither blank nor indented code.
     after_text: bool,
     in_list: bool,
     fence: Option<OpenFence>,
-    /// How many lines of a table have come just before this one.
+    /// How many lines of a table come just before this one.
     rows: usize,
     inline: Inline,
     /// Collects the text to show.
@@ -176,7 +177,7 @@ impl Formatter {
         self.pen.take()
     }
 
-    /// The text held back, now that nothing follows. Another text may come after this.
+    /// The text that was held back, now that nothing follows. After this, another text may come.
     pub fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
         self.end_word('\n');
@@ -185,7 +186,7 @@ impl Formatter {
         text
     }
 
-    /// The columns that a line may have. The last column of the terminal may hold a blank.
+    /// The columns that a line may have. The last column of the terminal is left for a blank.
     fn width(&self) -> usize {
         if self.look.wraps {
             self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS)
@@ -253,8 +254,8 @@ impl Formatter {
     fn push_info(&mut self, character: char) {
         self.put(DIM, character);
         self.column += character.width().unwrap_or_default();
-        let is_of_backticks = self.fence.is_some_and(|fence| fence.character == '`');
-        if character == '`' && is_of_backticks {
+        let Some(fence) = self.fence else { return };
+        if character == '`' && fence.character == '`' {
             self.fence = None;
             self.line = LineKind::Prose;
             self.word.text.push(character);
@@ -279,7 +280,8 @@ impl Formatter {
     }
 
     fn end_line(&mut self) {
-        let is_blank = self.line == LineKind::Begin && !self.marked && self.word.text.is_empty();
+        let has_begun = self.marked || !self.word.text.is_empty();
+        let is_blank = self.line == LineKind::Begin && !has_begun;
         let closes_fence = self.closes_fence();
         self.end_word('\n');
         if closes_fence {
@@ -312,7 +314,8 @@ impl Formatter {
             return;
         }
         if self.line == LineKind::Begin {
-            self.line = self.line_of_first_word(matches!(next, ' ' | '\t'));
+            let before_blank = matches!(next, ' ' | '\t');
+            self.line = self.line_of_first_word(before_blank);
         }
         self.put_word(Some(next));
         self.word.text.clear();
@@ -346,28 +349,32 @@ impl Formatter {
 
     /// Whether the line closes the fence.
     fn closes_fence(&self) -> bool {
-        let is_closed = |fence: OpenFence| fence.is_closed_by(&self.word.text);
-        self.line == LineKind::Code && self.fence.is_some_and(is_closed)
+        let Some(fence) = self.fence else {
+            return false;
+        };
+        self.line == LineKind::Code && fence.is_closed_by(&self.word.text)
     }
 
-    /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next. `next` is
-    /// what follows the word, if it has ended.
+    /// Puts the rest of the word on this line. Without room for it, a word begins the next line, unless a part of it is shown
+    /// already. `next` is what follows the word, if it has ended.
     fn put_word(&mut self, next: Option<char>) {
         let width = self.word.width();
         let fits = width <= self.width().saturating_sub(self.column);
-        if self.line == LineKind::Prose && self.word.shown == 0 && self.has_word && !fits {
+        let may_break = self.line == LineKind::Prose && self.word.shown == 0 && self.has_word;
+        if may_break && !fits {
             self.break_line();
         }
         if self.line == LineKind::Rule && !is_of_rule(&self.word.text) {
             self.line = LineKind::Table;
         }
         let word = self.word.rest();
+        // At the beginning of a line, an unfinished word may become a marker or text.
+        let may_be_text = self.line == LineKind::Begin && next.is_none();
+        let is_text = may_be_text || self.line == LineKind::Prose;
         match self.line {
             LineKind::Table => self.put_cells(next),
             LineKind::Code if !self.closes_fence() => self.pen.put(CODE, word),
-            LineKind::Prose => self.inline.put(word, next, &mut self.pen),
-            // It may become a marker or text.
-            LineKind::Begin if next.is_none() => self.inline.put(word, next, &mut self.pen),
+            _ if is_text => self.inline.put(word, next, &mut self.pen),
             // Markers, fences and rules.
             _ => self.pen.put(DIM, word),
         }
@@ -421,7 +428,7 @@ impl OpenFence {
     }
 }
 
-/// A word as it comes: text without blanks, or a single wide character.
+/// A word that may be unfinished: text without blanks, or a single wide character.
 #[derive(Debug, Default)]
 struct Word {
     text: String,
@@ -438,14 +445,14 @@ impl Word {
         self.shown = self.text.len();
     }
 
-    /// The columns of the rest, which may change the end of what is shown: a skin tone comes after its emoji.
+    /// The columns of the rest. It may combine with the end of what is shown: a skin tone comes after its emoji.
     fn width(&self) -> usize {
         let before = end_of(&self.text[..self.shown]);
         let both = format!("{before}{}", self.rest());
         both.width().saturating_sub(before.width())
     }
 
-    /// Whether a break is allowed before the character though there is no blank: between two wide ones that are not
+    /// Whether a break is allowed before the character although there is no blank: between two wide characters that are not
     /// parts of one emoji.
     fn may_end_before(&self, character: char) -> bool {
         if !is_wide(character) || CLOSING.contains(character) {
