@@ -64,8 +64,8 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     if let Some(starting) = starting {
         toolbox = starting.finish(arguments.yes, notes)?;
     } else if let Some(tools) = remembered_tools(session.conversation.as_deref(), notes)? {
-        let starting = start(&tools);
-        let finished = starting.and_then(|starting| starting.finish(arguments.yes, notes));
+        let started = start(&tools);
+        let finished = started.and_then(|servers| servers.finish(arguments.yes, notes));
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
     }
 
