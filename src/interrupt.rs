@@ -26,7 +26,7 @@ pub fn survive_size_limit() {
 }
 
 /// When an action runs before a signal ends q.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
     /// Recording stops, because tools that the signal ends have no result to record.
     AtOnce,

@@ -20,7 +20,7 @@ use crate::session::name::Which;
 use crate::shape::Shape;
 
 /// How the answer is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Each piece as it arrives.
     Text,
@@ -31,7 +31,7 @@ enum Form {
 }
 
 /// Which part of the answer is printed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Excerpt {
     All,
     /// The contents of its code blocks.
@@ -41,7 +41,7 @@ enum Excerpt {
 }
 
 /// What is printed, and how.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Output {
     form: Form,
     excerpt: Excerpt,

@@ -36,7 +36,7 @@ const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
 /// The files that come with a question, in the order given.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Files {
     /// Text files in their fences.
     pub fences: Vec<String>,

@@ -30,7 +30,6 @@ const NOTE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(100);
 const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// A question, and as much of its answer as has come.
-#[derive(Debug)]
 pub struct Record {
     question: Message,
     /// `None`: nothing is saved.
@@ -42,7 +41,6 @@ pub struct Record {
 }
 
 /// How far the exchange is on its way to the disk.
-#[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of it")]
 enum Stage {
     Growing(PartialAnswer),
@@ -53,7 +51,7 @@ enum Stage {
 }
 
 /// As much of the answer as has come.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct PartialAnswer {
     text: String,
     /// No more text will come.

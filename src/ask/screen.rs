@@ -10,14 +10,12 @@ use crate::threads::{self, lock};
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Standard output, with a thread that shows an unfinished word after a pause.
-#[derive(Debug)]
 pub struct Screen {
     is_terminal: bool,
     line: Mutex<LastLine>,
 }
 
 /// The answer's last line, which may hold an unfinished word.
-#[derive(Debug)]
 struct LastLine {
     stdout: Stdout,
     /// When the last piece came.

@@ -70,7 +70,7 @@ pub struct Progress {
 }
 
 /// How the shape of an answer is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum ShapeEnforcement {
     /// The API enforces it.
     ByApi,

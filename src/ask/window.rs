@@ -5,7 +5,6 @@ use crate::output::Notes;
 use crate::settings::{History, Values};
 
 /// A conversation's newest messages.
-#[derive(Debug)]
 pub struct Window {
     messages: Vec<Message>,
     form: History,

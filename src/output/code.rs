@@ -36,7 +36,7 @@ pub fn extract(answer: &str) -> Result<String, &'static str> {
 }
 
 /// A block that contains other blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Container {
     Quote,
     Item {
@@ -48,7 +48,7 @@ enum Container {
 }
 
 /// The innermost block, which contains text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(PartialEq, Eq, Default)]
 enum Leaf {
     #[default]
     None,
@@ -57,7 +57,7 @@ enum Leaf {
 }
 
 /// The line that opens a fenced block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct FenceLine {
     indent: usize,
     character: char,
@@ -65,7 +65,7 @@ struct FenceLine {
 }
 
 /// The code so far, and the blocks that are open at the end of a line.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Document {
     containers: Vec<Container>,
     leaf: Leaf,

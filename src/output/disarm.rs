@@ -3,7 +3,7 @@
 //! Only the carriage return of a line end is dropped.
 
 /// Disarms text that may come in pieces.
-#[derive(Debug, Default, Clone)]
+#[derive(Default)]
 pub struct Disarmer {
     /// The last character was a CR. Only the next one shows whether it belongs to a line's end.
     held_carriage_return: bool,

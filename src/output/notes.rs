@@ -21,7 +21,7 @@ pub fn source_lines(sources: &[Source]) -> String {
 }
 
 /// Writes q's messages, as many as the user wants. If standard error cannot be written, q continues without them.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Notes {
     quiet: bool,
     verbose: bool,

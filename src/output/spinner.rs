@@ -17,18 +17,18 @@ const TICK: Duration = Duration::from_millis(100);
 const WIPE: &str = "\r\u{1b}[K";
 
 /// A spinner, or none if nobody would see it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Spinner(Option<Arc<Shared>>);
 
 /// A spinner as its threads share it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     state: Mutex<SpinnerState>,
     changed: Condvar,
 }
 
 /// What the spinner shows.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct SpinnerState {
     /// What q waits for, if it waits.
     wait: Option<Wait>,
@@ -37,7 +37,6 @@ struct SpinnerState {
 }
 
 /// One wait, and its reason in words.
-#[derive(Debug)]
 struct Wait {
     what: String,
     since: Instant,

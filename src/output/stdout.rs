@@ -18,7 +18,6 @@ const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 const DEFAULT_COLUMNS: usize = 80;
 
 /// Standard output. It has no buffer, except for an unfinished word where text is wrapped or styled.
-#[derive(Debug)]
 pub struct Stdout {
     file: File,
     /// Present on a terminal.

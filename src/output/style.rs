@@ -28,7 +28,7 @@ const RESET: &str = "\u{1b}[0m";
 const MAX_MARKS: usize = 3;
 
 /// Builds text for a terminal. A style is on only where text needs it, and never at a line's end.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Pen {
     styles: bool,
     /// The style that is on.
@@ -88,7 +88,7 @@ impl Pen {
 }
 
 /// The state within a line: which marks have opened strong text, emphasis or code so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Inline {
     /// The line is a heading.
     pub heading: bool,

@@ -40,7 +40,7 @@ const CLOSING: &str = "、。，．！？：；）」』】〉》";
 const OPENING: &str = "（「『【〈《";
 
 /// How text is shown on a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Look {
     /// Prose is wrapped.
     pub wraps: bool,
@@ -50,7 +50,7 @@ pub struct Look {
 
 /// Text that is being wrapped and styled, and may come in pieces. An unfinished word is held back, and so is what may be a
 /// closing fence.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Formatter {
     look: Look,
     /// The columns of the terminal.
@@ -81,7 +81,7 @@ pub struct Formatter {
 }
 
 /// The kind of line, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum LineKind {
     /// Only blanks and markers have come before the word.
     #[default]
@@ -98,7 +98,7 @@ enum LineKind {
 }
 
 /// The fence that opened the code.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct OpenFence {
     character: char,
     length: usize,
@@ -429,7 +429,7 @@ impl OpenFence {
 }
 
 /// A word that may be unfinished: text without blanks, or a single wide character.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Word {
     text: String,
     /// How many bytes of it have been put on the line.
