@@ -44,8 +44,8 @@ pub struct Invocation {
 }
 
 impl Argv {
-    /// Reads a command as it is configured; without `input` every argument is text. An error begins with the key
-    /// that is wrong.
+    /// Reads a command from its configuration. Without `input`, every argument is text. An error begins with the key that is
+    /// wrong.
     pub fn parse(
         run: &[String],
         stdin: Option<&str>,
@@ -164,14 +164,16 @@ impl Argv {
             }
             argv.extend(filled);
         }
-        let stdin = self.stdin.as_ref();
-        let stdin = stdin.map(|element| element.fill(&texts));
+        let mut stdin = None;
+        if let Some(element) = &self.stdin {
+            stdin = Some(element.fill(&texts));
+        }
         Ok(Invocation { argv, stdin })
     }
 }
 
 impl Element {
-    /// `{name}` is a placeholder, `{{` is a brace, and any other brace stands for itself.
+    /// Reads an element: `{name}` is a placeholder, `{{` is a brace, and any other brace stands for itself.
     fn parse(text: &str) -> Element {
         let mut element = Element {
             begin: String::new(),

@@ -99,7 +99,7 @@ fn is_scheme(text: &str) -> bool {
 /// The text without the secrets that are long enough to be recognized. The text may have been cut within a secret: the
 /// beginning of a secret at its end is removed, too.
 pub fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
-    let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).collect();
+    let mut secrets: Vec<_> = secrets.into_iter().map(Secret::expose).collect();
     // The longest first, because one secret may be the beginning of another.
     secrets.sort_by_key(|secret| Reverse(secret.len()));
     let mut text = text.to_owned();

@@ -141,24 +141,27 @@ impl Reader {
             return Ok(());
         }
         let pattern = on_one_line(&pattern.to_string_lossy());
-        let error = format!("no file that -a takes matches {pattern}");
-        Err(Error::new(ErrorKind::Input, error)
-            .advise("* and ? stand for characters of a name, [ab] for one of them, ** for folders"))
+        let reason = format!("no file that -a takes matches {pattern}");
+        let error = Error::new(ErrorKind::Input, reason);
+        let advice = "* and ? stand for characters of a name, [ab] for one of them, ** for folders";
+        Err(error.advise(advice))
     }
 
     /// Checks that standard input can be one of the files.
     fn check_stdin(&self, no_stdin: bool) -> Result<(), Error> {
-        let error = if self.files.iter().any(Option::is_none) {
-            Error::usage("-a - is given twice, but standard input can be read only once")
-        } else if no_stdin {
-            Error::usage("-a - reads standard input, which -n leaves alone")
-        } else if io::stdin().is_terminal() {
-            Error::usage("-a - reads standard input, which is a terminal")
-                .advise("pipe something into q, or name a file")
-        } else {
-            return Ok(());
-        };
-        Err(error)
+        if self.files.iter().any(Option::is_none) {
+            let error = "-a - is given twice, but standard input can be read only once";
+            return Err(Error::usage(error));
+        }
+        if no_stdin {
+            let error = "-a - reads standard input, which -n leaves alone";
+            return Err(Error::usage(error));
+        }
+        if io::stdin().is_terminal() {
+            let error = "-a - reads standard input, which is a terminal";
+            return Err(Error::usage(error).advise("pipe something into q, or name a file"));
+        }
+        Ok(())
     }
 
     /// Reads standard input as one of the files or, if `reads`, as input. Returns files and input.
@@ -181,6 +184,7 @@ impl Reader {
         }
         let mut files = Files::default();
         for content in self.files {
+            // Standard input takes its place among them.
             if let Some(content) = content.or_else(|| stdin.take()) {
                 files.add(content);
             }
@@ -207,10 +211,9 @@ impl Reader {
         // std instead of fs-err, because these messages name the path themselves.
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
-            let error = format!("cannot read {}: it is a folder", source.name);
-            return Err(
-                Error::new(ErrorKind::Input, error).advise("give each file in it with its own -a")
-            );
+            let reason = format!("cannot read {}: it is a folder", source.name);
+            let error = Error::new(ErrorKind::Input, reason);
+            return Err(error.advise("give each file in it with its own -a"));
         }
         // Opening a named pipe waits, too.
         let came = self.wait_for(&source.name, "", Some(metadata.file_type()));
@@ -274,7 +277,7 @@ impl Reader {
             };
             let _ = came.send(());
             bytes.extend_from_slice(part);
-            // A file may be an image; input with a NUL byte is refused at once.
+            // Input with a NUL byte is refused at once, but a file may be an image.
             if !source.is_file && part.contains(&0) {
                 break;
             }
@@ -377,8 +380,8 @@ impl InputSource {
     fn too_large(&self) -> Error {
         let name = &self.name;
         let error = format!(
-            "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
-             {MAX_ATTACHMENTS} together"
+            "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, \
+             and {MAX_ATTACHMENTS} together"
         );
         Error::new(ErrorKind::Input, error).advise("send a smaller image, or fewer pages")
     }

@@ -45,10 +45,10 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     let start = |tools| Starting::new(Some(tools), settings, &interrupts, groups, notes);
     // Servers start while input is read.
-    let starting = match &checked.selection {
-        Some(tools) => Some(start(tools)?),
-        None => None,
-    };
+    let mut starting = None;
+    if let Some(tools) = &checked.selection {
+        starting = Some(start(tools)?);
+    }
     let draft = checked.read(reader, notes)?;
 
     let now = Timestamp::new(OffsetDateTime::now_utc());
@@ -64,8 +64,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     if let Some(starting) = starting {
         toolbox = starting.finish(arguments.yes, notes)?;
     } else if let Some(tools) = remembered_tools(session.conversation.as_deref(), notes)? {
-        let started = start(&tools);
-        let finished = started.and_then(|servers| servers.finish(arguments.yes, notes));
+        let finished = start(&tools).and_then(|servers| servers.finish(arguments.yes, notes));
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
     }
 

@@ -140,8 +140,9 @@ impl Inline {
     pub fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
-                let plain_end = text.find(|character| self.is_mark(character));
-                let (plain, rest) = text.split_at(plain_end.unwrap_or(text.len()));
+                let mark_at = text.find(|character| self.is_mark(character));
+                let plain_end = mark_at.unwrap_or(text.len());
+                let (plain, rest) = text.split_at(plain_end);
                 self.put_plain(plain, pen);
                 let Some(mark) = rest.chars().next() else {
                     return;
@@ -262,7 +263,8 @@ fn is_in_word(character: char) -> bool {
 
 /// Whether the first word of a line makes it a heading.
 pub fn is_heading(word: &str) -> bool {
-    matches!(word.len(), 1..=6) && word.bytes().all(|byte| byte == b'#')
+    let level = word.len();
+    (1..=6).contains(&level) && word.bytes().all(|byte| byte == b'#')
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl Formatter {
         self.pen.take()
     }
 
-    /// Forgets all but the end of a word that never ends. What it means for its line is decided by its beginning.
+    /// Forgets all but the end of a word that does not end. Its beginning decides the kind of line before.
     fn forget_long_word(&mut self) {
         if self.word.shown <= MAX_HELD {
             return;
@@ -145,7 +145,8 @@ impl Formatter {
         if self.line == LineKind::Begin {
             self.line = self.line_of_first_word(false);
         }
-        let kept = end_of(&self.word.text[..self.word.shown]).len();
+        let shown = &self.word.text[..self.word.shown];
+        let kept = end_of(shown).len();
         self.word.text.drain(..self.word.shown - kept);
         self.word.shown = kept;
     }
@@ -159,8 +160,11 @@ impl Formatter {
         if self.line == LineKind::Code {
             return false;
         }
+        if self.look.wraps && self.word.shown > 0 {
+            return true;
+        }
         let room = self.width().saturating_sub(self.indent());
-        (self.look.wraps && self.word.shown > 0) || self.word.width() > room
+        self.word.width() > room
     }
 
     /// Whether a part of a word waits for the rest.
