@@ -12,7 +12,7 @@ use crate::output::Spinner;
 use crate::threads::{self, lock};
 use crate::unix;
 
-/// Signals closer together than this count as one: `timeout` sends its own to q, and again to q's whole group.
+/// Signals closer together than this count as one: `timeout` sends its signal to q, and again to q's process group.
 const SAME_SIGNAL: Duration = Duration::from_millis(50);
 
 /// How long wiping the spinner may take once a signal has come. A terminal that is stopped takes no output at all.
@@ -92,10 +92,8 @@ impl Interrupts {
         if self.installed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let signals: Vec<i32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-            .into_iter()
-            .filter(|signal| !unix::is_ignored(*signal))
-            .collect();
+        let mut signals = vec![SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+        signals.retain(|signal| !unix::is_ignored(*signal));
         // If any of this fails, a signal still ends q as it did before.
         let Ok(mut arriving) = Signals::new(&signals) else {
             return;
@@ -121,8 +119,8 @@ impl Interrupts {
             ends_at_once.store(true, Ordering::Relaxed);
             handle.close();
         }
-        for signal in &signals {
-            let _ = flag::register_conditional_default(*signal, Arc::clone(&ends_at_once));
+        for signal in signals {
+            let _ = flag::register_conditional_default(signal, Arc::clone(&ends_at_once));
         }
     }
 }

@@ -56,12 +56,10 @@ fn main() -> ExitCode {
     };
     interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();
-    let spinner = match arguments.mode {
-        Mode::Ask | Mode::Models | Mode::ListTools => {
-            Spinner::new(arguments.quiet, environment.get("TERM"))
-        }
-        _ => Spinner::default(),
-    };
+    let mut spinner = Spinner::default();
+    if let Mode::Ask | Mode::Models | Mode::ListTools = arguments.mode {
+        spinner = Spinner::new(arguments.quiet, environment.get("TERM"));
+    }
     let notes = Notes::new(arguments.quiet, arguments.verbose, spinner);
     let servers = Groups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {

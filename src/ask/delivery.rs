@@ -23,9 +23,9 @@ use crate::shape::Shape;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Each piece as it arrives.
-    Text,
+    Pieces,
     /// Once it is complete, even if the server streams.
-    Whole,
+    Complete,
     /// Once it is complete, as one line of JSON.
     Json,
 }
@@ -58,8 +58,8 @@ impl Output {
         };
         let form = match excerpt {
             _ if arguments.json => Form::Json,
-            Excerpt::All if !arguments.no_stream => Form::Text,
-            _ => Form::Whole,
+            Excerpt::All if !arguments.no_stream => Form::Pieces,
+            _ => Form::Complete,
         };
         let is_prose = excerpt == Excerpt::All && form != Form::Json;
         let look = if is_prose { look } else { Look::default() };
@@ -109,8 +109,8 @@ impl Delivery {
     ) -> Result<Delivery, Error> {
         let mut stdout = Stdout::open().map_err(unwritable)?;
         stdout.format(output.look);
-        if with_tools && output.form == Form::Text && !stdout.is_terminal() {
-            output.form = Form::Whole;
+        if with_tools && output.form == Form::Pieces && !stdout.is_terminal() {
+            output.form = Form::Complete;
         }
         let record = Arc::new(record);
         let screen = Screen::new(stdout);
@@ -134,18 +134,19 @@ impl Delivery {
     /// Records a piece of the answer, and shows it if the answer is printed as it arrives.
     pub fn take(&mut self, piece: Piece) -> Result<(), OutputError> {
         let text = &piece.text;
+        let shows_pieces = self.output.form == Form::Pieces;
         let is_kept = self.record.push(text, piece.is_last, piece.sources);
-        if !is_kept && self.output.form != Form::Text {
+        if !is_kept && !shows_pieces {
             return Err(OutputError::TooLong);
         }
         if text.is_empty() {
             return Ok(());
         }
         if self.record.saves() {
-            // Until now there was nothing to save, so a signal could end q by itself.
+            // Until now there was nothing to save, so a signal needed no handler.
             self.interrupts.install();
         }
-        if self.output.form != Form::Text {
+        if !shows_pieces {
             return Ok(());
         }
         self.notes.spinner().stop();
@@ -157,7 +158,7 @@ impl Delivery {
         self.notes.spinner().stop();
         // A signal must also end the programs that are about to run.
         self.interrupts.install();
-        if self.output.form == Form::Text {
+        if self.output.form == Form::Pieces {
             self.screen.end()?;
         }
         Ok(self.record.begin_step())
@@ -165,10 +166,10 @@ impl Delivery {
 
     /// Whether a person watches the run.
     pub fn is_watched(&self) -> bool {
-        self.output.form == Form::Text && self.screen.is_terminal()
+        self.output.form == Form::Pieces && self.screen.is_terminal()
     }
 
-    /// Saves what has come, prints the rest, and says how the answer ended.
+    /// Saves what has come, prints the rest, and returns how the answer ended.
     pub fn finish(
         self,
         end: Result<(), CallEnd>,
@@ -188,7 +189,7 @@ impl Delivery {
             Err(CallEnd::Failed(failed)) => {
                 // A failure to end the line must not hide what went wrong before.
                 let _ = self.screen.end();
-                // A blocked exchange is not sent again.
+                // The finish reason keeps a blocked exchange from being sent again.
                 let finish = match reply.finished() {
                     Some(Finish::Blocked(word)) => Some(word.as_str()),
                     _ => None,
@@ -203,23 +204,24 @@ impl Delivery {
         }
     }
 
+    /// Does the same for an answer that came to its end, though perhaps to a limit.
     fn finish_complete(&self, reply: &Reply, summary: &Summary) -> Result<(), Error> {
         let is_all = self.output.excerpt == Excerpt::All;
         // In this form, the pieces are printed already.
-        let answer = if self.output.form == Form::Text {
+        let answer = if self.output.form == Form::Pieces {
             String::new()
         } else {
             self.record.text()
         };
         // Text and its last newline do not wait for the disk.
-        let mut printed = if self.output.form == Form::Whole && is_all {
+        let mut printed = if self.output.form == Form::Complete && is_all {
             self.screen.print(&answer)
         } else {
             self.screen.end()
         };
         let finish = incomplete(reply);
         let committed = self.record.save(false, finish, summary.usage);
-        let result = match how_it_ended(reply) {
+        let result = match check_complete(reply) {
             Err(mut error) if self.prints_complete_answers_only() => {
                 error.kind = ErrorKind::Withheld;
                 return Err(self.advise_last(error, "the incomplete answer", &committed));
@@ -343,7 +345,7 @@ fn incomplete(reply: &Reply) -> Option<&str> {
 const CONTEXT_IS_FULL: &[&str] = &["model_context_window_exceeded", "model_length"];
 
 /// An error for an answer that is or may be incomplete.
-fn how_it_ended(reply: &Reply) -> Result<(), Error> {
+fn check_complete(reply: &Reply) -> Result<(), Error> {
     let message = match reply.finished() {
         Some(Finish::Limit(word)) => {
             let lowercase = word.to_ascii_lowercase();

@@ -332,7 +332,7 @@ impl Reader {
     }
 }
 
-/// Waits for the end of the reads, or until none has come for so long. Returns whether none has come.
+/// Waits until the reads end, or until none has come within the limit. Returns whether none has come.
 fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
     loop {
         if let Err(error) = coming.recv_timeout(limit) {

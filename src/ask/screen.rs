@@ -60,7 +60,7 @@ impl Screen {
 
     /// Prints a complete answer, or what was made from it: its code, or JSON.
     pub fn print(&self, text: &str) -> Result<(), OutputError> {
-        lock(&self.line).stdout.write_whole(text)
+        lock(&self.line).stdout.write_complete(text)
     }
 
     /// Shows an unfinished word once nothing has followed it for a while. The thread ends with the process.

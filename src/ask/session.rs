@@ -74,6 +74,7 @@ impl Session {
         }
         self.pins = true;
         if settings.values.save && !arguments.dry_run && place.location.is_auto_named {
+            // The sweep of another q must not remove it before the exchange is saved.
             unix::touch(&place.location.path);
         }
         // With the name of a conversation in Q_SESSION there is no current one.
@@ -85,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Says which conversation is continued.
+    /// Reports which conversation is continued.
     pub fn report(&self, notes: &Notes) {
         notes.detail(|| {
             let (Some(conversation), Some(place)) = (&self.conversation, &self.place) else {
@@ -137,7 +138,7 @@ impl Session {
     }
 }
 
-/// The server to ask, so that a wrong provider or key is reported before q waits for input. `None`: only the conversation
+/// The server to ask. A wrong provider or key is reported here, before q waits for input. `None`: only the conversation
 /// shows which server it is.
 pub fn known_target(
     arguments: &Arguments,
@@ -251,7 +252,7 @@ fn target_from_conversation(
     discover::find(settings, Some(&held_with), notes)
 }
 
-/// The conversation whose last question is asked again.
+/// The conversation without its last question, which is asked again.
 fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Session, Error> {
     let nothing = || Error::nothing("there is no question to ask again");
     let Some(mut conversation) = read(&place)? else {

@@ -120,7 +120,7 @@ impl Stdout {
 
     /// Writes a complete text and ends its last line. In a pipe or file this is one write, because the lines of several
     /// processes must not mix.
-    pub fn write_whole(&mut self, text: &str) -> Result<(), OutputError> {
+    pub fn write_complete(&mut self, text: &str) -> Result<(), OutputError> {
         if self.is_terminal() || text.is_empty() || text.ends_with('\n') {
             self.write(text)?;
             return self.end_line();
@@ -194,7 +194,7 @@ fn write_texts(texts: &[(&str, Look)]) -> Result<(), OutputError> {
     let mut stdout = Stdout::open()?;
     for (text, look) in texts {
         stdout.format(*look);
-        stdout.write_whole(text)?;
+        stdout.write_complete(text)?;
     }
     Ok(())
 }

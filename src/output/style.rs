@@ -242,7 +242,7 @@ impl Inline {
     }
 }
 
-/// Whether so many marks make text strong. Three make it strong and emphasized.
+/// Whether this number of marks makes text strong. Three make it strong and emphasized.
 fn is_strong(marks: usize) -> bool {
     matches!(marks, 2..=MAX_MARKS)
 }
