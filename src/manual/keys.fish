@@ -29,8 +29,6 @@ function __q_key
         set reason 'q: interrupted'
     else if test $code != 0
         test -n "$reason"; or set reason "q: no answer, exit status $code"
-    else if test -z "$answer"
-        set reason 'q: the code block is empty'
     else if string match -qr '\n' -- $answer
         # q -x prints the blocks one after the other, so at any line end a block may end.
         set reason 'q: the answer has several blocks or lines; to read them, ask with q'

@@ -22,8 +22,6 @@ _q_command() {
     hidden+=$'|\xf0(\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])|\xf3|\xf4'
     if ((code)); then
         reason=${reason:-q: no answer, exit status $code}
-    elif [[ -z $answer ]]; then
-        reason='q: the code block is empty'
     elif [[ $answer == *$'\n'* ]]; then
         # q -x prints the blocks one after the other, so at any line end a block may end.
         reason='q: the answer has several blocks or lines; to read them, ask with q'
