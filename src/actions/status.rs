@@ -13,7 +13,7 @@ use crate::session::files;
 use crate::session::rules::FileContent;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{
-    Configured, Key, KeyPlace, Place, Provider, RemoteServer, Settings, Sourced,
+    Configured, Key, KeyPlace, Provider, RemoteServer, ServerKind, Settings, Sourced,
 };
 
 /// Where the model comes from if the user has not named one and the provider has no default.
@@ -434,15 +434,15 @@ fn tool_rows(settings: &Settings) -> Vec<ToolStatus> {
             name,
             ..ToolStatus::default()
         };
-        match server.map(|server| server.place) {
-            Ok(Place::Local(program)) => {
+        match server.map(|server| server.kind) {
+            Ok(ServerKind::Local(program)) => {
                 row.program = Some(program.command.into_iter().next().unwrap_or_default());
             }
-            Ok(Place::Remote(server)) => {
+            Ok(ServerKind::Remote(server)) => {
                 row.url = Some(server.url.to_string());
                 row.error = missing_key(&server, settings);
             }
-            Ok(Place::Commands(commands)) => {
+            Ok(ServerKind::Commands(commands)) => {
                 row.commands = commands.into_iter().map(|command| command.name).collect();
             }
             Err(error) => row.error = Some(error),

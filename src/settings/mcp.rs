@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::origin::Environment;
 use super::program::{LocalProgram, check_command, check_folder};
-use super::tools::{self, Configured, Place, RemoteServer, ToolServer};
+use super::tools::{self, Configured, RemoteServer, ServerKind, ToolServer};
 use super::value;
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -54,13 +54,13 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
 
 impl SharedServer {
     fn server(self, name: &str, environment: &Environment) -> Result<ToolServer, String> {
-        let place = match (&self.command, &self.url) {
-            (Some(command), None) => Place::Local(self.local(command, environment)?),
-            (None, Some(url)) => Place::Remote(self.remote(url, environment)?),
+        let kind = match (&self.command, &self.url) {
+            (Some(command), None) => ServerKind::Local(self.local(command, environment)?),
+            (None, Some(url)) => ServerKind::Remote(self.remote(url, environment)?),
             (Some(_), Some(_)) => return Err("has both a command and a url".to_owned()),
             (None, None) => return Err("has neither a command nor a url".to_owned()),
         };
-        let mut server = ToolServer::new(name, place);
+        let mut server = ToolServer::new(name, kind);
         server.is_shared = true;
         Ok(server)
     }
@@ -175,8 +175,8 @@ mod tests {
                 .expect("a server")
                 .server
         };
-        let place = |name: &str| &find(name).as_ref().expect("a valid server").place;
-        let Place::Local(files) = place("my-files") else {
+        let kind_of = |name: &str| &find(name).as_ref().expect("a valid server").kind;
+        let ServerKind::Local(files) = kind_of("my-files") else {
             panic!("no program")
         };
         assert_eq!(files.command, ["/bin/sh", "-c", "/home/me/x", "$y${"]);
@@ -189,7 +189,7 @@ mod tests {
             (env, files.cwd.as_deref()),
             (vec![("A", "t"), ("N", "5")], Some("/home/me"))
         );
-        let Place::Remote(web) = place("web") else {
+        let ServerKind::Remote(web) = kind_of("web") else {
             panic!("no address")
         };
         let headers: Vec<_> = web

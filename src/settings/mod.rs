@@ -27,7 +27,7 @@ pub use program::LocalProgram;
 pub use providers::{Key, Provider, usable_key};
 pub use table::{History, Values};
 pub use text::{MAX_TEXT, read_text};
-pub use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, ToolServer};
+pub use tools::{Configured, KeyPlace, NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;
 use crate::flags::Arguments;

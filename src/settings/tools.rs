@@ -28,7 +28,7 @@ const START: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolServer {
     pub name: String,
-    pub place: Place,
+    pub kind: ServerKind,
     /// Patterns for the tools to offer; `None` offers all.
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
@@ -41,9 +41,9 @@ pub struct ToolServer {
     pub is_shared: bool,
 }
 
-/// Where a tool server is.
+/// What kind of tool server a section configures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ServerKind {
     /// A program on this machine.
     Local(LocalProgram),
     /// An address.
@@ -80,11 +80,11 @@ pub struct Configured {
 }
 
 impl ToolServer {
-    /// A server with only its place set.
-    pub(super) fn new(name: &str, place: Place) -> ToolServer {
+    /// A server with the default settings.
+    pub(super) fn new(name: &str, kind: ServerKind) -> ToolServer {
         ToolServer {
             name: name.to_owned(),
-            place,
+            kind,
             only: None,
             allow: Vec::new(),
             timeout: Some(TIMEOUT),
@@ -106,7 +106,7 @@ impl ToolServer {
             }
         }
 
-        let mut server = ToolServer::new(name, Place::Local(LocalProgram::default()));
+        let mut server = ToolServer::new(name, ServerKind::Local(LocalProgram::default()));
         let at_key = |key: &Key, reason: &str| fault(name, key, reason);
         // The other keys depend on whether there is a url.
         keys.sort_by_key(|(key, _)| key.get_ref() != "url");
@@ -137,8 +137,9 @@ impl ToolServer {
                 return Err(at_key(key, "is for a server"));
             }
         }
-        if let Place::Local(shared) = &server.place {
-            server.place = Place::Commands(read_commands(name, commands, shared, server.timeout)?);
+        if let ServerKind::Local(shared) = &server.kind {
+            server.kind =
+                ServerKind::Commands(read_commands(name, commands, shared, server.timeout)?);
         }
         Ok(server)
     }
@@ -148,16 +149,16 @@ impl ToolServer {
         match key {
             "url" => {
                 let url = Endpoint::parse(&value::string(value)?)?;
-                self.place = Place::Remote(RemoteServer::new(url));
+                self.kind = ServerKind::Remote(RemoteServer::new(url));
             }
             "only" => self.only = Some(value::strings(value, PATTERNS)?),
             "allow" => self.allow = value::strings(value, PATTERNS)?,
             "timeout" => self.timeout = duration::patience(&value::string(value)?)?,
             "start" => self.start = duration::patience(&value::string(value)?)?,
-            _ => match &mut self.place {
-                Place::Local(program) => program.set(key, value)?,
-                Place::Remote(site) => site.set(key, value)?,
-                Place::Commands(_) => (),
+            _ => match &mut self.kind {
+                ServerKind::Local(program) => program.set(key, value)?,
+                ServerKind::Remote(site) => site.set(key, value)?,
+                ServerKind::Commands(_) => (),
             },
         }
         Ok(())
@@ -307,7 +308,9 @@ mod tests {
             (server.timeout, server.start),
             (Some(Duration::from_secs(5)), None)
         );
-        assert!(matches!(&server.place, Place::Local(program) if program.command == ["uvx", "x"]));
+        assert!(
+            matches!(&server.kind, ServerKind::Local(program) if program.command == ["uvx", "x"])
+        );
         let default = read("command = [\"uvx\"]").expect("a server");
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
         assert_eq!(
@@ -383,7 +386,7 @@ mod tests {
         );
         let server = server.expect("a server");
         assert!(server.allows("a"));
-        let Place::Remote(site) = &server.place else {
+        let ServerKind::Remote(site) = &server.kind else {
             panic!("no address")
         };
         assert_eq!(site.url.to_string(), "https://h.example/mcp");
@@ -408,7 +411,7 @@ mod tests {
              timeout = \"never\"\ncwd = \".\"\nenv_from = [\"B\"]\nenv = { X = \"2\" }",
         );
         let section = section.expect("a section");
-        let Place::Commands(commands) = &section.place else {
+        let ServerKind::Commands(commands) = &section.kind else {
             panic!("no commands")
         };
         let [first, second] = &commands[..] else {
@@ -544,7 +547,7 @@ mod tests {
             ("LANG", "de"),
         ];
         let section = "command = [\"x\"]\nenv_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }";
-        let Place::Local(program) = read(section).expect("a server").place else {
+        let ServerKind::Local(program) = read(section).expect("a server").kind else {
             panic!("no program")
         };
         let mut given = program.environment(&Environment::new(&own));

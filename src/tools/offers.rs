@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
 use crate::nearest::did_you_mean;
 use crate::one_line::on_one_line;
-use crate::settings::{Place, ToolServer};
+use crate::settings::{ServerKind, ToolServer};
 
 /// The most tools that OpenAI accepts.
 const MAX_TOOLS: usize = 128;
@@ -70,18 +70,18 @@ pub(super) fn of_server(
 }
 
 fn nothing_offered(section: &ToolServer, what: &str) -> Error {
-    let kind = match section.place {
-        Place::Commands(_) => ErrorKind::Settings,
-        Place::Local(_) | Place::Remote(_) => ErrorKind::Tools,
+    let error_kind = match section.kind {
+        ServerKind::Commands(_) => ErrorKind::Settings,
+        ServerKind::Local(_) | ServerKind::Remote(_) => ErrorKind::Tools,
     };
-    Error::new(kind, format!("{}: {what}", section.name))
+    Error::new(error_kind, format!("{}: {what}", section.name))
 }
 
 /// A tool of a server.
 fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
     let name = &tool.name;
     // An address may belong to anyone, so what it says about itself allows nothing.
-    let is_trusted = !matches!(section.place, Place::Remote(_));
+    let is_trusted = !matches!(section.kind, ServerKind::Remote(_));
     Offer {
         server,
         tool: name.clone(),
@@ -105,9 +105,9 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     if !section.is_shared {
         return format!("allow = [{tool}] in the section [tools.{name}] of {file}");
     }
-    let key = match section.place {
-        Place::Remote(_) => "url",
-        Place::Local(_) | Place::Commands(_) => "command",
+    let key = match section.kind {
+        ServerKind::Remote(_) => "url",
+        ServerKind::Local(_) | ServerKind::Commands(_) => "command",
     };
     format!("allow = [{tool}] in a section [tools.{name}] of {file}, together with its {key},")
 }

@@ -18,7 +18,7 @@ use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{
-    Command, Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer,
+    Command, Environment, KeyPlace, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer,
     usable_key,
 };
 
@@ -46,13 +46,13 @@ pub(super) fn prepare(
     let environment = &settings.environment;
     let mut keys = Vec::new();
     let mut hidden = Vec::new();
-    let target = match &section.place {
-        Place::Local(local) => {
+    let target = match &section.kind {
+        ServerKind::Local(local) => {
             keys.extend(local.keys(environment));
             hidden.extend(hidden_values(local));
             Target::Local(program(&section.name, local, environment)?)
         }
-        Place::Commands(commands) => {
+        ServerKind::Commands(commands) => {
             for command in commands {
                 keys.extend(command.program.keys(environment));
                 hidden.extend(hidden_values(&command.program));
@@ -60,7 +60,7 @@ pub(super) fn prepare(
             let ready = runnable(&section, commands, selection, environment, notes)?;
             Target::Commands(Commands(ready))
         }
-        Place::Remote(remote) => {
+        ServerKind::Remote(remote) => {
             let site = site(&section, remote, settings, notes).map_err(|error| Error {
                 message: format!("tools.{}: {}", section.name, error.message),
                 ..error

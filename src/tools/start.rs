@@ -17,7 +17,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
-use crate::settings::{Configured, Key, Place, Settings, ToolServer};
+use crate::settings::{Configured, Key, ServerKind, Settings, ToolServer};
 use crate::threads;
 
 /// A server that has listed its tools.
@@ -297,7 +297,7 @@ fn prepared(
     }
     // Remote servers come last: no key is asked for where a program is missing.
     configured.sort_by_key(|one| match &one.server {
-        Ok(server) => matches!(server.place, Place::Remote(_)),
+        Ok(server) => matches!(server.kind, ServerKind::Remote(_)),
         Err(_) => false,
     });
     let mut prepared = Vec::new();
