@@ -27,44 +27,50 @@ use crate::settings::{Settings, Values};
 impl Place {
     /// The link that the user names the conversation by, if it is a link.
     fn link(&self) -> Option<PathBuf> {
-        match &self.which {
-            Which::Named(name) => Some(self.folder.file(name)).filter(|path| path.is_symlink()),
-            _ => self.location.link.clone(),
-        }
+        let Which::Named(name) = &self.which else {
+            return self.location.link.clone();
+        };
+        let path = self.folder.file(name);
+        if path.is_symlink() { Some(path) } else { None }
     }
 
     /// Reads the conversation. `None`: there is no current one, which is no error.
     fn read(&self) -> Result<Option<Conversation>, Error> {
-        // Naming a file that cannot be used is a usage error.
-        let kind = if matches!(self.which, Which::File(_)) {
-            ErrorKind::Session
-        } else {
-            ErrorKind::File
+        let path = &self.location.path;
+        let reason = match files::read(path) {
+            Ok(FileContent::Conversation(conversation)) => return Ok(Some(conversation)),
+            Ok(FileContent::Nothing) => {
+                if self.which.is_current() {
+                    return Ok(None);
+                }
+                return Err(self.missing());
+            }
+            Ok(FileContent::Unusable(reason)) => format!("{}: {reason}", path.display()),
+            Err(error) => error.to_string(),
         };
-        match files::read(&self.location.path) {
-            Ok(FileContent::Conversation(conversation)) => Ok(Some(conversation)),
-            Ok(FileContent::Nothing) if self.which.is_current() => Ok(None),
-            Ok(FileContent::Nothing) => Err(self.missing()),
-            Ok(FileContent::Unusable(reason)) => Err(Error::new(
-                kind,
-                format!("{}: {reason}", self.location.path.display()),
-            )),
-            Err(error) => Err(Error::new(kind, error.to_string())),
-        }
+        // Naming a file that cannot be used is a usage error.
+        let kind = match self.which {
+            Which::File(_) => ErrorKind::Session,
+            _ => ErrorKind::File,
+        };
+        Err(Error::new(kind, reason))
     }
 
-    /// The lock for changing a file; none where the file system has no locks.
+    /// Locks a file to change it. `None`: the file system has no locks.
     fn lock(&self, path: &Path) -> Result<Option<Lock>, Error> {
         match self.folder.lock(path, &|waited| waited >= LOCK_PATIENCE) {
             Ok(lock) => Ok(Some(lock)),
             Err(NoLock::Unsupported) => Ok(None),
-            Err(busy @ NoLock::Busy) => Err(Error::file(busy.to_string()).advise("try again")),
+            Err(busy @ NoLock::Busy) => {
+                let error = Error::file(busy.to_string());
+                Err(error.advise("try again"))
+            }
             Err(NoLock::Failed(error)) => Err(state(error)),
         }
     }
 }
 
-/// The error for state that cannot be read or written, which never counts as missing.
+/// The error for conversations that cannot be read or written. They never count as missing.
 fn state(error: io::Error) -> Error {
     Error::file(error.to_string())
 }
@@ -76,7 +82,7 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
         context.notes.note("there is no conversation");
         return Ok(());
     };
-    if let Some(source) = conversation.source.as_ref().filter(|_| json) {
+    if json && let Some(source) = &conversation.source {
         return print(&String::from_utf8_lossy(source));
     }
     let mut passages = Vec::new();
@@ -100,7 +106,8 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
             text,
             is_answer: entry.role == Role::Assistant,
         });
-        passages.push(Passage::plain(source_lines(sources(entry).list())));
+        let sources = sources(entry);
+        passages.push(Passage::plain(source_lines(sources.list())));
     }
     if passages.is_empty() {
         context.notes.note("the conversation has no messages");
@@ -120,7 +127,7 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
     print_texts(&texts)
 }
 
-/// A part of the history.
+/// A part of the history, as it is printed.
 struct Passage {
     text: String,
     is_answer: bool,
@@ -135,7 +142,7 @@ impl Passage {
     }
 }
 
-/// The line before a message: its role, its time, and how it came about.
+/// The line before a message: its role and time; for an answer also its model, and how it ended.
 fn heading(entry: &Entry, conversation: &Conversation) -> String {
     let mut heading = format!("[{}", entry.role);
     if let Some(time) = entry.timestamp() {
@@ -168,9 +175,13 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
 /// The sources of an answer, as far as they are pages. Another program may have written them in another form.
 fn sources(answer: &Entry) -> Sources {
     let mut sources = Sources::default();
-    for page in answer.sources.iter().filter_map(Value::as_array).flatten() {
-        let text = |name: &str| page[name].as_str().unwrap_or_default();
-        if let Some(source) = Source::new(text("url"), text("title")) {
+    let Some(Value::Array(pages)) = &answer.sources else {
+        return sources;
+    };
+    for page in pages {
+        let url = page["url"].as_str().unwrap_or_default();
+        let title = page["title"].as_str().unwrap_or_default();
+        if let Some(source) = Source::new(url, title) {
             sources.add(source);
         }
     }
@@ -219,15 +230,13 @@ fn attached(attachment: &Attachment) -> String {
 /// is complete.
 pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
-    let conversation = place
-        .read()?
-        .ok_or_else(|| Error::nothing("there is no conversation"))?;
-    let answer = conversation
-        .exchanges
-        .iter()
-        .rev()
-        .find_map(Exchange::answer);
-    let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
+    let Some(conversation) = place.read()? else {
+        return Err(Error::nothing("there is no conversation"));
+    };
+    let mut newest_first = conversation.exchanges.iter().rev();
+    let Some(answer) = newest_first.find_map(Exchange::answer) else {
+        return Err(Error::nothing("there is no answer in the conversation"));
+    };
     if let Some(incomplete) = incompleteness(answer) {
         if extract && !io::stdout().is_terminal() {
             let option = place.which.option();
@@ -238,10 +247,10 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     }
     let mut text = Cow::Borrowed(&*answer.text);
     if extract {
-        let code = code::extract(&text);
-        text = code
-            .map_err(|reason| Error::new(ErrorKind::NoCode, reason))?
-            .into();
+        match code::extract(&text) {
+            Ok(code) => text = Cow::Owned(code),
+            Err(reason) => return Err(Error::new(ErrorKind::NoCode, reason)),
+        }
     }
     if !json {
         let look = if extract {
@@ -251,13 +260,17 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
         };
         return print_texts(&[(&text, look)]);
     }
+    let mut finish = answer.finish.as_deref();
+    // How an interrupted answer would have ended is unknown.
+    if finish.is_none() && !answer.interrupted {
+        finish = Some("stop");
+    }
     let report = json!({
         "id": place.folder.id(&place.location.path, conversation.created),
         "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
         "model": answer.model.as_ref().unwrap_or(&conversation.model),
         "answer": text,
-        // How an interrupted answer would have ended is unknown.
-        "finish": answer.finish.as_deref().or((!answer.interrupted).then_some("stop")),
+        "finish": finish,
         "interrupted": answer.interrupted,
     });
     print(&report.to_string())
@@ -294,9 +307,8 @@ pub fn undo(context: &Context, json: bool) -> Result<(), Error> {
     // Printing may block, so other processes get the lock first.
     drop(lock);
     let undone = undone.map_err(|failed| {
-        let uncertain = "it is not certain whether the exchange was dropped";
         let outcome = if failed.may_be_replaced {
-            uncertain
+            "it is not certain whether the exchange was dropped"
         } else {
             "nothing was undone"
         };
@@ -366,8 +378,9 @@ pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--clear")?;
     let place = context.place()?;
     let link = place.link();
-    let there = files::exists(link.as_ref().unwrap_or(&place.location.path)).map_err(state)?;
-    if !there && !place.which.is_current() {
+    let path = link.as_ref().unwrap_or(&place.location.path);
+    let exists = files::exists(path).map_err(state)?;
+    if !exists && !place.which.is_current() {
         return Err(place.missing());
     }
     if let Which::File(_) = place.which {
@@ -375,12 +388,12 @@ pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
         place.read()?;
     }
     let mut existed = false;
-    if there {
+    if exists {
         let _lock = place.lock(&place.location.path)?;
-        existed = place
-            .folder
-            .clear(&context.place()?.location, link.as_deref())
-            .map_err(state)?;
+        // Before the lock was held, another process may have started a new current conversation.
+        let location = context.place()?.location;
+        let cleared = place.folder.clear(&location, link.as_deref());
+        existed = cleared.map_err(state)?;
     }
     if json {
         print(&json!({"cleared": usize::from(existed)}).to_string())?;
@@ -408,9 +421,12 @@ pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> 
         return Err(Error::usage(error).advise("--yes deletes all conversations without asking"));
     }
     let place = context.place()?;
-    let is_empty = place.folder.list(true).map_err(state)?.is_empty();
-    if !is_empty && !yes && !confirmed(place.folder.list(false).map_err(state)?.len()) {
-        return Err(Error::nothing("nothing was deleted"));
+    let files = place.folder.list(true).map_err(state)?;
+    if !yes && !files.is_empty() {
+        let conversations = files.iter().filter(|file| !file.is_state);
+        if !confirmed(conversations.count()) {
+            return Err(Error::nothing("nothing was deleted"));
+        }
     }
     let mut deleted = 0;
     if files::exists(place.folder.sessions()).map_err(state)? {
