@@ -8,11 +8,9 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     let Some(mut name) = name.strip_prefix(first) else {
         return false;
     };
-    let mut parts = rest.split('*');
-    let Some(last) = parts.next_back() else {
-        return true;
-    };
-    for part in parts {
+    // The parts between stars come in their order, each as early as it can, which leaves the most for the last.
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
         let Some(at) = name.find(part) else {
             return false;
         };
