@@ -61,7 +61,7 @@ fn long_with_value() -> String {
 }
 
 /// For bash, with or without the package bash-completion.
-pub(super) fn bash() -> String {
+pub fn bash() -> String {
     let mut cases = String::new();
     let mut options = Vec::new();
     for flag in FLAGS {
@@ -100,7 +100,7 @@ fn bash_action(completion: Completion) -> String {
 }
 
 /// For zsh, as a function of its completion system.
-pub(super) fn zsh() -> String {
+pub fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
         let spellings = flag.spellings();
@@ -149,7 +149,7 @@ fn zsh_action(completion: Completion) -> String {
 }
 
 /// For fish.
-pub(super) fn fish() -> String {
+pub fn fish() -> String {
     let mut lines = String::new();
     for flag in FLAGS {
         lines.push_str("complete -c q -n __q_options");

@@ -22,7 +22,7 @@ pub fn short() -> String {
 }
 
 /// `-f, --follow`, `-m, --model ID`.
-pub(super) fn names(flag: &Flag) -> String {
+pub fn names(flag: &Flag) -> String {
     let mut names = flag.spellings().join(", ");
     if flag.short.is_none() {
         // In a column with those that have a short name.

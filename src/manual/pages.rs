@@ -130,7 +130,7 @@ fn wrapped(text: &str, indent: usize) -> String {
 }
 
 /// The man page, in the man(7) language.
-pub(super) fn man() -> String {
+pub fn man() -> String {
     let mut page = HEAD.to_owned();
     let mut after_heading = false;
     for block in blocks() {

@@ -1,7 +1,7 @@
 //! Texts with places to fill, and text broken into lines.
 
 /// Fills the places of a template: each `@NAME@` becomes the text of its name, without white space at its end.
-pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
+pub fn fill(template: &str, places: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in places {
         text = text.replace(&format!("@{name}@"), value.trim_end());
@@ -10,7 +10,7 @@ pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
 }
 
 /// Breaks a text at blanks into lines of at most `width` characters. A word that is longer gets a line of its own.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         let length = word.chars().count();

@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
 }
 
 /// Reads a time that something may take.
-pub(super) fn patience(text: &str) -> Result<Option<Duration>, String> {
+pub fn patience(text: &str) -> Result<Option<Duration>, String> {
     let patience = parse(text)?;
     if patience == Some(Duration::ZERO) {
         Err(format!("“{text}” is too short: at least 1s, or never"))

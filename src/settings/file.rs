@@ -14,52 +14,52 @@ use crate::secret::Secret;
 use crate::shape::Shape;
 
 /// What the name of a role may be, for errors.
-pub(super) const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
+pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
 
 /// What the file sets.
 #[derive(Debug, Default)]
-pub(super) struct File {
+pub struct File {
     /// Key of the setting, its value as text, and its line.
-    pub(super) settings: Vec<(&'static str, String, usize)>,
+    pub settings: Vec<(&'static str, String, usize)>,
     /// In the order of the file.
-    pub(super) providers: Vec<ProviderSection>,
+    pub providers: Vec<ProviderSection>,
     /// In the order of the file.
-    pub(super) tools: Vec<ToolServer>,
+    pub tools: Vec<ToolServer>,
     /// In the order of the file.
-    pub(super) roles: Vec<RoleSection>,
+    pub roles: Vec<RoleSection>,
 }
 
 /// A section `[providers.NAME]`.
 #[derive(Debug, Default)]
-pub(super) struct ProviderSection {
-    pub(super) name: String,
-    pub(super) line: usize,
-    pub(super) api: Option<&'static Dialect>,
-    pub(super) base_url: Option<Address>,
-    pub(super) key_env: Option<String>,
-    pub(super) key_cmd: Option<Vec<String>>,
-    pub(super) model: Option<String>,
-    pub(super) headers: Vec<(String, Secret)>,
-    pub(super) options: Vec<Field>,
+pub struct ProviderSection {
+    pub name: String,
+    pub line: usize,
+    pub api: Option<&'static Dialect>,
+    pub base_url: Option<Address>,
+    pub key_env: Option<String>,
+    pub key_cmd: Option<Vec<String>>,
+    pub model: Option<String>,
+    pub headers: Vec<(String, Secret)>,
+    pub options: Vec<Field>,
 }
 
 /// A section `[roles.NAME]`.
 #[derive(Debug, Default)]
-pub(super) struct RoleSection {
-    pub(super) name: String,
+pub struct RoleSection {
+    pub name: String,
     /// Its keys as options; its question is in `words`.
-    pub(super) options: Arguments,
+    pub options: Arguments,
     /// A file with the system prompt.
-    pub(super) system_file: Option<String>,
+    pub system_file: Option<String>,
     /// Its keys, each with its line.
-    pub(super) lines: Vec<(String, usize)>,
+    pub lines: Vec<(String, usize)>,
 }
 
 /// What is wrong, and on which line, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    pub(super) line: usize,
-    pub(super) message: String,
+pub struct Wrong {
+    pub line: usize,
+    pub message: String,
 }
 
 /// A section `[KIND.NAME]` whose keys have not been read yet.
@@ -71,7 +71,7 @@ struct RawSection<'t, 'a> {
 }
 
 /// Reads the text of a configuration file.
-pub(super) fn read(text: &str) -> Result<File, Wrong> {
+pub fn read(text: &str) -> Result<File, Wrong> {
     let lines = Lines(text);
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -218,7 +218,7 @@ fn dialect(name: &str) -> Result<&'static Dialect, String> {
 }
 
 /// Whether this can be the name of a role. A path cannot.
-pub(super) fn is_role(name: &str) -> bool {
+pub fn is_role(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     !name.is_empty() && name.bytes().all(is_allowed)
 }

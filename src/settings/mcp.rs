@@ -32,7 +32,7 @@ struct SharedServer {
 }
 
 /// Reads the text of the file. Disabled servers are left out.
-pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
+pub fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
     let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
     for (written, section) in file.servers {

@@ -133,7 +133,7 @@ fn is_passed_on(name: &str) -> bool {
 }
 
 /// Refuses a relative path: its meaning would depend on where q is started.
-pub(super) fn check_command(command: &[String]) -> Result<(), String> {
+pub fn check_command(command: &[String]) -> Result<(), String> {
     if let Some(program) = command.first()
         && program.contains('/')
         && !program.starts_with('/')
@@ -146,7 +146,7 @@ pub(super) fn check_command(command: &[String]) -> Result<(), String> {
 }
 
 /// Checks the folder that a program is started in, and returns it: a full path, or `.`.
-pub(super) fn check_folder(folder: String) -> Result<String, String> {
+pub fn check_folder(folder: String) -> Result<String, String> {
     if folder != "." && !folder.starts_with('/') {
         return Err(format!(
             "“{folder}” is a relative path; write the full path, or \".\""

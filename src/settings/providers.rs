@@ -59,7 +59,7 @@ impl Key {
 }
 
 /// All providers: those of the file in its order, then the rest of the table.
-pub(super) fn all(
+pub fn all(
     sections: Vec<ProviderSection>,
     environment: &Environment,
     file: &Path,

@@ -14,7 +14,7 @@ use crate::shape::Shape;
 
 impl RoleSection {
     /// Where one of its keys is, in this configuration file.
-    pub(super) fn origin(&self, key: &str, file: &Path) -> Origin {
+    pub fn origin(&self, key: &str, file: &Path) -> Origin {
         let mut lines = self.lines.iter();
         let found = lines.find(|(name, _)| name == key);
         let line = found.map_or(0, |(_, line)| *line);
@@ -25,7 +25,7 @@ impl RoleSection {
     }
 
     /// The full name of one of its keys, for errors.
-    pub(super) fn key(&self, key: &str) -> String {
+    pub fn key(&self, key: &str) -> String {
         format!("roles.{}.{key}", self.name)
     }
 
@@ -48,11 +48,7 @@ impl RoleSection {
 
 /// What was typed, with the options of its role as if they had been typed before it. `file` is the configuration file, and
 /// the sections are its roles.
-pub(super) fn apply(
-    typed: &Arguments,
-    sections: &[RoleSection],
-    file: &Path,
-) -> Result<Arguments, Error> {
+pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result<Arguments, Error> {
     let Some(name) = &typed.role else {
         return Ok(typed.clone());
     };
@@ -137,7 +133,7 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
 }
 
 /// The names of all roles: those of sections, and those of files beside the configuration file.
-pub(super) fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
+pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for section in sections {
         names.push(section.name.clone());

@@ -9,10 +9,10 @@ use std::path::Path;
 pub const MAX_TEXT: u64 = 1_000_000;
 
 /// The most bytes of a file that other programs write into, too.
-pub(super) const MAX_SHARED: u64 = 100_000_000;
+pub const MAX_SHARED: u64 = 100_000_000;
 
 /// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
-pub(super) fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
+pub fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
     match path.metadata() {
         Ok(metadata) if metadata.is_file() => read_text(path, limit),
         Ok(_) => Err(unreadable(path, "it is not a regular file")),
@@ -20,7 +20,7 @@ pub(super) fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
     }
 }
 
-pub(super) fn unreadable(path: &Path, why: impl Display) -> String {
+pub fn unreadable(path: &Path, why: impl Display) -> String {
     format!("cannot read {}: {why}", path.display())
 }
 

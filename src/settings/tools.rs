@@ -267,7 +267,7 @@ fn is_command(key: &str, value: &DeValue, is_server: bool) -> bool {
 }
 
 /// Checks the name of a server or a command.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), String> {
     let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase());
     let is_allowed = |character| matches!(character, 'a'..='z' | '0'..='9' | '-');
     let is_well_formed = begins_well && name.len() <= MAX_NAME && name.chars().all(is_allowed);

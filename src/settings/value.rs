@@ -7,28 +7,28 @@ use toml::de::{DeTable, DeValue};
 use crate::secret::Secret;
 
 /// A TOML value and its place.
-pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
+pub type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
 /// A key and its place.
-pub(super) type Key<'a> = toml::Spanned<Cow<'a, str>>;
+pub type Key<'a> = toml::Spanned<Cow<'a, str>>;
 
 /// What is wrong with a section.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub struct Fault {
     /// The place of the key at fault, in bytes; `None`: the whole section.
-    pub(super) at: Option<usize>,
-    pub(super) message: String,
+    pub at: Option<usize>,
+    pub message: String,
 }
 
 /// The entries of a table in the order of the file.
-pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t Key<'a>, &'t Spanned<'a>)> {
+pub fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t Key<'a>, &'t Spanned<'a>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
 /// The place of the entry at fault, if the reason begins with the name of one. Otherwise the place of the table's own key.
-pub(super) fn place_of_fault(key: &Key, value: &DeValue, reason: &str) -> usize {
+pub fn place_of_fault(key: &Key, value: &DeValue, reason: &str) -> usize {
     let at_fault = reason.split(':').next();
     let entries = value.as_table().map(in_order);
     for (name, _) in entries.unwrap_or_default() {
@@ -40,7 +40,7 @@ pub(super) fn place_of_fault(key: &Key, value: &DeValue, reason: &str) -> usize 
 }
 
 /// The text of a string.
-pub(super) fn string(value: &DeValue) -> Result<String, String> {
+pub fn string(value: &DeValue) -> Result<String, String> {
     match value.as_str() {
         Some(text) => Ok(text.to_owned()),
         None => Err(must_be("a string in quotes", value)),
@@ -48,7 +48,7 @@ pub(super) fn string(value: &DeValue) -> Result<String, String> {
 }
 
 /// Reads `true` or `false`.
-pub(super) fn switch(value: &DeValue) -> Result<bool, String> {
+pub fn switch(value: &DeValue) -> Result<bool, String> {
     match value.as_bool() {
         Some(on) => Ok(on),
         None => Err(must_be("true or false", value)),
@@ -56,7 +56,7 @@ pub(super) fn switch(value: &DeValue) -> Result<bool, String> {
 }
 
 /// Refuses an empty text.
-pub(super) fn not_empty(text: String) -> Result<String, String> {
+pub fn not_empty(text: String) -> Result<String, String> {
     if text.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -64,7 +64,7 @@ pub(super) fn not_empty(text: String) -> Result<String, String> {
 }
 
 /// A list of strings; an error shows the example.
-pub(super) fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
+pub fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
     let Some(words) = value.as_array() else {
         return Err(format!("must be a list such as {example}"));
     };
@@ -72,7 +72,7 @@ pub(super) fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, Str
 }
 
 /// A program and its arguments; an error shows the example.
-pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
+pub fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
     let words = strings(value, example)?;
     if words.first().is_none_or(String::is_empty) {
         return Err("names no command".to_owned());
@@ -81,7 +81,7 @@ pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, Str
 }
 
 /// The name of a variable. A user may have written the key itself, so errors do not show it.
-pub(super) fn variable(value: &DeValue) -> Result<String, String> {
+pub fn variable(value: &DeValue) -> Result<String, String> {
     let name = not_empty(string(value)?)?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let begins_well = !name.as_bytes()[0].is_ascii_digit();
@@ -96,7 +96,7 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
 type Texts = Result<Vec<(String, Secret)>, String>;
 
 /// Reads a table of texts; `read` checks each name and text. An error shows the example.
-pub(super) fn table(
+pub fn table(
     value: &DeValue,
     example: &str,
     read: impl Fn(&str, String) -> Result<Secret, String>,
@@ -115,12 +115,12 @@ pub(super) fn table(
 }
 
 /// The headers of every request.
-pub(super) fn headers(value: &DeValue) -> Texts {
+pub fn headers(value: &DeValue) -> Texts {
     table(value, "{ x-team = \"infra\" }", header)
 }
 
 /// The value of a header, if the header can be sent.
-pub(super) fn header(name: &str, value: String) -> Result<Secret, String> {
+pub fn header(name: &str, value: String) -> Result<Secret, String> {
     if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
         return Err("that cannot be the name of a header".to_owned());
     }
@@ -131,11 +131,11 @@ pub(super) fn header(name: &str, value: String) -> Result<Secret, String> {
 }
 
 /// The error for a value of another type than `wanted`, which is in words.
-pub(super) fn must_be(wanted: &str, value: &DeValue) -> String {
+pub fn must_be(wanted: &str, value: &DeValue) -> String {
     format!("must be {wanted}, not a value of type {}", value.type_str())
 }
 
 /// The error for an unknown key.
-pub(super) fn unknown(key: &str) -> String {
+pub fn unknown(key: &str) -> String {
     format!("there is no setting “{key}”")
 }
