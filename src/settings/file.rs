@@ -16,16 +16,13 @@ use crate::shape::Shape;
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
 
-/// What the file sets.
+/// A configuration file. Everything in it is in the order of the file.
 #[derive(Debug, Default)]
 pub struct File {
     /// Key of the setting, its value as text, and its line.
     pub settings: Vec<(&'static str, String, usize)>,
-    /// In the order of the file.
     pub providers: Vec<ProviderSection>,
-    /// In the order of the file.
     pub tools: Vec<ToolServer>,
-    /// In the order of the file.
     pub roles: Vec<RoleSection>,
 }
 
@@ -55,7 +52,7 @@ pub struct RoleSection {
     pub lines: Vec<(String, usize)>,
 }
 
-/// What is wrong, and on which line, counted from 1.
+/// An error in the file, and its line, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub line: usize,
@@ -88,9 +85,10 @@ pub fn read(text: &str) -> Result<File, Wrong> {
                 let Some(row) = table::find(key) else {
                     return Err(lines.wrong(at, unknown(key)));
                 };
-                let set = setting(row, value.get_ref());
-                let set = set.map_err(|reason| lines.wrong(at, format!("{key}: {reason}")))?;
-                file.settings.push((row.key, set, lines.of(at)));
+                match setting(row, value.get_ref()) {
+                    Ok(text) => file.settings.push((row.key, text, lines.of(at))),
+                    Err(reason) => return Err(lines.wrong(at, format!("{key}: {reason}"))),
+                }
             }
         }
     }
@@ -107,8 +105,9 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<ProviderSection>, Wro
             ..ProviderSection::default()
         };
         for (key, field) in in_order(raw.fields) {
-            if let Err(reason) = section.set(key.get_ref(), field.get_ref()) {
-                let at = place_of_fault(key, field.get_ref(), &reason);
+            let value = field.get_ref();
+            if let Err(reason) = section.set(key.get_ref(), value) {
+                let at = place_of_fault(key, value, &reason);
                 let key = key.get_ref();
                 return Err(lines.wrong(at, format!("providers.{name}.{key}: {reason}")));
             }
@@ -281,6 +280,7 @@ fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
         | SettingKind::Duration { .. }
         | SettingKind::Choice { .. } => string(value)?,
     };
+    // The other values do not matter: this one is only checked.
     row.set(&mut Values::default(), &text)?;
     Ok(text)
 }
@@ -289,22 +289,22 @@ fn whole_number(value: &DeValue, all: bool) -> Result<String, String> {
     if all && value.as_str() == Some("all") {
         return string(value);
     }
-    let Some(number) = value.as_integer() else {
-        let wanted = if all {
-            "a whole number or \"all\""
-        } else {
-            "a whole number"
+    if let Some(number) = value.as_integer() {
+        return match integer(number) {
+            Some(number) => Ok(number.to_string()),
+            // It is too large, and the check against the setting's range says so.
+            None => Ok(number.as_str().to_owned()),
         };
-        return Err(must_be(wanted, value));
-    };
-    match integer(number) {
-        Some(number) => Ok(number.to_string()),
-        // It is too large, and the check against the setting's range says so.
-        None => Ok(number.as_str().to_owned()),
     }
+    let wanted = if all {
+        "a whole number or \"all\""
+    } else {
+        "a whole number"
+    };
+    Err(must_be(wanted, value))
 }
 
-/// A value for `--schema`. A file is read only when the role is used.
+/// A value for `--schema`. The JSON file that it may name is read only when the role is used.
 fn schema(value: &DeValue) -> Result<String, String> {
     let spec = string(value)?;
     if !spec.ends_with(".json") {
@@ -315,21 +315,21 @@ fn schema(value: &DeValue) -> Result<String, String> {
 
 /// The fields of a request.
 fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
-    let fields = value
-        .as_table()
-        .ok_or("must be a table such as { temperature = 0 }")?;
-    let mut request_fields = Vec::new();
-    for (name, field) in in_order(fields) {
+    let Some(table) = value.as_table() else {
+        return Err("must be a table such as { temperature = 0 }".to_owned());
+    };
+    let mut fields = Vec::new();
+    for (name, value) in in_order(table) {
         let field = Field {
             path: vec![name.get_ref().to_string()],
-            value: json(field.get_ref())?,
+            value: json(value.get_ref())?,
         };
         if field.names_model() {
             return Err("the model belongs in the section itself, as model = \"…\"".to_owned());
         }
-        request_fields.push(field);
+        fields.push(field);
     }
-    Ok(request_fields)
+    Ok(fields)
 }
 
 /// A value in JSON, as a request has it.
@@ -343,9 +343,11 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
         DeValue::Float(number) => {
             let digits = number.as_str().replace('_', "");
             let float = digits.parse().ok();
-            let known = float.and_then(serde_json::Number::from_f64);
-            let known = known.ok_or("has a number that JSON does not have")?;
-            Ok(known.into())
+            // JSON has neither infinity nor NaN.
+            match float.and_then(serde_json::Number::from_f64) {
+                Some(number) => Ok(number.into()),
+                None => Err("has a number that JSON does not have".to_owned()),
+            }
         }
         DeValue::Array(values) => {
             let mut list = Vec::new();
@@ -357,7 +359,8 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
         DeValue::Table(fields) => {
             let mut object = serde_json::Map::new();
             for (name, field) in fields {
-                object.insert(name.get_ref().to_string(), json(field.get_ref())?);
+                let name = name.get_ref().to_string();
+                object.insert(name, json(field.get_ref())?);
             }
             Ok(object.into())
         }
@@ -380,8 +383,7 @@ impl Lines<'_> {
     fn of(&self, at: usize) -> usize {
         let text = self.0.as_bytes();
         let before = &text[..at.min(text.len())];
-        let line_ends = before.iter().filter(|byte| **byte == b'\n');
-        1 + line_ends.count()
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 
     fn wrong(&self, at: usize, message: String) -> Wrong {

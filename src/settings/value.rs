@@ -1,4 +1,4 @@
-//! Reads values of the configuration file as the types that are expected, or says what is wrong with them (pure).
+//! Reads values of the configuration file as the expected types, or says what is wrong with them (pure).
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ pub type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 /// A key and its place.
 pub type Key<'a> = toml::Spanned<Cow<'a, str>>;
 
-/// What is wrong with a section.
+/// An error in a section.
 #[derive(Debug)]
 pub struct Fault {
-    /// The place of the key at fault, in bytes; `None`: the whole section.
+    /// The place of the key at fault, in bytes; `None`: the section itself is at fault.
     pub at: Option<usize>,
     pub message: String,
 }
@@ -29,12 +29,11 @@ pub fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t Key<'a>, &'t Spanned
 
 /// The place of the entry at fault, if the reason begins with the name of one. Otherwise the place of the table's own key.
 pub fn place_of_fault(key: &Key, value: &DeValue, reason: &str) -> usize {
-    let at_fault = reason.split(':').next();
-    let entries = value.as_table().map(in_order);
-    for (name, _) in entries.unwrap_or_default() {
-        if at_fault == Some(name.get_ref()) {
-            return name.span().start;
-        }
+    if let Some(table) = value.as_table()
+        && let Some((name, _)) = reason.split_once(':')
+        && let Some((at_fault, _)) = table.get_key_value(name)
+    {
+        return at_fault.span().start;
     }
     key.span().start
 }
@@ -92,10 +91,10 @@ pub fn variable(value: &DeValue) -> Result<String, String> {
     }
 }
 
-/// Names and texts in the order of the file, or what is wrong with them.
+/// Names, each with its text, in the order of the file. An error says what is wrong with one.
 type Texts = Result<Vec<(String, Secret)>, String>;
 
-/// Reads a table of texts; `read` checks each name and text. An error shows the example.
+/// Reads a table of texts. `read` checks each name with its text. An error shows the example.
 pub fn table(
     value: &DeValue,
     example: &str,
@@ -107,9 +106,11 @@ pub fn table(
     let mut entries = Vec::new();
     for (key, entry) in in_order(table) {
         let name = key.get_ref();
-        let text = string(entry.get_ref()).and_then(|text| read(name, text));
-        let secret = text.map_err(|reason| format!("{name}: {reason}"))?;
-        entries.push((name.to_string(), secret));
+        let text = string(entry.get_ref());
+        match text.and_then(|text| read(name, text)) {
+            Ok(secret) => entries.push((name.to_string(), secret)),
+            Err(reason) => return Err(format!("{name}: {reason}")),
+        }
     }
     Ok(entries)
 }
@@ -130,7 +131,7 @@ pub fn header(name: &str, value: String) -> Result<Secret, String> {
     Ok(Secret::new(value))
 }
 
-/// The error for a value of another type than `wanted`, which is in words.
+/// The error for a value of the wrong type. `wanted` says in words what it must be.
 pub fn must_be(wanted: &str, value: &DeValue) -> String {
     format!("must be {wanted}, not a value of type {}", value.type_str())
 }
