@@ -12,6 +12,7 @@ use super::value;
 use crate::address::Endpoint;
 use crate::secret::Secret;
 
+/// The file. Some programs call its list `servers`.
 #[derive(Deserialize)]
 struct SharedFile {
     #[serde(rename = "mcpServers", alias = "servers")]
@@ -35,17 +36,22 @@ struct SharedServer {
 pub fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
     let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
-    for (written, section) in file.servers {
+    for (original_name, section) in file.servers {
         let section: serde_json::Result<SharedServer> = serde_json::from_value(section);
-        if section.as_ref().is_ok_and(|section| section.disabled) {
+        if let Ok(section) = &section
+            && section.disabled
+        {
             continue;
         }
-        let name = plain(&written);
+        let name = plain(&original_name);
         if listed.iter().any(|other| other.name == name) {
             return Err(format!("two servers get the name {name}"));
         }
-        let section = section.map_err(|error| error.to_string());
-        let server = tools::check_name(&name).and_then(|()| section?.server(&name, environment));
+        let server = match (tools::check_name(&name), section) {
+            (Err(reason), _) => Err(reason),
+            (Ok(()), Err(error)) => Err(error.to_string()),
+            (Ok(()), Ok(section)) => section.server(&name, environment),
+        };
         let server = server.map_err(|reason| format!("{reason} (in the file of the setting mcp)"));
         listed.push(Configured { name, server });
     }
@@ -78,7 +84,8 @@ impl SharedServer {
                 Value::String(text) => fill(text)?,
                 other => fill(&other.to_string())?,
             };
-            program.env.push((name.clone(), Secret::new(text)));
+            let secret = Secret::new(text);
+            program.env.push((name.clone(), secret));
         }
         if let Some(folder) = &self.cwd {
             let folder = fill(folder)?;
@@ -88,13 +95,16 @@ impl SharedServer {
     }
 
     fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
-        let endpoint = Endpoint::parse(&filled(url, environment)?);
-        let endpoint = endpoint.map_err(|reason| format!("its url {reason}"))?;
-        let mut server = RemoteServer::new(endpoint.hiding(values_in(url, environment)));
+        let endpoint = Endpoint::parse(&filled(url, environment)?)
+            .map_err(|reason| format!("its url {reason}"))?;
+        let keys = values_in(url, environment);
+        let mut server = RemoteServer::new(endpoint.hiding(keys));
         for (name, value) in &self.headers {
-            let secret = filled(value, environment).and_then(|value| value::header(name, value));
-            let secret = secret.map_err(|reason| format!("the header {name}: {reason}"))?;
-            server.headers.push((name.clone(), secret));
+            let value = filled(value, environment);
+            match value.and_then(|value| value::header(name, value)) {
+                Ok(secret) => server.headers.push((name.clone(), secret)),
+                Err(reason) => return Err(format!("the header {name}: {reason}")),
+            }
         }
         Ok(server)
     }
@@ -114,15 +124,15 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
         let Some((variable, following)) = after.split_once('}') else {
             break;
         };
-        let (name, default) = match variable.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (variable, None),
-        };
-        let Some(value) = environment.get(name).or(default) else {
-            return Err(format!("the variable {name} is not set"));
-        };
         filled.push_str(before);
-        filled.push_str(value);
+        let name = name_in(variable);
+        if let Some(value) = environment.get(name) {
+            filled.push_str(value);
+        } else if let Some((_, default)) = variable.split_once(":-") {
+            filled.push_str(default);
+        } else {
+            return Err(format!("the variable {name} is not set"));
+        }
         rest = following;
     }
     filled.push_str(rest);
@@ -136,13 +146,19 @@ fn values_in(text: &str, environment: &Environment) -> Vec<Secret> {
         let Some((variable, _)) = part.split_once('}') else {
             continue;
         };
-        let name = match variable.split_once(":-") {
-            Some((name, _)) => name,
-            None => variable,
-        };
-        values.extend(environment.get(name).map(Secret::new));
+        if let Some(value) = environment.get(name_in(variable)) {
+            values.push(Secret::new(value));
+        }
     }
     values
+}
+
+/// The name in `NAME` or `NAME:-default`.
+fn name_in(variable: &str) -> &str {
+    match variable.split_once(":-") {
+        Some((name, _)) => name,
+        None => variable,
+    }
 }
 
 #[cfg(test)]

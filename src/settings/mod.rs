@@ -37,7 +37,7 @@ use crate::provider::request::Field;
 /// The settings after all levels.
 #[derive(Debug)]
 pub struct Settings {
-    /// What was typed, with the options of its role before it.
+    /// The arguments of the command line, with the options of their role.
     pub typed: Arguments,
     pub values: Values,
     /// The providers of the file, in its order, then those of the table.
@@ -48,16 +48,16 @@ pub struct Settings {
     pub provider: Option<Sourced>,
     /// The model, if one is set for that provider.
     pub model: Option<Sourced>,
-    /// Other code looks up proxies, certificates, keys and the shell here.
+    /// Has the variables that are not settings, too: proxies, certificates, keys, the shell.
     pub environment: Environment,
-    /// The effort comes from the command line, and not from a role.
+    /// The effort was typed. A role did not set it.
     pub effort_is_typed: bool,
     /// Fields of the request that options set.
     pub options: Vec<Field>,
     pub file: PathBuf,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
-    /// The settings that are set, by key.
+    /// The highest level of each setting that is set, by key.
     sourced: BTreeMap<&'static str, Sourced>,
 }
 
@@ -135,9 +135,8 @@ impl Settings {
 
     /// Every setting by key, with its value and where it comes from; `None` if it is unset.
     pub fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
-        table::SETTINGS
-            .iter()
-            .map(|row| (row.key, self.sourced.get(row.key)))
+        let rows = table::SETTINGS.iter();
+        rows.map(|row| (row.key, self.sourced.get(row.key)))
     }
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
@@ -158,7 +157,8 @@ impl Settings {
         let shared = mcp::read(&text, &self.environment)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
         for server in shared {
-            if !self.tools.iter().any(|own| own.name == server.name) {
+            let is_configured = self.tools.iter().any(|own| own.name == server.name);
+            if !is_configured {
                 servers.push(server);
             }
         }
@@ -170,12 +170,13 @@ impl Settings {
         let Some(role) = self.role_in_use() else {
             return String::new();
         };
-        let is_of_server = |tool: &String| tool.split("__").next() == Some(name);
-        if !role.options.tools.iter().any(is_of_server) {
-            return String::new();
+        for tool in &role.options.tools {
+            if tool.split("__").next() == Some(name) {
+                let origin = role.origin("tools", &self.file);
+                return format!("{origin}: {}: ", role.key("tools"));
+            }
         }
-        let origin = role.origin("tools", &self.file);
-        format!("{origin}: {}: ", role.key("tools"))
+        String::new()
     }
 
     /// The section of the role in use, if it has one.
@@ -225,11 +226,8 @@ fn first_with_key(providers: &[Arc<Provider>]) -> Option<&Arc<Provider>> {
 }
 
 fn joined_names(providers: &[Arc<Provider>]) -> String {
-    let names: Vec<&str> = providers
-        .iter()
-        .map(|provider| provider.name.as_str())
-        .collect();
-    names.join(", ")
+    let names = providers.iter().map(|provider| provider.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Checks the providers that roles name, so that a wrong name is found before the role is used.
@@ -320,7 +318,7 @@ fn levels_of(
 }
 
 /// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it
-/// does not count if a higher level names another one. `unnamed` is the provider to use if none is named.
+/// does not count if a higher level names another one. If no level names a provider, `unnamed` is used.
 fn model_fits(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -> bool {
     let Some(model) = models.last() else {
         return false;

@@ -47,10 +47,9 @@ impl LocalProgram {
                 check_command(&self.command)?;
             }
             "env" => {
-                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| {
-                    Ok(Secret::new(text))
-                });
-                self.env.extend(variables?);
+                let example = "{ LOG_LEVEL = \"error\" }";
+                let variables = value::table(value, example, |_, text| Ok(Secret::new(text)))?;
+                self.env.extend(variables);
             }
             "env_from" => {
                 let patterns = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?;
@@ -83,8 +82,8 @@ impl LocalProgram {
         }
         for (name, value) in self.environment(own) {
             // The address of a proxy needs no scheme.
-            let is_bare = name.to_ascii_lowercase().ends_with("_proxy") && !value.contains("://");
-            let text = if is_bare {
+            let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
+            let text = if is_proxy && !value.contains("://") {
                 format!("://{value}")
             } else {
                 value

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 pub struct Provider {
     pub name: String,
     pub api: &'static Dialect,
-    /// Its address, or why the configured one cannot be used.
+    /// Or why the configured address cannot be used.
     address: Result<Address, String>,
     pub key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
@@ -58,7 +58,7 @@ impl Key {
     }
 }
 
-/// All providers: those of the file in its order, then the rest of the table.
+/// All providers: those of the file in its order, then the other rows of the table.
 pub fn all(
     sections: Vec<ProviderSection>,
     environment: &Environment,
@@ -85,11 +85,8 @@ fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) ->
     });
     let mut key = Key::None;
     if !row.key_variables.is_empty() {
-        let variables = row
-            .key_variables
-            .iter()
-            .map(|variable| (*variable).to_owned());
-        key = Key::in_variables(variables.collect(), environment);
+        let names = row.key_variables.iter().map(|name| (*name).to_owned());
+        key = Key::in_variables(names.collect(), environment);
     }
     Provider {
         name: name.to_owned(),
@@ -113,7 +110,8 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
             provider.address = Ok(address);
         } else if row.base_url.is_empty() {
             let file = file.display();
-            let ProviderSection { name, line, .. } = &section;
+            let name = &section.name;
+            let line = section.line;
             let reason = format!("{file}, line {line}: providers.{name}: has no base_url");
             provider.address = Err(reason);
         }
@@ -138,7 +136,7 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
     provider
 }
 
-/// The address that the environment gives to a provider, if any.
+/// The address that the environment gives to a provider, if any, or why it cannot be used.
 fn moved(
     name: &str,
     row: &ProviderRow,
@@ -183,12 +181,10 @@ fn ollama_host(text: &str) -> Result<Address, String> {
         address if address.contains(':') => format!("[{address}]"),
         name => name.to_owned(),
     };
-    let path = path.trim_matches('/');
-    let path = if path.is_empty() {
-        String::new()
-    } else {
-        format!("/{path}")
-    };
+    let mut path = path.trim_matches('/').to_owned();
+    if !path.is_empty() {
+        path.insert(0, '/');
+    }
     Address::parse(&format!("{scheme}://{host}:{port}{path}/v1?{query}"))
 }
 

@@ -15,9 +15,10 @@ use crate::shape::Shape;
 impl RoleSection {
     /// Where one of its keys is, in this configuration file.
     pub fn origin(&self, key: &str, file: &Path) -> Origin {
-        let mut lines = self.lines.iter();
-        let found = lines.find(|(name, _)| name == key);
-        let line = found.map_or(0, |(_, line)| *line);
+        let line = match self.lines.iter().find(|(name, _)| name == key) {
+            Some((_, line)) => *line,
+            None => 0,
+        };
         Origin::File {
             path: file.to_owned(),
             line,
@@ -38,16 +39,16 @@ impl RoleSection {
         parse: fn(String) -> Result<T, String>,
     ) -> Result<T, Error> {
         let path = file.with_file_name(path);
-        let parsed = read_regular(&path, MAX_TEXT).and_then(parse);
-        parsed.map_err(|reason| {
+        let text = read_regular(&path, MAX_TEXT);
+        text.and_then(parse).map_err(|reason| {
             let origin = self.origin(key, file);
             origin.wrong(&self.key(key), &reason)
         })
     }
 }
 
-/// What was typed, with the options of its role as if they had been typed before it. `file` is the configuration file, and
-/// the sections are its roles.
+/// The typed arguments with the options of their role, as if the user had typed those first. `file` is the configuration
+/// file, and `sections` are its roles.
 pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result<Arguments, Error> {
     let Some(name) = &typed.role else {
         return Ok(typed.clone());
@@ -62,12 +63,11 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
     }
     let options = section.map(|section| section.options.clone());
     let mut all = over(options.unwrap_or_default(), typed);
-    if all.system.is_none() {
-        let text = system_prompt(section, prompt.as_deref(), file)?;
-        if let Some(text) = text {
-            let text = text.trim_end_matches(['\r', '\n']);
-            all.system = Some(text.into());
-        }
+    if all.system.is_none()
+        && let Some(text) = system_prompt(section, prompt.as_deref(), file)?
+    {
+        let text = text.trim_end_matches(['\r', '\n']);
+        all.system = Some(text.into());
     }
     if typed.schema.is_none()
         && let Some(section) = section
@@ -119,8 +119,7 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     all.web |= role.web;
     all.options.splice(..0, role.options);
     // “none” excludes other tools, so a typed option then replaces the role's.
-    let is_none = |tools: &[String]| tools == [NO_TOOLS];
-    let can_be_joined = !is_none(&typed.tools) && !is_none(&role.tools);
+    let can_be_joined = typed.tools != [NO_TOOLS] && role.tools != [NO_TOOLS];
     if typed.tools.is_empty() || can_be_joined {
         all.tools.splice(..0, role.tools);
     }
