@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::duration;
 use super::program::{LocalProgram, check_command};
-use super::value::{self, in_order, string, switch};
+use super::value::{self, Entry, in_order, string, switch};
 use crate::argv::Argv;
 
 /// A command that the model may call.
@@ -37,10 +37,10 @@ impl Command {
             ..Keys::default()
         };
         let entries = table.as_table().map(in_order);
-        for (key, value) in entries.unwrap_or_default() {
-            let key = key.get_ref();
-            keys.set(key, value.get_ref())
-                .map_err(|reason| format!("{key}: {reason}"))?;
+        for Entry { key, value, .. } in entries.unwrap_or_default() {
+            if let Err(reason) = keys.set(key, value) {
+                return Err(format!("{key}: {reason}"));
+            }
         }
         let mut program = keys.program;
         check_command(&program.command).map_err(|reason| format!("run: {reason}"))?;

@@ -4,7 +4,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::{self, ToolServer};
-use super::value::{self, Spanned, in_order, must_be, not_empty, place_of_fault, string, unknown};
+use super::value::{self, Entry, in_order, must_be, not_empty, string, unknown};
 use crate::address::Address;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
@@ -60,11 +60,11 @@ pub struct Wrong {
 }
 
 /// A section `[KIND.NAME]` whose keys have not been read yet.
-struct RawSection<'t, 'a> {
-    name: &'t str,
+struct RawSection<'a> {
+    name: &'a str,
     /// Its place, in bytes.
     at: usize,
-    fields: &'t DeTable<'a>,
+    fields: &'a DeTable<'a>,
 }
 
 /// Reads the text of a configuration file.
@@ -75,17 +75,17 @@ pub fn read(text: &str) -> Result<File, Wrong> {
         lines.wrong(at, error.message().to_owned())
     })?;
     let mut file = File::default();
-    for (key, value) in in_order(table.get_ref()) {
-        let at = key.span().start;
-        match key.get_ref().as_ref() {
-            "providers" => file.providers = providers(value, &lines)?,
-            "tools" => file.tools = tools(value, &lines)?,
-            "roles" => file.roles = roles(value, &lines)?,
-            key => {
+    for entry in in_order(table.get_ref()) {
+        let Entry { key, at, value } = entry;
+        match key {
+            "providers" => file.providers = providers(entry, &lines)?,
+            "tools" => file.tools = tools(entry, &lines)?,
+            "roles" => file.roles = roles(entry, &lines)?,
+            _ => {
                 let Some(row) = table::find(key) else {
                     return Err(lines.wrong(at, unknown(key)));
                 };
-                match setting(row, value.get_ref()) {
+                match setting(row, value) {
                     Ok(text) => file.settings.push((row.key, text, lines.of(at))),
                     Err(reason) => return Err(lines.wrong(at, format!("{key}: {reason}"))),
                 }
@@ -95,20 +95,19 @@ pub fn read(text: &str) -> Result<File, Wrong> {
     Ok(file)
 }
 
-fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong> {
+fn providers(entry: Entry, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong> {
     let mut providers = Vec::new();
-    for raw in sections("providers", value, lines)? {
+    for raw in sections(entry, lines)? {
         let name = raw.name;
         let mut section = ProviderSection {
             name: name.to_owned(),
             line: lines.of(raw.at),
             ..ProviderSection::default()
         };
-        for (key, field) in in_order(raw.fields) {
-            let value = field.get_ref();
-            if let Err(reason) = section.set(key.get_ref(), value) {
-                let at = place_of_fault(key, value, &reason);
-                let key = key.get_ref();
+        for field in in_order(raw.fields) {
+            let key = field.key;
+            if let Err(reason) = section.set(key, field.value) {
+                let at = field.place_of_fault(&reason);
                 return Err(lines.wrong(at, format!("providers.{name}.{key}: {reason}")));
             }
         }
@@ -121,9 +120,9 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<ProviderSection>, Wro
     Ok(providers)
 }
 
-fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
+fn tools(entry: Entry, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let mut servers = Vec::new();
-    for raw in sections("tools", value, lines)? {
+    for raw in sections(entry, lines)? {
         let name = raw.name;
         if let Err(reason) = tools::check_name(name) {
             return Err(lines.wrong(raw.at, format!("tools.{name}: {reason}")));
@@ -139,9 +138,9 @@ fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     Ok(servers)
 }
 
-fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
+fn roles(entry: Entry, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
     let mut roles = Vec::new();
-    for raw in sections("roles", value, lines)? {
+    for raw in sections(entry, lines)? {
         let name = raw.name;
         if !is_role(name) {
             return Err(lines.wrong(raw.at, format!("roles.{name}: {ROLE_NAMES}")));
@@ -150,13 +149,11 @@ fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
             name: name.to_owned(),
             ..RoleSection::default()
         };
-        for (key, field) in in_order(raw.fields) {
-            let at = key.span().start;
-            let key = key.get_ref();
-            if let Err(reason) = role.set(key, field.get_ref()) {
+        for Entry { key, at, value } in in_order(raw.fields) {
+            if let Err(reason) = role.set(key, value) {
                 return Err(lines.wrong(at, format!("roles.{name}.{key}: {reason}")));
             }
-            role.lines.push((key.to_string(), lines.of(at)));
+            role.lines.push((key.to_owned(), lines.of(at)));
         }
         if role.options.system.is_some() && role.system_file.is_some() {
             let message = format!("roles.{name}: has both system and system_file");
@@ -168,20 +165,20 @@ fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
 }
 
 /// The sections `[KIND.NAME]`, in the order of the file.
-fn sections<'t, 'a>(
-    kind: &str,
-    value: &'t Spanned<'a>,
-    lines: &Lines,
-) -> Result<Vec<RawSection<'t, 'a>>, Wrong> {
-    let Some(table) = value.get_ref().as_table() else {
+fn sections<'a>(entry: Entry<'a>, lines: &Lines) -> Result<Vec<RawSection<'a>>, Wrong> {
+    let kind = entry.key;
+    let Some(table) = entry.value.as_table() else {
         let message = format!("{kind}: must be sections such as [{kind}.work]");
-        return Err(lines.wrong(value.span().start, message));
+        return Err(lines.wrong(entry.at, message));
     };
     let mut sections = Vec::new();
-    for (name, section) in in_order(table) {
-        let at = name.span().start;
-        let name: &str = name.get_ref();
-        let Some(fields) = section.get_ref().as_table() else {
+    for Entry {
+        key: name,
+        at,
+        value,
+    } in in_order(table)
+    {
+        let Some(fields) = value.as_table() else {
             return Err(lines.wrong(at, format!("{kind}.{name}: must be a section")));
         };
         sections.push(RawSection { name, at, fields });
@@ -319,10 +316,10 @@ fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
         return Err("must be a table such as { temperature = 0 }".to_owned());
     };
     let mut fields = Vec::new();
-    for (name, value) in in_order(table) {
+    for entry in in_order(table) {
         let field = Field {
-            path: vec![name.get_ref().to_string()],
-            value: json(value.get_ref())?,
+            path: vec![entry.key.to_owned()],
+            value: json(entry.value)?,
         };
         if field.names_model() {
             return Err("the model belongs in the section itself, as model = \"…\"".to_owned());

@@ -8,7 +8,7 @@ use super::commands::Command;
 use super::duration;
 use super::pattern;
 use super::program::LocalProgram;
-use super::value::{self, Fault, Key, Spanned, in_order, place_of_fault};
+use super::value::{self, Entry, Fault, in_order};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 
@@ -98,31 +98,30 @@ impl ToolServer {
         let is_server = is_set(fields, "command") || is_set(fields, "url");
         let mut commands = Vec::new();
         let mut keys = Vec::new();
-        for (key, value) in in_order(fields) {
-            if is_command(key.get_ref(), value.get_ref(), is_server) {
-                commands.push((key, value));
+        for entry in in_order(fields) {
+            if is_command(&entry, is_server) {
+                commands.push(entry);
             } else {
-                keys.push((key, value));
+                keys.push(entry);
             }
         }
 
         let mut server = ToolServer::new(name, ServerKind::Local(LocalProgram::default()));
-        let at_key = |key: &Key, reason: &str| fault(name, key, reason);
         // The other keys depend on whether there is a url.
-        keys.sort_by_key(|(key, _)| key.get_ref() != "url");
-        for (key, value) in &keys {
-            if let Err(reason) = server.set(key.get_ref(), value.get_ref()) {
-                return Err(at_key(key, &reason));
+        keys.sort_by_key(|entry| entry.key != "url");
+        for entry in &keys {
+            if let Err(reason) = server.set(entry.key, entry.value) {
+                return Err(fault(name, entry, &reason));
             }
         }
 
         let first_command = commands.first();
         if is_server {
-            let Some((key, _)) = first_command else {
+            let Some(entry) = first_command else {
                 return Ok(server);
             };
             let reason = "a section with a command or a url has no commands below it";
-            return Err(at_key(key, reason));
+            return Err(fault(name, entry, reason));
         }
         if first_command.is_none() {
             return Err(Fault {
@@ -132,9 +131,9 @@ impl ToolServer {
                 ),
             });
         }
-        for (key, _) in keys {
-            if key.get_ref() == "start" {
-                return Err(at_key(key, "is for a server"));
+        for entry in &keys {
+            if entry.key == "start" {
+                return Err(fault(name, entry, "is for a server"));
             }
         }
         if let ServerKind::Local(shared) = &server.kind {
@@ -218,20 +217,23 @@ impl RemoteServer {
 /// Reads the commands of a section. `shared` and `timeout` are what it sets for all of them.
 fn read_commands(
     section: &str,
-    tables: Vec<(&Key, &Spanned)>,
+    tables: Vec<Entry>,
     shared: &LocalProgram,
     timeout: Option<Duration>,
 ) -> Result<Vec<Command>, Fault> {
     let mut commands = Vec::new();
-    for (key, table) in tables {
-        let name = key.get_ref();
-        let table = table.get_ref();
-        let command = check_name(name).and_then(|()| Command::read(name, table, shared, timeout));
-        let command = command.map_err(|reason| Fault {
-            at: Some(place_of_fault(key, table, &reason)),
-            ..fault(section, key, &reason)
-        });
-        commands.push(command?);
+    for entry in tables {
+        let name = entry.key;
+        let checked = check_name(name);
+        let command = checked.and_then(|()| Command::read(name, entry.value, shared, timeout));
+        match command {
+            Ok(command) => commands.push(command),
+            Err(reason) => {
+                let mut fault = fault(section, &entry, &reason);
+                fault.at = Some(entry.place_of_fault(&reason));
+                return Err(fault);
+            }
+        }
     }
     Ok(commands)
 }
@@ -240,10 +242,10 @@ fn matches_any(patterns: &[String], tool: &str) -> bool {
     patterns.iter().any(|one| pattern::matches(one, tool))
 }
 
-fn fault(section: &str, key: &Key, reason: &str) -> Fault {
+fn fault(section: &str, entry: &Entry, reason: &str) -> Fault {
     Fault {
-        at: Some(key.span().start),
-        message: format!("tools.{section}.{}: {reason}", key.get_ref()),
+        at: Some(entry.at),
+        message: format!("tools.{section}.{}: {reason}", entry.key),
     }
 }
 
@@ -256,11 +258,11 @@ fn is_set(fields: &DeTable, key: &str) -> bool {
 
 /// Whether an entry of a section is a command. A server has none: there, only a table with `run` counts as one, and is
 /// refused as such. Any other table is the wrong value of a key.
-fn is_command(key: &str, value: &DeValue, is_server: bool) -> bool {
-    let Some(table) = value.as_table() else {
+fn is_command(entry: &Entry, is_server: bool) -> bool {
+    let Some(table) = entry.value.as_table() else {
         return false;
     };
-    if matches!(key, "env" | "headers") {
+    if matches!(entry.key, "env" | "headers") {
         return false;
     }
     !is_server || table.contains_key("run")

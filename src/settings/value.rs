@@ -1,16 +1,17 @@
 //! Reads values of the configuration file as the expected types, or says what is wrong with them (pure).
 
-use std::borrow::Cow;
-
 use toml::de::{DeTable, DeValue};
 
 use crate::secret::Secret;
 
-/// A TOML value and its place.
-pub type Spanned<'a> = toml::Spanned<DeValue<'a>>;
-
-/// A key and its place.
-pub type Key<'a> = toml::Spanned<Cow<'a, str>>;
+/// An entry of a table.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    pub key: &'a str,
+    /// The place of the key, in bytes.
+    pub at: usize,
+    pub value: &'a DeValue<'a>,
+}
 
 /// An error in a section.
 #[derive(Debug)]
@@ -21,21 +22,31 @@ pub struct Fault {
 }
 
 /// The entries of a table in the order of the file.
-pub fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t Key<'a>, &'t Spanned<'a>)> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
+pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+    let mut entries = Vec::new();
+    for (key, value) in table {
+        entries.push(Entry {
+            key: key.get_ref(),
+            at: key.span().start,
+            value: value.get_ref(),
+        });
+    }
+    entries.sort_by_key(|entry| entry.at);
     entries
 }
 
-/// The place of the entry at fault, if the reason begins with the name of one. Otherwise the place of the table's own key.
-pub fn place_of_fault(key: &Key, value: &DeValue, reason: &str) -> usize {
-    if let Some(table) = value.as_table()
-        && let Some((name, _)) = reason.split_once(':')
-        && let Some((at_fault, _)) = table.get_key_value(name)
-    {
-        return at_fault.span().start;
+impl Entry<'_> {
+    /// The place of what is wrong. If the value is a table and the reason begins with one of its keys, that is the place of
+    /// this key.
+    pub fn place_of_fault(&self, reason: &str) -> usize {
+        if let Some(table) = self.value.as_table()
+            && let Some((name, _)) = reason.split_once(':')
+            && let Some((key, _)) = table.get_key_value(name)
+        {
+            return key.span().start;
+        }
+        self.at
     }
-    key.span().start
 }
 
 /// The text of a string.
@@ -104,11 +115,12 @@ pub fn table(
         return Err(format!("must be a table such as {example}"));
     };
     let mut entries = Vec::new();
-    for (key, entry) in in_order(table) {
-        let name = key.get_ref();
-        let text = string(entry.get_ref());
-        match text.and_then(|text| read(name, text)) {
-            Ok(secret) => entries.push((name.to_string(), secret)),
+    for Entry {
+        key: name, value, ..
+    } in in_order(table)
+    {
+        match string(value).and_then(|text| read(name, text)) {
+            Ok(secret) => entries.push((name.to_owned(), secret)),
             Err(reason) => return Err(format!("{name}: {reason}")),
         }
     }
