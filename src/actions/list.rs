@@ -37,7 +37,7 @@ const DEFAULT_SIZE: Size = Size {
 const BEFORE_MATCH: usize = 12;
 
 /// A conversation in a list.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Row {
     /// Its place in the plain list, counted from 1; an earlier state has none.
     #[serde(skip)]
@@ -61,13 +61,13 @@ struct Row {
 }
 
 impl Row {
-    /// What the row says of the conversation: the match, or else the question.
+    /// The match, or else the question.
     fn text(&self) -> &str {
         self.found.as_ref().unwrap_or(&self.question)
     }
 }
 
-/// The rows to show, and what is missing from them.
+/// The rows to show, and which files are missing from them.
 #[derive(Default)]
 struct Listing {
     rows: Vec<Row>,
@@ -86,7 +86,8 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
     let words = search_words(typed);
     let mut screen = None;
     if io::stdout().is_terminal() && !json {
-        screen = Some(unix::terminal_size(&io::stdout()).unwrap_or(DEFAULT_SIZE));
+        let size = unix::terminal_size(&io::stdout());
+        screen = Some(size.unwrap_or(DEFAULT_SIZE));
     }
     // Conversations that the screen has no room for are not opened.
     let room = match screen {
@@ -106,7 +107,7 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
         });
     }
 
-    // A program must not take a part of the list for all of it.
+    // A program must not mistake a part of the list for all of it.
     if json && let Some(error) = listing.unread {
         return Err(error);
     }
@@ -200,9 +201,10 @@ fn row(
 ) -> Row {
     let id = place.folder.id(path, conversation.created);
     let mut questions = conversation.exchanges.iter().filter_map(Exchange::question);
+    let current = &place.location;
     Row {
         number,
-        current: path == place.location.path || Some(path) == place.location.link.as_deref(),
+        current: path == current.path || Some(path) == current.link.as_deref(),
         name: on_one_line(&id),
         id,
         path: path.to_string_lossy().into_owned(),
@@ -251,15 +253,15 @@ fn find(conversation: &Conversation, words: &[String]) -> Option<String> {
 
 /// Where the first of the words begins in a text that has them all, in bytes of the text in lower case.
 fn first_place(words: &[String], text: &str) -> Option<usize> {
-    let mut first = None;
-    for word in words {
-        let place = place_of(word, text)?;
-        first = Some(first.map_or(place, |earlier: usize| earlier.min(place)));
+    let (word, others) = words.split_first()?;
+    let mut first = place_of(word, text)?;
+    for other in others {
+        first = first.min(place_of(other, text)?);
     }
-    first
+    Some(first)
 }
 
-/// Where a word begins in a text, in bytes of the text in lower case, as the word is.
+/// Where a word begins in a text, in bytes of the text in lower case. The word is in lower case, too.
 fn place_of(word: &str, text: &str) -> Option<usize> {
     if !text.is_ascii() {
         return text.to_lowercase().find(word);
@@ -290,12 +292,15 @@ fn around(text: &str, place: usize) -> String {
             None => at,
         };
     }
-    let is_whole = text[..begin].trim().is_empty();
-    let mark = if is_whole { "" } else { "…" };
-    format!("{mark}{}", shortened(&text[begin..]))
+    let shown = shortened(&text[begin..]);
+    if text[..begin].trim().is_empty() {
+        shown
+    } else {
+        format!("…{shown}")
+    }
 }
 
-/// The place in a text that belongs to a place in the same text in lower case, whose characters may be longer.
+/// Finds the place in a text that belongs to a place in its lower case. Lower case may take more bytes.
 fn place_in_original(text: &str, place: usize) -> usize {
     let mut lower = 0;
     for (at, character) in text.char_indices() {
@@ -315,7 +320,7 @@ fn shortened(text: &str) -> String {
     on_one_line(&beginning)
 }
 
-/// For programs: tabs between the fields.
+/// The list for programs, with tabs between the fields.
 fn separated(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
@@ -341,7 +346,7 @@ fn room(size: Size) -> usize {
     size.rows.saturating_sub(1).max(2)
 }
 
-/// A row as people see it, before it is padded.
+/// The parts of a row on a terminal, before they are padded.
 struct Line {
     mark: char,
     number: String,
@@ -363,8 +368,8 @@ impl Line {
     }
 }
 
-/// For people: number, name, age and question, no line longer than the terminal, and no more lines than it has. `files`
-/// is how many there are in all.
+/// The list for people: number, name, age and question. No line is longer than the terminal, and there are no more lines
+/// than it has. `files` is how many files there are in all.
 fn lay_out(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
     let room = room(size);
     let has_more = files > room;

@@ -22,7 +22,10 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if models.is_empty() {
         return Err(target.lists_no_models(notes));
     }
-    let names: Vec<String> = models.into_iter().map(|model| model.id).collect();
+    let mut names = Vec::new();
+    for model in models {
+        names.push(model.id);
+    }
     if arguments.json {
         return print(&json!(names).to_string());
     }

@@ -1,4 +1,4 @@
-//! `q --status`: version, paths, settings with their origins, providers, and the conversation.
+//! `q --status`: version, paths, settings with their origins, providers, tools, roles, and the conversation.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::settings::{
 /// Where the model comes from if the user has not named one and the provider has no default.
 const FIRST_LISTED: &str = "the first on its list";
 
-/// Everything that `--status` prints: this is its JSON, and its text is made of the same fields.
+/// Everything that `--status` prints. It is serialized as the JSON, and the text has the same fields.
 #[derive(Serialize)]
 struct Status {
     asks: TargetStatus,
@@ -57,7 +57,7 @@ struct SessionsStatus {
     /// `None`: there is no home folder.
     #[serde(rename = "sessions")]
     path: Option<String>,
-    /// How many conversations there are.
+    /// How many files there are, with earlier states.
     kept: Option<usize>,
     /// How many bytes they have together.
     bytes: Option<u64>,
@@ -241,8 +241,8 @@ fn read_conversation(context: &Context) -> Option<(String, Result<Conversation, 
     }
 }
 
-/// Chooses as for a question, or says why there is no provider. `keeps` is of a conversation that keeps its own provider
-/// and model.
+/// Chooses as for a question, or says why there is no provider. A named conversation keeps its own provider and model, which
+/// are in `keeps`.
 fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<TargetStatus, String> {
     let choice = choice::choose(settings, keeps).map_err(|error| error.message)?;
     let Some(choice) = choice else {
@@ -436,14 +436,17 @@ fn tool_rows(settings: &Settings) -> Vec<ToolStatus> {
         };
         match server.map(|server| server.kind) {
             Ok(ServerKind::Local(program)) => {
-                row.program = Some(program.command.into_iter().next().unwrap_or_default());
+                let mut words = program.command.into_iter();
+                row.program = Some(words.next().unwrap_or_default());
             }
             Ok(ServerKind::Remote(server)) => {
                 row.url = Some(server.url.to_string());
                 row.error = missing_key(&server, settings);
             }
             Ok(ServerKind::Commands(commands)) => {
-                row.commands = commands.into_iter().map(|command| command.name).collect();
+                for command in commands {
+                    row.commands.push(command.name);
+                }
             }
             Err(error) => row.error = Some(error),
         }
@@ -452,7 +455,7 @@ fn tool_rows(settings: &Settings) -> Vec<ToolStatus> {
     rows
 }
 
-/// Says which variable is not set though it should hold the key of a server.
+/// Says which variable should have the key of a server and is not set.
 fn missing_key(server: &RemoteServer, settings: &Settings) -> Option<String> {
     let KeyPlace::Variable(name) = &server.key else {
         return None;

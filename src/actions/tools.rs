@@ -14,7 +14,7 @@ use crate::output::print;
 use crate::settings::Settings;
 use crate::tools::{Groups, Offer, Selection, Starting};
 
-/// A tool in the JSON.
+/// A tool in the list.
 #[derive(Serialize)]
 struct ListedTool {
     name: String,
@@ -26,8 +26,8 @@ struct ListedTool {
     schema: Value,
 }
 
-impl From<Offer> for ListedTool {
-    fn from(offer: Offer) -> ListedTool {
+impl ListedTool {
+    fn new(offer: Offer) -> ListedTool {
         ListedTool {
             name: offer.shown.name,
             description: offer.shown.description,
@@ -38,8 +38,8 @@ impl From<Offer> for ListedTool {
     }
 }
 
-/// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails. They start in
-/// `groups`.
+/// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails. The servers are
+/// started in `groups`.
 pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let selection = Selection::from_option(&arguments.tools)?;
@@ -53,11 +53,13 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
         ));
     }
     let offers = starting.list(notes)?;
-    let listed: Vec<ListedTool> = offers.into_iter().map(ListedTool::from).collect();
+    let mut listed = Vec::new();
+    for offer in offers {
+        listed.push(ListedTool::new(offer));
+    }
     if arguments.json {
-        let json =
-            serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
-        return print(&json);
+        let json = serde_json::to_string(&listed);
+        return print(&json.map_err(|error| Error::file(error.to_string()))?);
     }
     print(&lines(&listed, io::stdout().is_terminal()))
 }
