@@ -12,7 +12,7 @@ use crate::session::name::Which;
 use crate::session::rules::Rules;
 use crate::settings::{Environment, Values};
 
-/// How to find the names of conversations.
+/// Advice for a conversation that does not exist.
 const LISTED: &str = "q --list lists the conversations";
 
 /// What stays the same for the whole run.
@@ -38,12 +38,14 @@ pub struct Place {
 impl Context {
     /// How an answer looks on a terminal.
     pub fn look(&self, values: &Values) -> Look {
-        let is_able = self.environment.get("TERM") != Some("dumb");
+        if self.environment.get("TERM") == Some("dumb") {
+            return Look::default();
+        }
         // See no-color.org.
-        let styles = values.style && self.environment.get("NO_COLOR").is_none();
+        let no_color = self.environment.get("NO_COLOR").is_some();
         Look {
-            wraps: values.wrap && is_able,
-            styles: styles && is_able,
+            wraps: values.wrap,
+            styles: values.style && !no_color,
         }
     }
 
@@ -53,9 +55,10 @@ impl Context {
             let error = Error::file("there is no home folder, so there are no conversations");
             return Err(error.advise("set HOME or XDG_STATE_HOME"));
         };
-        if !matches!(self.which, Which::File(_)) {
-            let owner = folder.check_owner();
-            owner.map_err(|error| Error::file(error.to_string()))?;
+        if !matches!(self.which, Which::File(_))
+            && let Err(error) = folder.check_owner()
+        {
+            return Err(Error::file(error.to_string()));
         }
         let location = folder.locate(&self.which).map_err(|error| {
             // The list has no such number.
@@ -92,7 +95,7 @@ pub fn rules(values: &Values) -> Rules {
 }
 
 impl Place {
-    /// The name of another conversation that is most similar to the given one.
+    /// The name of another conversation that is most similar to this one's.
     pub fn nearest(&self) -> Option<String> {
         let Which::Named(name) = &self.which else {
             return None;
@@ -114,13 +117,13 @@ impl Place {
             return Ok(());
         }
         let path = self.location.path.display();
-        Err(Error::file(format!(
+        let error = Error::file(format!(
             "{path} belongs to another user or group, who could no longer use it once q has written it"
-        ))
-        .advise("run q as that user, or continue a copy of the file"))
+        ));
+        Err(error.advise("run q as that user, or continue a copy of the file"))
     }
 
-    /// The conversation in a message: its name or its id, or the path of a file.
+    /// What messages call the conversation: its name or its id, or the path of a file.
     pub fn name(&self) -> String {
         match &self.which {
             Which::Named(name) | Which::Id(name) => name.clone(),
@@ -128,7 +131,7 @@ impl Place {
         }
     }
 
-    /// The error for a conversation that must exist and does not, with a similar name and how to list the others.
+    /// The error for a conversation that must exist and does not. The advice has a similar name, if there is one.
     pub fn missing(&self) -> Error {
         let meant = match self.nearest() {
             Some(name) => format!("did you mean {name}? "),

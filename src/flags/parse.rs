@@ -13,7 +13,7 @@ use crate::one_line::quoted;
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;
 
-/// What other programs call an option of q.
+/// The names that other programs have for options of q.
 const HABITS: &[(&str, &str)] = &[
     ("c", "-f"),
     ("continue", "-f"),
@@ -22,7 +22,7 @@ const HABITS: &[(&str, &str)] = &[
     ("no-input", "-n"),
 ];
 
-/// Values that are names, and no name looks like an option of q.
+/// Kinds of values that cannot look like an option of q.
 const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
 
 /// Reads the arguments after the program's name: options, then words.
@@ -30,9 +30,9 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Err
     let typed: Vec<OsString> = typed.into_iter().collect();
     let mut arguments = Arguments::default();
     let mut parser = lexopt::Parser::from_args(&typed);
-    let mut used: Vec<&'static Flag> = Vec::new();
+    let mut used: Vec<&Flag> = Vec::new();
     loop {
-        // Not within `-abc`, so that the next argument is a complete one.
+        // Within `-abc` this gives nothing, because the rest of that argument comes first.
         if let Some(rest) = parser.try_raw_args() {
             let Some(next) = rest.peek() else { break };
             if next == "--" {
@@ -40,9 +40,9 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Err
                 break;
             }
             if !looks_like_option(next) {
-                let last = used.last();
-                arguments.words_follow_attach =
-                    last.is_some_and(|flag| flag.long == Some("attach"));
+                if let Some(last) = used.last() {
+                    arguments.words_follow_attach = last.long == Some("attach");
+                }
                 arguments.words = rest.collect();
                 refuse_late_options(&typed, &arguments)?;
                 break;
@@ -88,10 +88,10 @@ fn find(argument: &Arg) -> Option<&'static Flag> {
 }
 
 fn apply(
-    flag: &'static Flag,
+    flag: &Flag,
     arguments: &mut Arguments,
     parser: &mut lexopt::Parser,
-    used: &[&'static Flag],
+    used: &[&Flag],
 ) -> Result<(), Error> {
     let name = flag.name();
     if let Some(mode) = flag.mode() {
@@ -123,14 +123,15 @@ fn apply(
                 "the value comes right after {name}: {name} {form} {other}"
             )));
         }
-        let set = value.setter.set(arguments, typed);
-        set.map_err(|reason| Error::usage(format!("{name}: {reason}")))?;
+        if let Err(reason) = value.setter.set(arguments, typed) {
+            return Err(Error::usage(format!("{name}: {reason}")));
+        }
     }
     Ok(())
 }
 
 /// Refuses options and words that do not go together.
-fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
+fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
     let mode = arguments.mode;
     let mut actions = used.iter().filter(|flag| flag.mode().is_some());
     let action = match actions.next() {
@@ -141,9 +142,8 @@ fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
         && !matches!(mode, Mode::Ask | Mode::List)
     {
         let word = word.display();
-        let message = format!("{action} takes no words, but there is “{word}”");
-        let advice = format!("to ask about {action}, put -- before the question");
-        return Err(Error::usage(message).advise(advice));
+        let error = Error::usage(format!("{action} takes no words, but there is “{word}”"));
+        return Err(error.advise(format!("to ask about {action}, put -- before the question")));
     }
     // Users ask for help and version when they are unsure about the rest of the line.
     if matches!(mode, Mode::ShortHelp | Mode::LongHelp | Mode::Version) {
@@ -167,8 +167,10 @@ fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
 }
 
 fn is_option(argument: &OsStr) -> bool {
-    let mut parser = lexopt::Parser::from_args([argument]);
-    matches!(parser.next(), Ok(Some(option)) if find(&option).is_some())
+    match lexopt::Parser::from_args([argument]).next() {
+        Ok(Some(option)) => find(&option).is_some(),
+        _ => false,
+    }
 }
 
 fn looks_like_option(argument: &OsStr) -> bool {
@@ -177,7 +179,7 @@ fn looks_like_option(argument: &OsStr) -> bool {
 
 /// Refuses an option after the first word, and shows both command lines that the user may have meant.
 fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), Error> {
-    let words = &arguments.words[..];
+    let words = arguments.words.as_slice();
     let Some(late) = words.iter().find(|word| looks_like_option(word)) else {
         return Ok(());
     };
@@ -232,7 +234,7 @@ fn command_line(arguments: &[OsString]) -> String {
     format!(": q{words}")
 }
 
-/// How many arguments an option takes up with its value; `None` if this is no option that the mode can use.
+/// How many arguments an option and its value are together. `None`: this is no option that the mode can use.
 fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
     let mut parser = lexopt::Parser::from_args([argument]);
     let mut length = None;
@@ -241,8 +243,11 @@ fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
         if !flag.modes.contains(&mode) {
             return None;
         }
-        let needs_next = flag.value().is_some() && parser.optional_value().is_none();
-        length = Some(if needs_next { 2 } else { 1 });
+        length = Some(1);
+        if flag.value().is_some() && parser.optional_value().is_none() {
+            // The next argument is its value.
+            length = Some(2);
+        }
     }
     length
 }
@@ -271,7 +276,9 @@ fn nearest_option(typed: &str) -> Option<String> {
             names.push(name);
         }
     }
-    names.extend(HABITS.iter().map(|(habit, _)| *habit));
+    for (habit, _) in HABITS {
+        names.push(habit);
+    }
     // Nor may it do the opposite of what was typed.
     names.retain(|name| name.strip_prefix("no-") != Some(&typed));
 
