@@ -12,13 +12,13 @@ const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0
 /// Prints the roles of the configuration file, and of the files beside it, in any shell.
 const ROLES: &str = r#"sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null; find -L "$config/q/roles" -maxdepth 2 -name '*.md' 2>/dev/null | sed -n 's|.*/q/roles/\([A-Za-z0-9_-]*\)\.md$|\1|p; s|.*/q/roles/\([A-Za-z0-9_-]*\)/system\.md$|\1|p'"#;
 
-/// Keeps bash from offering files. The version on macOS is too old for it.
+/// Keeps bash from offering files. The bash of macOS is too old for it, and its error is hidden.
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
 /// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
 const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
 
-/// A script with the parts that are common to the shells, and its own.
+/// Fills a script with the parts that are common to the shells, and with its own.
 fn script(template: &str, own: &[(&str, &str)]) -> String {
     let providers = provider_names();
     let common = [
@@ -60,19 +60,20 @@ fn long_with_value() -> String {
     format!("--({})", names.join("|"))
 }
 
-/// For bash, with or without the package bash-completion.
+/// The completion for bash, with or without the package bash-completion.
 pub fn bash() -> String {
     let mut cases = String::new();
     let mut options = Vec::new();
     for flag in FLAGS {
         let spellings = flag.spellings();
         if let Some(value) = flag.value() {
-            let names: Vec<&str> = spellings
-                .iter()
-                .map(|name| name.trim_start_matches('-'))
-                .collect();
+            let mut names = Vec::new();
+            for spelling in &spellings {
+                names.push(spelling.trim_start_matches('-'));
+            }
+            let names = names.join(" | ");
             let action = bash_action(value.completion);
-            let _ = writeln!(cases, "    {}) {action} ;;", names.join(" | "));
+            let _ = writeln!(cases, "    {names}) {action} ;;");
         }
         options.extend(spellings);
     }
@@ -99,7 +100,7 @@ fn bash_action(completion: Completion) -> String {
     format!("{action}; {NO_FILES}")
 }
 
-/// For zsh, as a function of its completion system.
+/// The completion for zsh, as a function of its completion system.
 pub fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
@@ -148,7 +149,7 @@ fn zsh_action(completion: Completion) -> String {
     }
 }
 
-/// For fish.
+/// The completion for fish.
 pub fn fish() -> String {
     let mut lines = String::new();
     for flag in FLAGS {

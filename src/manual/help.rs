@@ -2,17 +2,19 @@
 
 use crate::flags::{FLAGS, Flag};
 
-/// How q is called: a form and its meaning on each line, the last with a line end.
+/// How q is called: a form and its meaning on each line. The last line has a line end, too.
 pub const SYNOPSIS: &str = "\
 q [OPTIONS] WORDS…              a new conversation
 q -f [OPTIONS] WORDS…           follows up
 COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
 ";
 
-/// Usage and options, a line each.
+/// The short help: how q is called, and a line for each option.
 pub fn short() -> String {
-    let widths = FLAGS.iter().map(|flag| names(flag).len());
-    let width = widths.max().unwrap_or_default();
+    let mut width = 0;
+    for flag in FLAGS {
+        width = width.max(names(flag).len());
+    }
     let mut text = format!("{SYNOPSIS}\nOptions come before the question; -- ends them.\n");
     for flag in FLAGS {
         let names = names(flag);
@@ -21,11 +23,11 @@ pub fn short() -> String {
     text
 }
 
-/// `-f, --follow`, `-m, --model ID`.
+/// The names of an option and of its value: `-f, --follow` or `-m, --model ID`.
 pub fn names(flag: &Flag) -> String {
     let mut names = flag.spellings().join(", ");
     if flag.short.is_none() {
-        // In a column with those that have a short name.
+        // The long names stand in one column.
         names.insert_str(0, "    ");
     }
     if let Some(value) = flag.value() {

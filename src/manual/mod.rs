@@ -9,14 +9,17 @@ mod template;
 pub use help::{SYNOPSIS, short as short_help};
 pub use pages::help as long_help;
 
+/// What the keys for bash and zsh have in common.
+const KEYS: &str = include_str!("keys.sh");
+
 /// The document of this kind: a completion, a key for a shell, or the man page.
 pub fn generate(kind: &str) -> String {
     match kind {
         "bash" => completions::bash(),
         "zsh" => completions::zsh(),
         "fish" => completions::fish(),
-        "keys-bash" => concat!(include_str!("keys.sh"), "\n", include_str!("keys.bash")).to_owned(),
-        "keys-zsh" => concat!(include_str!("keys.sh"), "\n", include_str!("keys.zsh")).to_owned(),
+        "keys-bash" => format!("{KEYS}\n{}", include_str!("keys.bash")),
+        "keys-zsh" => format!("{KEYS}\n{}", include_str!("keys.zsh")),
         "keys-fish" => include_str!("keys.fish").to_owned(),
         _ => pages::man(),
     }

@@ -1,4 +1,4 @@
-//! The manual: one text, filled from the tables, which the long help and the man page print.
+//! The manual: the long help and the man page are made from one text, which is filled from the tables.
 
 use super::{help, template};
 use crate::flags::FLAGS;
@@ -19,13 +19,15 @@ const HEAD: &str = concat!(
 /// The width that the texts are wrapped to.
 const WIDTH: usize = 80;
 
+/// A part of the text between blank lines.
 enum Block {
     /// `# NAME`: the name of a section.
     Heading(String),
     /// Lines with four blanks before them, which are printed as they are.
     Sample(String),
-    /// A line, and after `: ` what is said about it.
+    /// A line, and after `: ` the text about it.
     Entry(String, String),
+    /// A paragraph.
     Text(String),
 }
 
@@ -56,15 +58,20 @@ fn blocks() -> Vec<Block> {
 }
 
 fn synopsis() -> String {
-    let lines = help::SYNOPSIS.lines();
-    lines.map(|line| format!("    {line}\n")).collect()
+    let mut text = String::new();
+    for line in help::SYNOPSIS.lines() {
+        text.push_str(&format!("    {line}\n"));
+    }
+    text
 }
 
 fn options() -> String {
     let mut text = String::new();
     for flag in FLAGS {
         let names = help::names(flag);
-        text.push_str(&format!("{}\n: {}\n\n", names.trim_start(), flag.doc));
+        let names = names.trim_start();
+        let doc = flag.doc;
+        text.push_str(&format!("{names}\n: {doc}\n\n"));
     }
     text
 }
@@ -97,12 +104,13 @@ fn providers() -> String {
 }
 
 fn dialects() -> String {
-    let quoted = DIALECTS
-        .iter()
-        .map(|dialect| format!("\"{}\"", dialect.name));
-    let names: Vec<String> = quoted.collect();
-    let (usual, others) = names.split_at(1);
-    format!("{}        # or {}", usual.concat(), others.join(", "))
+    let mut names = Vec::new();
+    for dialect in DIALECTS {
+        names.push(format!("\"{}\"", dialect.name));
+    }
+    let usual = names.remove(0);
+    let others = names.join(", ");
+    format!("{usual}        # or {others}")
 }
 
 /// The long help.
@@ -124,9 +132,11 @@ pub fn help() -> String {
 }
 
 fn wrapped(text: &str, indent: usize) -> String {
-    let lines = template::wrap(&text.replace('`', ""), WIDTH - indent);
-    let indented = lines.iter().map(|line| format!("{:indent$}{line}\n", ""));
-    indented.collect()
+    let mut indented = String::new();
+    for line in template::wrap(&text.replace('`', ""), WIDTH - indent) {
+        indented.push_str(&format!("{:indent$}{line}\n", ""));
+    }
+    indented
 }
 
 /// The man page, in the man(7) language.
@@ -134,7 +144,7 @@ pub fn man() -> String {
     let mut page = HEAD.to_owned();
     let mut after_heading = false;
     for block in blocks() {
-        // A section begins with a paragraph by itself.
+        // A heading begins a paragraph by itself.
         let is_paragraph = matches!(block, Block::Sample(_) | Block::Text(_));
         if is_paragraph && !after_heading {
             page.push_str(".PP\n");
@@ -161,8 +171,11 @@ pub fn man() -> String {
 }
 
 fn filled(text: &str) -> String {
-    let lines = template::wrap(&bold(&escaped(text)), WIDTH);
-    lines.iter().map(|line| printed(line)).collect()
+    let mut filled = String::new();
+    for line in template::wrap(&bold(&escaped(text)), WIDTH) {
+        filled.push_str(&printed(&line));
+    }
+    filled
 }
 
 /// A line of text: one that begins with a dot would be a request.
@@ -171,7 +184,7 @@ fn printed(line: &str) -> String {
     format!("{guard}{line}\n")
 }
 
-/// Text that a formatter prints as it is: some characters are its own, and others become typographic ones.
+/// Escapes what a formatter does not print as it is: some characters are commands, and others become typographic ones.
 fn escaped(text: &str) -> String {
     let mut escaped = text.replace('\\', "\\e");
     for (character, name) in [

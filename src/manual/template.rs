@@ -4,7 +4,8 @@
 pub fn fill(template: &str, places: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in places {
-        text = text.replace(&format!("@{name}@"), value.trim_end());
+        let mark = format!("@{name}@");
+        text = text.replace(&mark, value.trim_end());
     }
     text
 }
