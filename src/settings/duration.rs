@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The units, with their seconds.
-const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
+const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
 
 /// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`). An error follows the name of the setting.
 pub fn parse(text: &str) -> Result<Option<Duration>, String> {
@@ -14,8 +14,9 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
         let Some(number) = text.strip_suffix(unit) else {
             continue;
         };
-        let number: Option<u64> = number.parse().ok();
-        if let Some(total) = number.and_then(|number| number.checked_mul(seconds)) {
+        if let Ok(number) = number.parse::<u64>()
+            && let Some(total) = number.checked_mul(seconds)
+        {
             return Ok(Some(Duration::from_secs(total)));
         }
     }
@@ -24,7 +25,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     ))
 }
 
-/// Reads a time that something may take.
+/// Reads how long something may take: like `parse`, but not zero.
 pub fn patience(text: &str) -> Result<Option<Duration>, String> {
     let patience = parse(text)?;
     if patience == Some(Duration::ZERO) {

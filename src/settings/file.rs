@@ -19,11 +19,18 @@ pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digit
 /// A configuration file. Everything in it is in the order of the file.
 #[derive(Debug, Default)]
 pub struct File {
-    /// Key of the setting, its value as text, and its line.
-    pub settings: Vec<(&'static str, String, usize)>,
+    pub settings: Vec<FileSetting>,
     pub providers: Vec<ProviderSection>,
     pub tools: Vec<ToolServer>,
     pub roles: Vec<RoleSection>,
+}
+
+/// A setting in the file, with its value as text.
+#[derive(Debug)]
+pub struct FileSetting {
+    pub key: &'static str,
+    pub text: String,
+    pub line: usize,
 }
 
 /// A section `[providers.NAME]`.
@@ -85,10 +92,15 @@ pub fn read(text: &str) -> Result<File, Wrong> {
                 let Some(row) = table::find(key) else {
                     return Err(lines.wrong(at, unknown(key)));
                 };
-                match setting(row, value) {
-                    Ok(text) => file.settings.push((row.key, text, lines.of(at))),
+                let text = match setting(row, value) {
+                    Ok(text) => text,
                     Err(reason) => return Err(lines.wrong(at, format!("{key}: {reason}"))),
-                }
+                };
+                file.settings.push(FileSetting {
+                    key: row.key,
+                    text,
+                    line: lines.of(at),
+                });
             }
         }
     }
@@ -405,13 +417,17 @@ mod tests {
             "headers = { x-team = \"infra\" }\n[providers.another]\nkey_env = \"K\"\n",
         ))
         .expect("a valid file");
+        let mut settings = Vec::new();
+        for setting in &file.settings {
+            settings.push((setting.key, setting.text.as_str(), setting.line));
+        }
         assert_eq!(
-            file.settings,
+            settings,
             [
-                ("provider", "work".to_owned(), 1),
-                ("max_history", "400000".to_owned(), 2),
-                ("save", "false".to_owned(), 3),
-                ("expire", "12h".to_owned(), 4)
+                ("provider", "work", 1),
+                ("max_history", "400000", 2),
+                ("save", "false", 3),
+                ("expire", "12h", 4)
             ]
         );
         let [work, another] = &file.providers[..] else {

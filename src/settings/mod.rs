@@ -297,13 +297,13 @@ fn levels_of(
     if let Some(default) = row.default {
         levels.push(Sourced::new(default, Origin::Default));
     }
-    for (key, text, line) in &written.settings {
-        if *key == row.key {
+    for setting in &written.settings {
+        if setting.key == row.key {
             let origin = Origin::File {
                 path: file.to_owned(),
-                line: *line,
+                line: setting.line,
             };
-            levels.push(Sourced::new(text, origin));
+            levels.push(Sourced::new(&setting.text, origin));
         }
     }
     if let Some(text) = environment.get(&row.variable()) {
@@ -323,16 +323,19 @@ fn model_fits(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) 
     let Some(model) = models.last() else {
         return false;
     };
-    let is_below = |provider: &Sourced| provider.origin.rank() <= model.origin.rank();
-    let (below, above) = providers.split_at(providers.partition_point(is_below));
-    let its_own = match below.last() {
-        Some(provider) => Some(provider.text.as_str()),
-        None => unnamed,
-    };
-    // Without any provider below, the first one named above is the model's own.
-    let mut names = above.iter().map(|provider| provider.text.as_str());
-    let first = its_own.or_else(|| names.next());
-    names.all(|name| Some(name) == first)
+    let mut own = unnamed;
+    let mut above = Vec::new();
+    for provider in providers {
+        let name = provider.text.as_str();
+        if provider.origin.rank() <= model.origin.rank() {
+            own = Some(name);
+        } else {
+            above.push(name);
+        }
+    }
+    // Without any provider so far, the model belongs to the first one that a higher level names.
+    let own = own.or(above.first().copied());
+    above.iter().all(|name| Some(*name) == own)
 }
 
 #[cfg(test)]

@@ -155,10 +155,10 @@ fn moved(
 /// this machine's (Ollama, envconfig/config.go).
 fn ollama_host(text: &str) -> Result<Address, String> {
     let text = text.trim().trim_matches(['"', '\'']).trim();
-    let (text, query) = text.split_once('?').unwrap_or((text, ""));
-    let parts = text.split_once("://");
+    let (base, query) = text.split_once('?').unwrap_or((text, ""));
+    let parts = base.split_once("://");
     // Ollama's own port is the default only without a scheme.
-    let port = match parts {
+    let default_port = match parts {
         None => "11434",
         Some(("http", _)) => "80",
         Some(("https", _)) => "443",
@@ -168,14 +168,14 @@ fn ollama_host(text: &str) -> Result<Address, String> {
             ));
         }
     };
-    let (scheme, rest) = parts.unwrap_or(("http", text));
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (host, port) = match host.rsplit_once(':') {
+    let (scheme, rest) = parts.unwrap_or(("http", base));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (name, port) = match authority.rsplit_once(':') {
         // An IPv6 address without brackets has no port.
-        Some((name, named)) if !name.contains(':') || name.ends_with(']') => (name, named),
-        _ => (host, port),
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port),
+        _ => (authority, default_port),
     };
-    let host = match host.trim_matches(['[', ']']) {
+    let host = match name.trim_matches(['[', ']']) {
         "" | "0.0.0.0" => "127.0.0.1".to_owned(),
         "::" => "[::1]".to_owned(),
         address if address.contains(':') => format!("[{address}]"),

@@ -27,8 +27,8 @@ pub fn unreadable(path: &Path, why: impl Display) -> String {
 /// The text of a file of at most `limit` bytes, without a byte order mark.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let mut text = String::new();
-    let opened = File::open(path);
-    let read = opened.and_then(|file| {
+    let read = File::open(path).and_then(|file| {
+        // One byte more shows that the file is too long.
         let mut limited = file.take(limit + 1);
         limited.read_to_string(&mut text)
     });
