@@ -15,7 +15,7 @@ use crate::settings::{Environment, Values};
 /// Advice for a conversation that does not exist.
 const LISTED: &str = "q --list lists the conversations";
 
-/// What stays the same for the whole run.
+/// The values that stay the same for the entire run.
 pub struct Context {
     pub environment: Environment,
     /// The configuration file, which need not exist.
@@ -26,11 +26,11 @@ pub struct Context {
     pub notes: Notes,
 }
 
-/// The conversation of this run.
+/// Where a run's conversation is, and how the user names it.
 #[derive(Debug)]
 pub struct Place {
     pub folder: Folder,
-    /// How the user names it; in place of a number, the name.
+    /// A number of the list is replaced by the name, id or path that it stands for.
     pub which: Which,
     pub location: ConversationLocation,
 }

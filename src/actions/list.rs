@@ -33,7 +33,7 @@ const DEFAULT_SIZE: Size = Size {
     rows: 24,
 };
 
-/// How many characters before a match are shown: few, so that a narrow terminal has room for the match.
+/// How many characters before a match are shown. They are few, because a narrow terminal needs its room for the match.
 const BEFORE_MATCH: usize = 12;
 
 /// A conversation in a list.
@@ -278,7 +278,7 @@ fn place_of(word: &str, text: &str) -> Option<usize> {
     None
 }
 
-/// The text around a match, whose place is given in bytes of the text in lower case.
+/// The text around a match. `place` is where the match begins, in bytes of the text in lower case.
 fn around(text: &str, place: usize) -> String {
     let at = place_in_original(text, place);
     let mut begin = at;

@@ -145,10 +145,10 @@ impl Status {
                 model: conversation.model.clone(),
             });
         }
-        let mut target = Err("the configuration is wrong".to_owned());
-        if error.is_none() {
-            target = choose(settings, keeps.as_ref());
-        }
+        let target = match error {
+            None => choose(settings, keeps.as_ref()),
+            Some(_) => Err("the configuration is wrong".to_owned()),
+        };
         let asks = target.unwrap_or_else(|why| TargetStatus {
             provider: None,
             model: None,
@@ -228,17 +228,18 @@ impl Status {
 
 /// Reads the conversation of this run, if there is one. Returns its path, and the conversation or why it cannot be used.
 fn read_conversation(context: &Context) -> Option<(String, Result<Conversation, String>)> {
-    let location = match context.folder.as_ref()?.locate(&context.which) {
-        Ok(location) => location,
+    let folder = context.folder.as_ref()?;
+    let path = match folder.locate(&context.which) {
+        Ok(location) => location.path,
         Err(error) => return Some((String::new(), Err(error.to_string()))),
     };
-    let path = location.path.display().to_string();
-    match files::read(&location.path) {
-        Ok(FileContent::Nothing) => None,
-        Ok(FileContent::Conversation(conversation)) => Some((path, Ok(conversation))),
-        Ok(FileContent::Unusable(reason)) => Some((path, Err(reason))),
-        Err(error) => Some((path, Err(error.to_string()))),
-    }
+    let content = match files::read(&path) {
+        Ok(FileContent::Nothing) => return None,
+        Ok(FileContent::Conversation(conversation)) => Ok(conversation),
+        Ok(FileContent::Unusable(reason)) => Err(reason),
+        Err(error) => Err(error.to_string()),
+    };
+    Some((path.display().to_string(), content))
 }
 
 /// Chooses as for a question, or says why there is no provider. A named conversation keeps its own provider and model, which
@@ -439,9 +440,9 @@ fn tool_rows(settings: &Settings) -> Vec<ToolStatus> {
                 let mut words = program.command.into_iter();
                 row.program = Some(words.next().unwrap_or_default());
             }
-            Ok(ServerKind::Remote(server)) => {
-                row.url = Some(server.url.to_string());
-                row.error = missing_key(&server, settings);
+            Ok(ServerKind::Remote(remote)) => {
+                row.url = Some(remote.url.to_string());
+                row.error = missing_key(&remote, settings);
             }
             Ok(ServerKind::Commands(commands)) => {
                 for command in commands {

@@ -33,7 +33,7 @@ pub struct Arguments {
     pub session: Option<OsString>,
     pub provider: Option<String>,
     pub model: Option<String>,
-    /// A role, whose options count as typed before these.
+    /// The name of a role. Its options count as typed before these.
     pub role: Option<String>,
     /// The provider may search the web.
     pub web: bool,

@@ -265,7 +265,7 @@ fn unknown(argument: &Arg) -> Error {
     }
 }
 
-/// The option whose name is most similar to this one.
+/// The option with the name that is most similar to what was typed.
 fn nearest_option(typed: &str) -> Option<String> {
     let typed = typed.to_ascii_lowercase();
     let mut names = Vec::new();

@@ -43,13 +43,13 @@ pub enum Effect {
 /// The value that an option takes.
 #[derive(Debug)]
 pub struct Value {
-    /// As the documents call it.
+    /// Its name in the documents.
     pub name: &'static str,
     pub completion: Completion,
     pub setter: Setter,
 }
 
-/// Where a value goes. An option whose values go into a list may be repeated.
+/// Where a value goes. If it goes into a list, the option may be repeated.
 #[derive(Debug)]
 pub enum Setter {
     Text(fn(&mut Arguments) -> &mut Option<String>),
@@ -158,9 +158,12 @@ fn text(value: OsString) -> Result<String, String> {
         .map_err(|value| format!("{} is not UTF-8", value.display()))
 }
 
+/// The mode that can use an option of questions.
 const ASK: &[Mode] = &[Mode::Ask];
+
 /// The modes that can use an option which overrides a setting: a question, and the status that shows it.
 const SET: &[Mode] = &[Mode::Ask, Mode::Status];
+
 /// All modes except help, version and `--generate`.
 const ALL: &[Mode] = &[
     Mode::Ask,

@@ -35,7 +35,7 @@ fn provider_names() -> String {
     names.join(" ")
 }
 
-/// An extended regular expression for a word whose last letter is a short option that takes a value.
+/// An extended regular expression for a word of short options. The last of them takes a value.
 fn short_with_value() -> String {
     let mut switches = String::new();
     let mut with_value = String::new();

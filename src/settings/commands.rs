@@ -19,7 +19,7 @@ pub struct Command {
     /// It changes nothing, so it runs without asking.
     pub reads: bool,
     pub program: LocalProgram,
-    /// How long it may run; `None` is for ever.
+    /// How long it may run; `None` is no limit.
     pub timeout: Option<Duration>,
 }
 

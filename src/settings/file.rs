@@ -66,7 +66,7 @@ pub struct Wrong {
     pub message: String,
 }
 
-/// A section `[KIND.NAME]` whose keys have not been read yet.
+/// A section `[KIND.NAME]`. Its keys have not been read yet.
 struct RawSection<'a> {
     name: &'a str,
     /// Its place, in bytes.

@@ -230,7 +230,7 @@ fn joined_names(providers: &[Arc<Provider>]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Checks the providers that roles name, so that a wrong name is found before the role is used.
+/// Checks the providers that roles name. A wrong name is an error even if no question uses the role.
 fn check_roles(
     providers: &[Arc<Provider>],
     roles: &[file::RoleSection],

@@ -72,7 +72,7 @@ impl LocalProgram {
         Ok(())
     }
 
-    /// What must stay secret of its variables: the values that `env_from` passes on, and the passwords of all URLs.
+    /// The secrets among its variables: the values that `env_from` passes on, and the passwords of all URLs.
     pub fn keys(&self, own: &Environment) -> Vec<Secret> {
         let mut keys = Vec::new();
         for (name, value) in own.variables() {

@@ -20,7 +20,7 @@ pub struct Values {
     pub pairs: usize,
     /// The idle time after which a follow-up starts a new conversation; `None` is never.
     pub expire: Option<Duration>,
-    /// How long a conversation that is not current is kept; `None` is for ever, zero keeps none.
+    /// How long a conversation that is not current is kept; `None` is no limit, and zero keeps none.
     pub keep: Option<Duration>,
     /// The most tokens of an answer; `None` sends a limit only where the API demands one.
     pub max_tokens: Option<u64>,

@@ -33,15 +33,15 @@ pub struct ToolServer {
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
-    /// How long a call may go without an answer or a report of progress; `None` is for ever.
+    /// How long a call may go without an answer or a report of progress; `None` is no limit.
     pub timeout: Option<Duration>,
-    /// How long it may take until its tools are listed; `None` is for ever.
+    /// How long it may take until its tools are listed; `None` is no limit.
     pub start: Option<Duration>,
     /// It comes from the file that the setting `mcp` names.
     pub is_shared: bool,
 }
 
-/// What kind of tool server a section configures.
+/// A kind of tool server, with what only this kind has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerKind {
     /// A program on this machine.
