@@ -1,4 +1,4 @@
-//! The arguments of the command line, before settings and conversation say what they mean.
+//! The arguments of the command line, before settings and conversation say what they mean (pure).
 
 use std::ffi::OsString;
 

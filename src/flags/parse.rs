@@ -1,4 +1,4 @@
-//! Reads the command line by the table of options, or says what is wrong with it.
+//! Reads the command line by the table of options, or says what is wrong with it (pure).
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,4 +1,4 @@
-//! The table of options: each option's names, what it sets, when it can be used, and its documentation.
+//! The table of options: each option's names, what it sets, when it can be used, and its documentation (pure).
 
 use std::ffi::OsString;
 

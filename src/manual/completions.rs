@@ -1,4 +1,4 @@
-//! Completions for bash, zsh and fish, made from the table of options.
+//! Completions for bash, zsh and fish, made from the table of options (pure).
 
 use std::fmt::Write;
 

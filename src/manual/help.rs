@@ -1,4 +1,4 @@
-//! The short help, made from the table of options.
+//! The short help, made from the table of options (pure).
 
 use crate::flags::{FLAGS, Flag};
 

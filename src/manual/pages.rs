@@ -1,4 +1,4 @@
-//! The manual: the long help and the man page are made from one text, which is filled from the tables.
+//! The long help and the man page: both are made from one text, which is filled from the tables (pure).
 
 use super::{help, template};
 use crate::flags::FLAGS;

@@ -1,4 +1,4 @@
-//! Texts with places to fill, and text broken into lines.
+//! Texts with places to fill, and text broken into lines (pure).
 
 /// Fills the places of a template: each `@NAME@` becomes the text of its name, without white space at its end.
 pub fn fill(template: &str, places: &[(&str, &str)]) -> String {

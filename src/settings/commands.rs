@@ -1,4 +1,4 @@
-//! A command of the configuration file that is a tool: a table `[tools.NAME.COMMAND]`.
+//! Reads a command of the configuration file that is a tool: a table `[tools.NAME.COMMAND]` (pure).
 
 use std::time::Duration;
 

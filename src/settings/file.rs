@@ -92,13 +92,13 @@ pub fn read(text: &str) -> Result<File, Wrong> {
                 let Some(row) = table::find(key) else {
                     return Err(lines.wrong(at, unknown(key)));
                 };
-                let text = match setting(row, value) {
-                    Ok(text) => text,
+                let set = match setting(row, value) {
+                    Ok(set) => set,
                     Err(reason) => return Err(lines.wrong(at, format!("{key}: {reason}"))),
                 };
                 file.settings.push(FileSetting {
                     key: row.key,
-                    text,
+                    text: set,
                     line: lines.of(at),
                 });
             }
@@ -354,7 +354,7 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
             let float = digits.parse().ok();
             // JSON has neither infinity nor NaN.
             match float.and_then(serde_json::Number::from_f64) {
-                Some(number) => Ok(number.into()),
+                Some(known) => Ok(known.into()),
                 None => Err("has a number that JSON does not have".to_owned()),
             }
         }

@@ -1,4 +1,4 @@
-//! Reads the file of tool servers that q shares with other programs: JSON with `mcpServers`, with variables as `${NAME}`.
+//! Reads the text of a file of tool servers that other programs use, too: JSON with `mcpServers` and `${NAME}` (pure).
 
 use std::collections::BTreeMap;
 

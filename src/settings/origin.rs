@@ -1,4 +1,4 @@
-//! The environment, and where the values of settings come from.
+//! The variables of the environment, and where the values of settings come from (pure).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

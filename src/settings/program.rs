@@ -1,4 +1,4 @@
-//! The programs of tool servers and commands, and the part of q's environment that they get.
+//! The programs of tool servers and commands, and the part of q's environment that they get (pure).
 
 use toml::de::DeValue;
 

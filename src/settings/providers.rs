@@ -1,4 +1,4 @@
-//! The configured providers: the built-in ones, as the file and the environment change them, and the file's own.
+//! The configured providers: the built-in ones, as file and environment change them, and the file's own (pure).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -85,7 +85,10 @@ fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) ->
     });
     let mut key = Key::None;
     if !row.key_variables.is_empty() {
-        let names = row.key_variables.iter().map(|name| (*name).to_owned());
+        let names = row
+            .key_variables
+            .iter()
+            .map(|variable| (*variable).to_owned());
         key = Key::in_variables(names.collect(), environment);
     }
     Provider {

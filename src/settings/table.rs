@@ -1,4 +1,4 @@
-//! The table of settings: each setting's key, default, possible values and documentation.
+//! The table of settings: each setting's key, default, possible values and documentation (pure).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

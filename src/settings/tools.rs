@@ -1,4 +1,4 @@
-//! The tool servers of the configuration file: how q reaches each one, what it may see, and what runs without asking.
+//! The tool servers of the configuration file: how q reaches each, what it may see, and what runs without asking (pure).
 
 use std::time::Duration;
 

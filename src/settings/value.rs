@@ -115,11 +115,9 @@ pub fn table(
         return Err(format!("must be a table such as {example}"));
     };
     let mut entries = Vec::new();
-    for Entry {
-        key: name, value, ..
-    } in in_order(table)
-    {
-        match string(value).and_then(|text| read(name, text)) {
+    for entry in in_order(table) {
+        let name = entry.key;
+        match string(entry.value).and_then(|text| read(name, text)) {
             Ok(secret) => entries.push((name.to_owned(), secret)),
             Err(reason) => return Err(format!("{name}: {reason}")),
         }
