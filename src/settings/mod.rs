@@ -86,12 +86,12 @@ impl Settings {
         let model_counts = model_fits(&levels["provider"], &levels["model"], unnamed);
         let mut sourced = BTreeMap::new();
         for (key, mut set) in levels {
+            if key == "model" && !model_counts {
+                continue;
+            }
             if let Some(highest) = set.pop() {
                 sourced.insert(key, highest);
             }
-        }
-        if !model_counts {
-            sourced.remove("model");
         }
         let provider = sourced.get("provider").cloned();
         if let Some(Sourced { text, origin }) = &provider {
@@ -268,16 +268,17 @@ fn check_provider(
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
     let empty = file::File::default();
-    let text = match path.metadata() {
-        // If the home is not a folder, there is no configuration either.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(empty);
-        }
+    match path.metadata() {
         // A link to /dev/null is a configuration without any key.
         Ok(metadata) if metadata.file_type().is_char_device() => return Ok(empty),
-        Ok(_) => text::read_regular(path, MAX_TEXT).map_err(Error::settings)?,
-        Err(error) => return Err(Error::settings(text::unreadable(path, error))),
-    };
+        Ok(_) => {}
+        Err(error) => match error.kind() {
+            // If the home is not a folder, there is no configuration either.
+            ErrorKind::NotFound | ErrorKind::NotADirectory => return Ok(empty),
+            _ => return Err(Error::settings(text::unreadable(path, error))),
+        },
+    }
+    let text = text::read_regular(path, MAX_TEXT).map_err(Error::settings)?;
     file::read(&text).map_err(|file::Wrong { line, message }| {
         let path = path.display();
         let error = Error::settings(format!("{path}, line {line}: {message}"));
