@@ -15,7 +15,7 @@ use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
-use crate::session::commit::Committed;
+use crate::session::commit::SaveReport;
 use crate::session::name::Which;
 use crate::shape::Shape;
 
@@ -255,7 +255,7 @@ impl Delivery {
         &self,
         answer: String,
         reply: &Reply,
-        committed: &Committed,
+        committed: &SaveReport,
     ) -> Result<String, Error> {
         match &self.output.excerpt {
             Excerpt::All => Ok(answer),
@@ -287,7 +287,7 @@ impl Delivery {
     }
 
     /// Adds how to see the answer anyway, if it was saved.
-    fn advise_last(&self, error: Error, what: &str, committed: &Committed) -> Error {
+    fn advise_last(&self, error: Error, what: &str, committed: &SaveReport) -> Error {
         let option = match &committed.id {
             Some(id) if committed.saved_separately => format!(" -s {id}"),
             Some(_) => self.which.option(),
@@ -298,7 +298,7 @@ impl Delivery {
 }
 
 /// The JSON output.
-fn as_json(answer: &str, reply: &Reply, summary: &Summary, committed: &Committed) -> Value {
+fn as_json(answer: &str, reply: &Reply, summary: &Summary, committed: &SaveReport) -> Value {
     let mut object = json!({
         "answer": answer,
         "provider": summary.provider,

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage};
 use crate::output::Notes;
 use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
-use crate::session::commit::{Committed, Committer};
+use crate::session::commit::{SaveReport, Committer};
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
@@ -167,7 +167,7 @@ impl Record {
 
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a tool has been called.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
-    pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
+    pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> SaveReport {
         if self.is_signalled() {
             wait_for_the_end();
         }
@@ -219,7 +219,7 @@ impl Record {
         breaks_off: bool,
         finish: Option<&str>,
         usage: Option<Usage>,
-    ) -> Committed {
+    ) -> SaveReport {
         if partial.kept.is_too_much() && self.saves() {
             return self.give_up();
         }
@@ -243,7 +243,7 @@ impl Record {
         let has_nothing = text.is_empty() && steps.is_empty();
         let mut committer = match &self.committer {
             Some(committer) if !has_nothing => committer.clone(),
-            _ => return Committed::default(),
+            _ => return SaveReport::default(),
         };
         if let Some(model) = model {
             committer.model = model;
@@ -280,9 +280,9 @@ impl Record {
     }
 
     /// Saves nothing of an answer that was too long to be kept.
-    fn give_up(&self) -> Committed {
+    fn give_up(&self) -> SaveReport {
         self.enter(Stage::Saved);
-        Committed::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
+        SaveReport::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
     }
 
     fn report(&self, note: Option<&str>) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::conversation::{Conversation, Exchange};
-use super::files::{self, NotReplaced};
+use super::files::{self, ReplaceError};
 use super::folder::{ConversationLocation, Folder};
 use super::format::{self, MAX_SIZE};
 use super::lock::Lock;
@@ -38,9 +38,9 @@ pub struct Committer {
     pub known: Option<Arc<Conversation>>,
 }
 
-/// Where an exchange went.
+/// What became of an exchange: where it was saved, or why it was not.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Committed {
+pub struct SaveReport {
     /// The file that contains it; `None` if it was not saved.
     pub path: Option<PathBuf>,
     /// The value for `-s` that names its conversation.
@@ -51,19 +51,19 @@ pub struct Committed {
     pub note: Option<String>,
 }
 
-impl Committed {
+impl SaveReport {
     /// It was not saved, for this reason.
-    pub fn unsaved(reason: &dyn Display) -> Committed {
-        Committed {
+    pub fn unsaved(reason: &dyn Display) -> SaveReport {
+        SaveReport {
             note: Some(format!("this exchange was not saved: {reason}")),
-            ..Committed::default()
+            ..SaveReport::default()
         }
     }
 }
 
 impl Committer {
     /// Saves an exchange. While another process has the lock, calls `give_up` from time to time with the time waited.
-    pub fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
+    pub fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> SaveReport {
         let prepared = self.folder.prepare();
         let may_sweep = prepared.is_ok();
         let saved = match prepared {
@@ -74,14 +74,14 @@ impl Committer {
         if may_sweep {
             self.folder.sweep_if_due(&self.rules, SystemTime::now());
         }
-        saved.unwrap_or_else(|error| Committed::unsaved(&error))
+        saved.unwrap_or_else(|error| SaveReport::unsaved(&error))
     }
 
     fn save(
         &self,
         exchange: &Exchange,
         give_up: &dyn Fn(Duration) -> bool,
-    ) -> io::Result<Committed> {
+    ) -> io::Result<SaveReport> {
         if self.intent == Intent::New
             && self.rules.keeps()
             && let Some(link) = &self.location.link
@@ -107,11 +107,11 @@ impl Committer {
         &self,
         exchange: &Exchange,
         lock: &Lock,
-        failed: NotReplaced,
-    ) -> Committed {
+        failed: ReplaceError,
+    ) -> SaveReport {
         let mut saved = self
             .save_separately(exchange, Some(lock), &failed.error.to_string())
-            .unwrap_or_else(|error| Committed::unsaved(&error));
+            .unwrap_or_else(|error| SaveReport::unsaved(&error));
         if failed.may_be_replaced {
             let note = saved.note.get_or_insert_default();
             note.push_str("\nit is not certain whether the conversation has changed");
@@ -123,7 +123,7 @@ impl Committer {
         saved
     }
 
-    fn apply(&self, exchange: &Exchange, lock: &Lock) -> Result<Committed, NotReplaced> {
+    fn apply(&self, exchange: &Exchange, lock: &Lock) -> Result<SaveReport, ReplaceError> {
         let (path, intent) = self.path_now(lock)?;
         // If there was no link when the question was asked, another q may have made one since. Its conversation is not
         // extended, because the new file would replace the link.
@@ -160,9 +160,10 @@ impl Committer {
                 self.extend(&path, conversation, exchange, true, lock)
             }
             Decision::Separate(reason) => Ok(self.save_separately(exchange, Some(lock), reason)?),
-            Decision::Refuse(reason) => {
-                Ok(Committed::unsaved(&format!("{}: {reason}", path.display())))
-            }
+            Decision::Refuse(reason) => Ok(SaveReport::unsaved(&format!(
+                "{}: {reason}",
+                path.display()
+            ))),
         }
     }
 
@@ -207,7 +208,7 @@ impl Committer {
         exchange: &Exchange,
         link: &Path,
         lock: Option<&Lock>,
-    ) -> io::Result<Committed> {
+    ) -> io::Result<SaveReport> {
         let left = self.folder.leave(link, lock)?;
         let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
@@ -220,8 +221,8 @@ impl Committer {
         &self,
         link: Option<&Path>,
         left: Option<PathBuf>,
-        mut saved: Committed,
-    ) -> Committed {
+        mut saved: SaveReport,
+    ) -> SaveReport {
         let (Some(link), Some(path)) = (link, &saved.path) else {
             return saved;
         };
@@ -254,7 +255,7 @@ impl Committer {
         exchange: &Exchange,
         drops: bool,
         lock: &Lock,
-    ) -> Result<Committed, NotReplaced> {
+    ) -> Result<SaveReport, ReplaceError> {
         self.add(&mut conversation, exchange);
         conversation.keep_last(self.rules.pairs);
         let mut bytes = format::to_bytes(&conversation);
@@ -285,7 +286,7 @@ impl Committer {
         exchange: &Exchange,
         lock: Option<&Lock>,
         reason: &str,
-    ) -> io::Result<Committed> {
+    ) -> io::Result<SaveReport> {
         self.folder.prepare()?;
         let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
@@ -299,12 +300,12 @@ impl Committer {
         Ok(saved)
     }
 
-    fn saved(&self, path: PathBuf, conversation: &Conversation) -> Committed {
+    fn saved(&self, path: PathBuf, conversation: &Conversation) -> SaveReport {
         let id = self.folder.id(&path, conversation.created);
-        Committed {
+        SaveReport {
             path: Some(path),
             id: Some(id),
-            ..Committed::default()
+            ..SaveReport::default()
         }
     }
 
@@ -334,7 +335,7 @@ fn rewrite(
     path: &Path,
     bytes: &[u8],
     keeps_state: bool,
-) -> Result<Option<PathBuf>, NotReplaced> {
+) -> Result<Option<PathBuf>, ReplaceError> {
     let mut state = None;
     if keeps_state {
         state = Some(folder.keep_state(path)?);
@@ -372,7 +373,7 @@ pub fn undo(
     path: &Path,
     rules: &Rules,
     lock: Option<&Lock>,
-) -> Result<Option<(String, Exchange)>, NotReplaced> {
+) -> Result<Option<(String, Exchange)>, ReplaceError> {
     let path = match lock {
         Some(lock) => folder.settle(path, lock)?,
         None => path.to_owned(),

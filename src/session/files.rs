@@ -165,7 +165,7 @@ fn link_or_rename(temporary: &Path, path: &Path) -> io::Result<()> {
 
 /// Why a file was not replaced.
 #[derive(Debug)]
-pub struct NotReplaced {
+pub struct ReplaceError {
     pub error: io::Error,
     /// On a network file system a rename may be done and still be reported as failed.
     pub may_be_replaced: bool,
@@ -173,9 +173,9 @@ pub struct NotReplaced {
     pub state: Option<String>,
 }
 
-impl From<io::Error> for NotReplaced {
-    fn from(error: io::Error) -> NotReplaced {
-        NotReplaced {
+impl From<io::Error> for ReplaceError {
+    fn from(error: io::Error) -> ReplaceError {
+        ReplaceError {
             error,
             may_be_replaced: false,
             state: None,
@@ -189,7 +189,7 @@ pub(super) fn replace(
     bytes: &[u8],
     temporary: &Path,
     like: Option<&Metadata>,
-) -> Result<(), NotReplaced> {
+) -> Result<(), ReplaceError> {
     if let Err(error) = write(temporary, bytes, like) {
         let _ = fs_err::remove_file(temporary);
         return Err(error.into());
@@ -199,7 +199,7 @@ pub(super) fn replace(
     };
     // If the temporary file is still there, it was certainly not renamed.
     let may_be_replaced = fs::remove_file(temporary).is_err();
-    Err(NotReplaced {
+    Err(ReplaceError {
         error: named(error, "replace", path),
         may_be_replaced,
         state: None,

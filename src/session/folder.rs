@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::conversation::Conversation;
 use super::files::{
-    self, NotReplaced, check_dangling_link, exists, named, read, remove, second_name,
+    self, ReplaceError, check_dangling_link, exists, named, read, remove, second_name,
 };
 use super::format;
 use super::lock::{LOCK_PATIENCE, Lock, NoLock};
@@ -355,7 +355,7 @@ impl Folder {
     }
 
     /// Replaces a file. A reader finds either the complete old one or the complete new one. The caller has the lock.
-    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), NotReplaced> {
+    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), ReplaceError> {
         if path.is_symlink() {
             return Err(io::Error::other(format!("{} has become a link", path.display())).into());
         }
