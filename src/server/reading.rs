@@ -26,7 +26,7 @@ const MAX_WHOLE: usize = stream::MAX_EVENT;
 
 /// Why there is no complete answer.
 #[derive(Debug)]
-pub(super) enum ReadError {
+pub enum ReadError {
     Connection(io::Error),
     /// What came is an error, or cannot be read.
     Reply(ReplyError),
@@ -59,10 +59,10 @@ impl From<TooLong> for ReadError {
 }
 
 /// Takes each piece of the answer as it comes.
-pub(super) type TakePiece<'a> = &'a mut dyn FnMut(Piece) -> Result<(), OutputError>;
+pub type TakePiece<'a> = &'a mut dyn FnMut(Piece) -> Result<(), OutputError>;
 
 /// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
-pub(super) fn read_reply(
+pub fn read_reply(
     api: &Dialect,
     content_type: &str,
     body: Box<dyn Read + Send>,
@@ -93,7 +93,7 @@ pub(super) fn read_reply(
 }
 
 /// Reads a body that is not a reply to its end.
-pub(super) fn read_text(body: Box<dyn Read + Send>) -> Result<String, ReadError> {
+pub fn read_text(body: Box<dyn Read + Send>) -> Result<String, ReadError> {
     collect(Body::new(body))
 }
 

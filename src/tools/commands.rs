@@ -26,11 +26,11 @@ const READ_SIZE: usize = 1 << 16;
 
 /// The commands of a section, and the programs that they run.
 #[derive(Clone)]
-pub struct Commands(pub(super) Vec<(Command, Program)>);
+pub struct Commands(pub Vec<(Command, Program)>);
 
 impl Commands {
     /// The commands as tools.
-    pub(super) fn about(&self) -> About {
+    pub fn about(&self) -> About {
         let mut tools = Vec::new();
         for (command, _) in &self.0 {
             tools.push(ListedTool {
@@ -48,19 +48,14 @@ impl Commands {
     }
 
     /// Checks that a call can run. The error is for the model.
-    pub(super) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
+    pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
         let (command, program) = self.find(tool)?;
         fill(command, program, arguments)?;
         Ok(())
     }
 
     /// Runs a call, and returns what the model gets.
-    pub(super) fn call(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        groups: &Groups,
-    ) -> Outcome {
+    pub fn call(&self, tool: &str, arguments: &Map<String, Value>, groups: &Groups) -> Outcome {
         self.try_call(tool, arguments, groups)
             .unwrap_or_else(Outcome::failed)
     }

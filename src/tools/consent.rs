@@ -46,9 +46,9 @@ const TERMINAL: &str = "/dev/tty";
 #[derive(Debug, Default)]
 pub struct Consent {
     /// Every call runs.
-    pub(super) yes: bool,
+    pub yes: bool,
     /// The tools that a person has allowed for the rest of this run.
-    pub(super) always: HashSet<String>,
+    pub always: HashSet<String>,
 }
 
 impl Consent {

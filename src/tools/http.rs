@@ -56,7 +56,7 @@ pub struct Site {
 /// The way to a server. Each request has a thread, because bytes other than progress must not extend the wait for its
 /// answer.
 #[derive(Clone)]
-pub(super) struct Http {
+pub struct Http {
     site: Arc<Site>,
     listener: Listener,
     /// The server's name for the session, if it has sessions.
@@ -69,7 +69,7 @@ pub(super) struct Http {
 
 impl Http {
     /// The way to a server. Nothing is sent yet.
-    pub(super) fn new(
+    pub fn new(
         site: Arc<Site>,
         listener: Listener,
         start: Option<Duration>,
@@ -87,7 +87,7 @@ impl Http {
     }
 
     /// Sends a message. The answer to a request is not waited for.
-    pub(super) fn send(&self, message: Value) {
+    pub fn send(&self, message: Value) {
         if message["id"].is_null() {
             return self.notify(&message);
         }
@@ -118,7 +118,7 @@ impl Http {
     }
 
     /// Ends the session; a server may refuse that, or have ended it before.
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         let headers = self.headers(&Value::Null);
         if lock(&self.session).take().is_none() {
             return;
@@ -132,7 +132,7 @@ impl Http {
     }
 
     /// What went wrong, and where.
-    pub(super) fn failure(&self, what: &str) -> Failure {
+    pub fn failure(&self, what: &str) -> Failure {
         let what = secret::redact(what, &self.site.keys);
         Failure {
             address: Some(self.site.url.to_string()),

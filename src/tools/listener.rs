@@ -12,20 +12,20 @@ use crate::threads::lock;
 
 /// Takes what a server sends while q waits for it, or does something else.
 #[derive(Clone)]
-pub(super) struct Listener {
-    pub(super) protocol: Arc<Mutex<Protocol>>,
+pub struct Listener {
+    pub protocol: Arc<Mutex<Protocol>>,
     /// To the thread that waits for the server.
-    pub(super) events: Sender<Result<ServerEvent, Failure>>,
-    pub(super) report: Report,
+    pub events: Sender<Result<ServerEvent, Failure>>,
+    pub report: Report,
 }
 
 impl Listener {
-    pub(super) fn protocol(&self) -> MutexGuard<'_, Protocol> {
+    pub fn protocol(&self) -> MutexGuard<'_, Protocol> {
         lock(&self.protocol)
     }
 
     /// Handles events as they come: `reply` answers the server's own requests. Returns whether one of them answers q's.
-    pub(super) fn dispatch(&self, events: Vec<ServerEvent>, reply: impl Fn(Value)) -> bool {
+    pub fn dispatch(&self, events: Vec<ServerEvent>, reply: impl Fn(Value)) -> bool {
         let mut is_answered = false;
         for event in events {
             match event {

@@ -31,7 +31,7 @@ pub struct Offer {
 }
 
 /// What a server offers, and notes for the user. `file` is the configuration file.
-pub(super) fn of_server(
+pub fn of_server(
     server: usize,
     section: &ToolServer,
     about: &About,
@@ -113,7 +113,7 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
 }
 
 /// The selected tools, or an error that says which name selects none.
-pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
+pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
     let mut tools = Vec::new();
     let mut names = Vec::new();
     for offer in &offers {
@@ -133,7 +133,7 @@ pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Ve
 }
 
 /// Checks that every API accepts so many tools.
-pub(super) fn check_count(offers: &[Offer]) -> Result<(), Error> {
+pub fn check_count(offers: &[Offer]) -> Result<(), Error> {
     let count = offers.len();
     if count <= MAX_TOOLS {
         return Ok(());
@@ -145,12 +145,12 @@ pub(super) fn check_count(offers: &[Offer]) -> Result<(), Error> {
 }
 
 /// Sorts the tools by name, so that a provider's prompt cache finds them again.
-pub(super) fn sort(offers: &mut [Offer]) {
+pub fn sort(offers: &mut [Offer]) {
     offers.sort_by(|a, b| a.shown.name.cmp(&b.shown.name));
 }
 
 /// Leaves out the second of two sorted tools with one name, which no API accepts, and returns notes that say so.
-pub(super) fn drop_duplicate_names(offers: &mut Vec<Offer>) -> Vec<String> {
+pub fn drop_duplicate_names(offers: &mut Vec<Offer>) -> Vec<String> {
     let mut notes = Vec::new();
     offers.dedup_by(|second, first| {
         let is_taken = second.shown.name == first.shown.name;

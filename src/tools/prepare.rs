@@ -26,18 +26,18 @@ use crate::settings::{
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// A section whose server can be started, or whose commands can be called.
-pub(super) struct Prepared {
-    pub(super) spec: Spec,
+pub struct Prepared {
+    pub spec: Spec,
     /// Values that only its programs may get.
-    pub(super) keys: Vec<Secret>,
+    pub keys: Vec<Secret>,
     /// Other values that must not be shown.
-    pub(super) hidden: Vec<Secret>,
+    pub hidden: Vec<Secret>,
 }
 
 /// Prepares a server, or commands; `None` selects all. A command whose program is missing is an error only if it was asked
 /// for, or is the only one. Where all were selected, a note names it. Another note says when a key leaves this machine
 /// unencrypted.
-pub(super) fn prepare(
+pub fn prepare(
     section: ToolServer,
     selection: Option<&Selection>,
     settings: &Settings,

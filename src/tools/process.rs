@@ -33,8 +33,8 @@ const PATIENCE: [Duration; 3] = [
 ];
 
 /// The pauses while q waits for a process: each is twice as long as the one before it.
-pub(super) const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(16);
+pub const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+pub const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
 /// How long to wait for the last lines of a process that has ended.
 const LINES_WAIT: Duration = Duration::from_millis(500);
@@ -228,10 +228,10 @@ struct Errors {
 /// A running process with its own process group. Dropping it ends the group.
 #[derive(Debug)]
 pub struct Process {
-    pub(super) leader: Child,
+    pub leader: Child,
     id: i32,
     groups: Groups,
-    pub(super) input: Input,
+    pub input: Input,
     errors: Errors,
     /// Ends when all of standard error has been read.
     errors_end: Option<mpsc::Receiver<()>>,
@@ -277,7 +277,7 @@ impl Process {
     }
 
     /// Starts a program with this argv. The caller takes its pipes from `leader`.
-    pub(super) fn spawn(
+    pub fn spawn(
         program: &Program,
         argv: &[String],
         stdin: Stdio,

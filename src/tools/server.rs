@@ -35,7 +35,7 @@ pub enum Target {
 
 /// A running server. Dropping it ends it.
 pub struct Server {
-    pub(super) spec: Spec,
+    pub spec: Spec,
     groups: Groups,
     report: Report,
     /// `None` after the server has ended, and for commands.
