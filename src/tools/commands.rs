@@ -89,7 +89,7 @@ fn fill(
 ) -> Result<Invocation, String> {
     let resolve = |path: &str| {
         let folder = &program.folder;
-        // The words do not say whether there is such a file elsewhere.
+        // The model must not learn whether there is such a file elsewhere.
         resolve(path, folder).ok_or_else(|| format!("names nothing below {}", folder.display()))
     };
     command.argv.fill(arguments, resolve)
@@ -194,13 +194,13 @@ impl Pipes {
         Pipes {
             input: stdin,
             unwritten: input.into(),
-            output: Output::new(leader.stdout.take().map(OwnedFd::from)),
-            error: Output::new(leader.stderr.take().map(OwnedFd::from)),
+            output: Output::new(leader.stdout.take()),
+            error: Output::new(leader.stderr.take()),
             is_cut: false,
         }
     }
 
-    /// Reads and writes what can be read and written within this time. Returns whether that was anything.
+    /// Waits at most this long, and reads and writes what is possible then. Returns whether anything was.
     fn step(&mut self, patience: Duration) -> bool {
         let output = self.output.pipe.as_ref();
         let error = self.error.pipe.as_ref();
@@ -247,9 +247,9 @@ impl Pipes {
 }
 
 impl Output {
-    fn new(pipe: Option<OwnedFd>) -> Output {
+    fn new(pipe: Option<impl Into<OwnedFd>>) -> Output {
         Output {
-            pipe: pipe.map(File::from),
+            pipe: pipe.map(|pipe| File::from(pipe.into())),
             bytes: Vec::new(),
         }
     }
@@ -286,10 +286,10 @@ impl Output {
     }
 }
 
-/// What the model gets: standard output; if that is not everything, why; and if the command failed, standard error.
-/// `overrun` is the timeout that it exceeded; `status` is how it ended by itself.
+/// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
+/// its status and standard error follow. `overrun` is the timeout that it exceeded; `status` is how it ended by itself.
 fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
-    // The end of its pipe ends a command that writes too much, whatever its status says.
+    // A command that writes too much ends because q closes its pipe, so its status says nothing.
     let status = if pipes.is_cut { None } else { status };
     let was_ended = overrun.is_some() || pipes.is_cut;
     let output = pipes.output.text(was_ended);

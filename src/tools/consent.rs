@@ -42,7 +42,7 @@ const LETTERS: &[RangeInclusive<char>] = &[
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
 
-/// Decides which calls run.
+/// What the user has agreed to in this run.
 #[derive(Debug, Default)]
 pub struct Consent {
     /// Every call runs.
@@ -78,10 +78,11 @@ impl Consent {
         }
         let call = format!("q: run {name} {}", shown(arguments));
         let question = format!("q: run {name}? [y]es, [N]o, [a]lways in this run ");
-        let size = terminal.as_ref().and_then(unix::terminal_size);
-        let size = size.unwrap_or(DEFAULT_SIZE);
+        let known_size = terminal.as_ref().and_then(unix::terminal_size);
+        let size = known_size.unwrap_or(DEFAULT_SIZE);
         // What scrolls away cannot be judged, and what is left could imitate another call.
-        if rows(&call, size.columns) + rows(&question, size.columns) > size.rows {
+        let needed = rows(&call, size.columns) + rows(&question, size.columns);
+        if needed > size.rows {
             refused("its arguments do not fit the screen");
             return Err("The call was refused: its arguments do not fit the user's screen.");
         }
@@ -90,7 +91,9 @@ impl Consent {
         };
         notes.spinner().stop();
         let answer = ask_at(terminal, &format!("{call}\n{question}"));
-        match answer.unwrap_or_default().trim().to_lowercase().as_str() {
+        // A terminal that fails gives no consent.
+        let answer = answer.unwrap_or_default();
+        match answer.trim().to_lowercase().as_str() {
             "y" | "yes" => Ok(()),
             "a" | "always" => {
                 self.always.insert(name.clone());
@@ -106,7 +109,9 @@ fn terminal() -> Option<File> {
     if !io::stderr().is_terminal() {
         return None;
     }
-    let terminal = File::options().read(true).write(true).open(TERMINAL).ok()?;
+    let mut options = File::options();
+    options.read(true).write(true);
+    let terminal = options.open(TERMINAL).ok()?;
     if unix::is_in_foreground(&terminal) {
         Some(terminal)
     } else {
@@ -144,8 +149,8 @@ fn rows(line: &str, columns: usize) -> usize {
     rows
 }
 
-/// Text in which nothing can hide: printable ASCII and letters stay, many blanks become their number, and every other
-/// character its number.
+/// Text in which nothing can hide: printable ASCII and letters stay, many blanks become their count, and every other
+/// character becomes its code point.
 fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -41,7 +41,7 @@ const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
 /// How much later than a call its connection times out, so that the message about the call is shown.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 
-/// A server over HTTP, ready to be asked.
+/// A server over HTTP, with all that a request to it needs.
 pub struct Site {
     pub client: Client,
     pub url: Endpoint,
@@ -53,8 +53,8 @@ pub struct Site {
     pub key_advice: String,
 }
 
-/// The way to a server. Each request has a thread, because bytes other than progress must not extend the wait for its
-/// answer.
+/// A client of one server. Each request has a thread of its own, because bytes other than progress must not extend the
+/// wait for its answer.
 #[derive(Clone)]
 pub struct Http {
     site: Arc<Site>,
@@ -68,7 +68,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// The way to a server. Nothing is sent yet.
+    /// Sends nothing yet.
     pub fn new(
         site: Arc<Site>,
         listener: Listener,
@@ -195,7 +195,7 @@ impl Http {
         }
     }
 
-    /// Sends a request, and again if another try may succeed in time; but not a call, which may have run.
+    /// Sends a request, and again if another try may succeed in time. A call is sent only once, because it may have run.
     fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
         let is_call = message["method"] == CALL;
         let patience = if is_call { self.timeout } else { self.start };
@@ -211,7 +211,8 @@ impl Http {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            if is_call || !error.is_transient || tries >= self.site.client.retries() {
+            let may_try_again = !is_call && error.is_transient;
+            if !may_try_again || tries >= self.site.client.retries() {
                 return Err(error);
             }
             let took = began.elapsed();
@@ -320,13 +321,14 @@ impl Http {
             return self.failure(COMPRESSED);
         }
         // A key that was cut would not be recognized.
-        let text = secret::redact(&String::from_utf8_lossy(body), &self.site.keys);
+        let text = String::from_utf8_lossy(body);
+        let text = secret::redact(&text, &self.site.keys);
         match body.trim_ascii().first() {
             None => return self.failure("the server sent no answer"),
             Some(b'{' | b'[') => {
                 let beginning: String = text.trim().chars().take(MAX_QUOTE).collect();
-                let beginning = on_one_line(&beginning);
-                return self.failure(&format!("the server sent no answer, but {beginning}"));
+                let quote = on_one_line(&beginning);
+                return self.failure(&format!("the server sent no answer, but {quote}"));
             }
             Some(_) => (),
         }
@@ -389,7 +391,7 @@ fn has_header(headers: &[(String, Secret)], name: &str) -> bool {
         .any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
 
-/// A time for everything that a request does.
+/// Limits that give a request this long for everything.
 fn within(time: Duration) -> Limits {
     Limits {
         silence: None,

@@ -10,11 +10,11 @@ use super::process::Report;
 use super::protocol::{Protocol, ServerEvent};
 use crate::threads::lock;
 
-/// Takes what a server sends while q waits for it, or does something else.
+/// The receiving end of a conversation with a server. It works whether or not q waits for the server.
 #[derive(Clone)]
 pub struct Listener {
     pub protocol: Arc<Mutex<Protocol>>,
-    /// To the thread that waits for the server.
+    /// The way to the thread that waits for the server.
     pub events: Sender<Result<ServerEvent, Failure>>,
     pub report: Report,
 }

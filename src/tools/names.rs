@@ -68,7 +68,7 @@ impl Selection {
         self.names.iter().any(|name| selects(name, full, own))
     }
 
-    /// The names that select none of these tools, each given by its name for models and by its server's own.
+    /// The names that select none of these tools. A tool has a name for models, and its server's own name.
     pub fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
         let mut idle = Vec::new();
         for name in &self.names {
@@ -109,7 +109,7 @@ const MAX_LENGTH: usize = 64;
 /// How many digits distinguish one shortened name from another.
 const DIGITS: usize = 6;
 
-/// The full name: characters that an API may refuse become `_`, and a name that is too long is cut, with a hash of all of it.
+/// The full name. Characters that an API may refuse become `_`, and a name that is too long ends in a hash of all of it.
 pub fn full_name(server: &str, tool: &str) -> String {
     let full = format!("{server}{SEPARATOR}{tool}");
     let mut plain = String::new();

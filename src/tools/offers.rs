@@ -30,7 +30,8 @@ pub struct Offer {
     pub(super) setting: String,
 }
 
-/// What a server offers, and notes for the user. `file` is the configuration file.
+/// The tools that a server offers within the limits of its section, and notes for the user. `file` is the configuration
+/// file.
 pub fn of_server(
     server: usize,
     section: &ToolServer,
@@ -44,7 +45,9 @@ pub fn of_server(
         return Err(error.advise("leave it out of -t"));
     }
     let mut offers = Vec::new();
+    let mut names = Vec::new();
     for tool in tools {
+        names.push(tool.name.as_str());
         if section.offers(&tool.name) {
             offers.push(offer(server, section, tool, file));
         }
@@ -60,7 +63,6 @@ pub fn of_server(
             "{name}: only the first {count} tools are listed; the server has more"
         ));
     }
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     for pattern in section.idle_patterns(&names) {
         notes.push(format!(
             "{name}: “{pattern}” in allow matches none of its tools"
@@ -100,7 +102,7 @@ fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) ->
 fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
     let name = &section.name;
     let file = file.display();
-    // TOML has the same text in quotes as JSON.
+    // TOML quotes a string as JSON does.
     let tool = serde_json::Value::from(tool);
     if !section.is_shared {
         return format!("allow = [{tool}] in the section [tools.{name}] of {file}");
@@ -117,8 +119,9 @@ pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer
     let mut tools = Vec::new();
     let mut names = Vec::new();
     for offer in &offers {
-        tools.push((&*offer.shown.name, &*offer.tool));
-        names.push(&*offer.shown.name);
+        let name = offer.shown.name.as_str();
+        tools.push((name, offer.tool.as_str()));
+        names.push(name);
     }
     let without = selection.without_tools(&tools);
     if let Some(first) = without.first() {

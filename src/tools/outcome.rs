@@ -15,7 +15,7 @@ const IMAGES: [(&str, &str); 4] = [
     ("UklGR", "image/webp"),
 ];
 
-/// The result of a call, as the model gets it.
+/// The result of a call: what the model gets, and what only the user learns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     pub text: String,

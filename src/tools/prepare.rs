@@ -25,7 +25,7 @@ use crate::settings::{
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// A section whose server can be started, or whose commands can be called.
+/// A section that is ready: its server can be started, or its commands called.
 pub struct Prepared {
     pub spec: Spec,
     /// Values that only its programs may get.
@@ -34,9 +34,9 @@ pub struct Prepared {
     pub hidden: Vec<Secret>,
 }
 
-/// Prepares a server, or commands; `None` selects all. A command whose program is missing is an error only if it was asked
-/// for, or is the only one. Where all were selected, a note names it. Another note says when a key leaves this machine
-/// unencrypted.
+/// Prepares a server, or the commands of a section; `None` selects all. A missing program of a selected command is an
+/// error. Without a selection it is an error only if the section has no other command; else a note names it. Another note
+/// says when a key leaves this machine unencrypted.
 pub fn prepare(
     section: ToolServer,
     selection: Option<&Selection>,
@@ -108,9 +108,9 @@ fn runnable(
             Err(error) => error,
         };
         let full_name = names::full_name(&section.name, &command.name);
-        let is_wanted = section.offers(&command.name)
-            && selection.is_none_or(|selection| selection.has(&full_name, &command.name));
-        if !is_wanted {
+        let is_selected =
+            selection.is_none_or(|selection| selection.has(&full_name, &command.name));
+        if !is_selected || !section.offers(&command.name) {
             continue;
         }
         if selection.is_some() || commands.len() == 1 {
@@ -194,7 +194,7 @@ fn site(
 ) -> Result<Site, Error> {
     let name = &section.name;
     let address = &server.url.server;
-    // Each of its requests has limits of its own.
+    // No time-out here: each of its requests has limits of its own.
     let client = Client::new(
         address,
         None,

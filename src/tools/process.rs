@@ -49,15 +49,16 @@ pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 #[derive(Debug, Clone, Default)]
 pub struct Groups(Arc<Mutex<Leaders>>);
 
+/// What the threads share about the groups.
 #[derive(Debug, Default)]
 struct Leaders {
     /// The ids of the groups, which are those of the processes that lead them.
     ids: Vec<i32>,
-    /// Since when q is about to end. No more groups are started then.
+    /// Since when q is about to end. From then on, no group is started.
     closed: Option<Instant>,
-    /// Whether servers may take their time to end: a call has run, or all went well.
+    /// Servers may take their time to end, because a call has run or all went well.
     is_patient: bool,
-    /// The children that q had before it started a server; `None`: it has started none.
+    /// The children that q had before it started the first server.
     strangers: Option<Vec<i32>>,
 }
 
@@ -142,7 +143,7 @@ impl Groups {
         Ok(child)
     }
 
-    /// Whether nothing of a group is left. Whatever has ended is reaped, and a group that is gone gets no more signals.
+    /// Whether nothing of a group is left. Reaps what has ended. A group that is gone gets no more signals.
     fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
         // Locked, because the system may reuse the id as soon as nothing of the group is left.
         let mut leaders = lock(&self.0);
@@ -205,7 +206,7 @@ pub struct OutputLine {
     pub is_cut: bool,
 }
 
-/// What to run.
+/// A program that can be started.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub file: PathBuf,
@@ -247,7 +248,7 @@ impl Process {
         mut read: impl FnMut(&Input, OutputLine) + Send + 'static,
         report: Report,
     ) -> io::Result<Process> {
-        // From here on, whatever fails ends the process.
+        // If a later step fails, dropping this ends the process.
         let mut process = Process::spawn(program, &program.command, Stdio::piped(), groups)?;
         let stdin = process.leader.stdin.take();
         let stdout = process.leader.stdout.take();
@@ -315,8 +316,7 @@ impl Process {
         self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
     }
 
-    /// Ends a process that has failed, and its group. Returns how the process ended by itself within this time; `None`: it
-    /// did not.
+    /// Ends a process that has failed, and its group. Returns how the process ended if it did so by itself within this time.
     pub fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
@@ -374,17 +374,17 @@ impl Errors {
         let mut stderr = BufReader::new(stderr);
         while let Ok(Some(line)) = read_line(&mut stderr, MAX_KEPT_LINE) {
             let text = String::from_utf8_lossy(&line.bytes);
-            let said = text.trim_end();
-            if said.is_empty() {
+            let text = text.trim_end();
+            if text.is_empty() {
                 continue;
             }
             match self.reported.fetch_add(1, Ordering::Relaxed) {
-                0..MAX_REPORTED => report(said),
+                0..MAX_REPORTED => report(text),
                 MAX_REPORTED => report("writes more to standard error, which is not shown"),
                 _ => (),
             }
             let mut kept = lock(&self.kept);
-            kept.push(said.to_owned());
+            kept.push(text.to_owned());
             // A mark stands for the lines between them.
             let left_out = kept.len().saturating_sub(FIRST_LINES + LAST_LINES);
             if left_out == 1 {

@@ -59,7 +59,7 @@ pub struct About {
     pub has_more: bool,
 }
 
-/// The number of a request. No number is used twice.
+/// The number of a request; each request has its own.
 pub type Id = u64;
 
 /// What a message from the server means.
@@ -301,7 +301,7 @@ impl Protocol {
                 return vec![ServerEvent::Send(self.discover(refusal))];
             }
         };
-        let version = quoted(&result["protocolVersion"]);
+        let version = quote_string(&result["protocolVersion"]);
         if version.is_empty() {
             return self.refuse("did not say which version of the protocol it speaks".to_owned());
         }
@@ -343,8 +343,8 @@ impl Protocol {
 
     /// Keeps what a server says about itself, and asks for its tools if it has any.
     fn introduced(&mut self, result: &Value, server: &Value) -> ServerEvent {
-        self.about.name = quoted(&server["name"]);
-        self.about.version = quoted(&server["version"]);
+        self.about.name = quote_string(&server["name"]);
+        self.about.version = quote_string(&server["version"]);
         let instructions = result["instructions"].as_str().unwrap_or_default();
         self.about.instructions = instructions.to_owned();
         if !result["capabilities"]["tools"].is_object() {
@@ -563,8 +563,8 @@ fn quote(text: &[u8]) -> String {
     on_one_line(&text)
 }
 
-/// The beginning of a text in a message.
-fn quoted(text: &Value) -> String {
+/// The beginning of a string in a message; empty for any other value.
+fn quote_string(text: &Value) -> String {
     quote(text.as_str().unwrap_or_default().as_bytes())
 }
 

@@ -19,7 +19,7 @@ use crate::threads::{self, lock};
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A server as it is configured.
+/// A server, or commands, as they are configured.
 pub struct Spec {
     pub section: ToolServer,
     pub target: Target,
@@ -33,7 +33,7 @@ pub enum Target {
     Commands(Commands),
 }
 
-/// A running server. Dropping it ends it.
+/// A server that can be called. Dropping it ends its program or session.
 pub struct Server {
     pub spec: Spec,
     groups: Groups,
@@ -43,7 +43,7 @@ pub struct Server {
     was_restarted: bool,
 }
 
-/// The conversation with a server. A thread reads what it sends, and passes it on as events.
+/// A conversation with a server. A thread reads what the server sends, and passes it on as events.
 struct Connection {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
@@ -411,7 +411,7 @@ impl Drop for Servers {
                 continue;
             }
             let is_open = is_open.clone();
-            // Without a thread it ends here.
+            // If no thread can be started, the server ends here.
             let _ = threads::start(move || drop((server, is_open)));
         }
         drop(is_open);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::names::Selection;
 use super::offers::{self, Offer};
-use super::prepare::{self, Prepared};
+use super::prepare::{Prepared, prepare};
 use super::process::{Groups, Report};
 use super::protocol::About;
 use super::server::{Server, Servers, Spec, Target};
@@ -39,7 +39,7 @@ struct Collection {
     remarks: Vec<String>,
 }
 
-/// Servers that are starting.
+/// Servers that are starting, and what is needed once they have started.
 pub struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
@@ -47,7 +47,7 @@ pub struct Starting {
     awaited: Vec<String>,
     /// The result for each server, and for commands.
     opened: Receiver<Result<Opened, Error>>,
-    /// The result of all, if there is nothing to wait for.
+    /// What all of them offer, if there is nothing to wait for.
     collected: Option<Collection>,
     groups: Groups,
     /// The configuration file.
@@ -90,11 +90,10 @@ impl Starting {
             let began = Instant::now();
             let open = move || {
                 let result = Server::open(spec, &groups, report);
-                let took = began.elapsed();
                 let result = result.map(|(ready, about)| Opened {
                     server: ready,
                     about,
-                    took,
+                    took: began.elapsed(),
                 });
                 // If the run has failed meanwhile, the server ends here.
                 let _ = sender.send(result);
@@ -279,7 +278,7 @@ fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
     )
 }
 
-/// The selected servers, or all that can be started, ready to start.
+/// The selected servers, or all that can be started.
 fn prepared(
     selection: Option<&Selection>,
     settings: &Settings,
@@ -290,20 +289,23 @@ fn prepared(
         configured = settings.tool_servers()?;
     }
     if let Some(selection) = selection {
-        let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
+        let mut names = Vec::new();
+        for server in &configured {
+            names.push(server.name.clone());
+        }
         configured = selection
             .servers(configured)
             .map_err(|name| unknown(&name, &names, settings))?;
     }
     // Remote servers come last: no key is asked for where a program is missing.
-    configured.sort_by_key(|one| match &one.server {
+    configured.sort_by_key(|configured| match &configured.server {
         Ok(server) => matches!(server.kind, ServerKind::Remote(_)),
         Err(_) => false,
     });
     let mut prepared = Vec::new();
-    for one in configured {
-        let ready =
-            valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes));
+    for server in configured {
+        let section = valid(server);
+        let ready = section.and_then(|section| prepare(section, selection, settings, notes));
         match ready {
             Ok(ready) => prepared.push(ready),
             Err(error) if selection.is_none() => note(&error, notes),

@@ -44,8 +44,8 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// `offers` are sorted by name; `instructions` are those of each server, by its name; with `yes` every call runs without
-    /// asking; the model does not get the `keys`, and the `secrets` are not shown.
+    /// The offers are sorted by name, and each server's instructions come with its name. With `yes`, every call runs without
+    /// asking. The model does not get the keys, and the secrets are not shown.
     pub(super) fn new(
         servers: Servers,
         offers: Vec<Offer>,
@@ -54,6 +54,10 @@ impl Toolbox {
         keys: Vec<Secret>,
         secrets: Vec<Secret>,
     ) -> Toolbox {
+        let mut tools = Vec::new();
+        for offer in &offers {
+            tools.push(offer.shown.clone());
+        }
         let mut fences = Vec::new();
         for (server, text) in instructions {
             if !text.trim().is_empty() {
@@ -63,7 +67,7 @@ impl Toolbox {
         }
         Toolbox {
             servers,
-            tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
+            tools,
             offers,
             instructions: fence::join(fences.iter().map(String::as_str)),
             consent: Consent {
@@ -93,7 +97,7 @@ impl Toolbox {
         ToolRun::new(call, result, true)
     }
 
-    /// Runs a call if it may run, and calls `runs` just before that. `watched`: each call is shown as a line.
+    /// Runs a call if it may run, and calls `runs` just before that. If it is `watched`, a line shows it to the user.
     pub fn run(
         &mut self,
         call: &ToolCall,
@@ -142,11 +146,14 @@ impl Toolbox {
         images
     }
 
-    /// Which offer a call means, and its arguments. The error is for the model.
+    /// The index of the tool that a call means, and its arguments. The error is for the model.
     fn checked(&self, call: &ToolCall) -> Result<(usize, Map<String, Value>), String> {
         let name = &call.name;
         let Some(at) = self.tools.iter().position(|tool| tool.name == *name) else {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let mut names = Vec::new();
+            for tool in &self.tools {
+                names.push(tool.name.as_str());
+            }
             let names = names.join(", ");
             return Err(format!("There is no tool {name}. The tools are: {names}."));
         };
