@@ -134,10 +134,10 @@ pub fn children() -> Vec<i32> {
     let id = std::process::id();
     let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let mut running = Vec::new();
-    for child in list
-        .split_whitespace()
-        .filter_map(|child| child.parse().ok())
-    {
+    for word in list.split_whitespace() {
+        let Ok(child) = word.parse() else {
+            continue;
+        };
         let status = std::ptr::null_mut();
         // SAFETY: without a place for the status the call has no conditions.
         let ended = unsafe { libc::waitpid(child, status, libc::WNOHANG) };
