@@ -27,19 +27,20 @@ const SPENT: &str = "check plan and billing at the provider, or ask another one 
 const ATTACH_LESS: &str =
     "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
 
-/// Which server to call, and what must not be shown.
+/// What a call needs besides its request.
 pub struct Call<'a> {
     pub client: &'a Client,
     pub provider: &'a str,
     pub api: &'static Dialect,
     pub address: &'a Address,
+    /// Values that must not be shown.
     pub secrets: Vec<Secret>,
     /// Advice for a key that is refused.
     pub key_advice: Option<String>,
     pub notes: &'a Notes,
 }
 
-/// The network or the provider failed.
+/// A failure of the network or the provider.
 #[derive(Debug)]
 pub struct CallError {
     pub error: Error,
@@ -152,18 +153,16 @@ impl Call<'_> {
         }
     }
 
-    /// Whether the reply ended well.
+    /// Checks that the reply ended well.
     fn check(&self, reply: &Reply) -> Result<(), CallError> {
-        let (mut message, meaning) = match reply.finished() {
-            Some(Finish::Blocked(word)) => (
-                format!("the provider blocked the answer ({word})"),
-                Meaning::Other,
-            ),
-            // The model or the server may do better at the next try.
-            Some(Finish::Failed(word)) => (
-                format!("the answer ended in an error ({word})"),
-                Meaning::Transient,
-            ),
+        let mut meaning = Meaning::Other;
+        let mut message = match reply.finished() {
+            Some(Finish::Blocked(word)) => format!("the provider blocked the answer ({word})"),
+            Some(Finish::Failed(word)) => {
+                // The model or the server may do better at the next try.
+                meaning = Meaning::Transient;
+                format!("the answer ended in an error ({word})")
+            }
             _ if reply.is_too_long() && !reply.calls().is_empty() => return Err(self.too_long()),
             _ => return Ok(()),
         };
@@ -223,7 +222,7 @@ impl Call<'_> {
         format!("waiting for {}", self.provider)
     }
 
-    /// Decides whether the request is sent again, and waits before it is.
+    /// Returns whether to send the request again, after waiting for the right time.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
         if tried == self.client.retries() || !failed.is_transient() {
             return false;
@@ -231,8 +230,10 @@ impl Call<'_> {
         let Some(wait) = retry::wait(tried, failed.retry_after) else {
             return false;
         };
+        let error = &failed.error;
+        let seconds = wait.as_secs_f64();
         self.notes
-            .detail(|| format!("{}; retrying in {:.1} s", failed.error, wait.as_secs_f64()));
+            .detail(|| format!("{error}; retrying in {seconds:.1} s"));
         self.notes.spinner().count_down("retrying", wait);
         std::thread::sleep(wait);
         true
@@ -264,7 +265,7 @@ impl Call<'_> {
         }
     }
 
-    /// A failure in words of q. They are not judged like a server's, because they may quote an address or a page's title.
+    /// A failure in q's own words. Unlike a server's they are not judged, because they may quote an address or a page's title.
     pub fn failed(&self, message: impl Into<String>) -> CallError {
         self.reported(&ServerError::new(message), None, Meaning::Other)
     }
@@ -282,9 +283,9 @@ impl Call<'_> {
     }
 
     /// An error that the server reported, as a status or inside a reply, with advice.
-    fn refused(&self, error: ServerError, status: Option<u16>, asked: &[Extra]) -> CallError {
-        let meaning = failure::judge(&error, status, asked);
-        let advice = self.advice(&error, status, meaning, asked);
+    fn refused(&self, error: ServerError, status: Option<u16>, extras: &[Extra]) -> CallError {
+        let meaning = failure::judge(&error, status, extras);
+        let advice = self.advice(&error, status, meaning, extras);
         self.reported(&error, status, meaning).advise(advice)
     }
 
@@ -293,7 +294,7 @@ impl Call<'_> {
         error: &ServerError,
         status: Option<u16>,
         meaning: Meaning,
-        asked: &[Extra],
+        extras: &[Extra],
     ) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
         match meaning {
@@ -317,9 +318,12 @@ impl Call<'_> {
                  in a follow-up, --messages 0 leaves out earlier images and PDFs"
             ));
         }
-        let is_large =
-            meaning == Meaning::TooLarge || (meaning == Meaning::TooLong && status == Some(413));
-        if is_large && asked.contains(&Extra::Attachments) {
+        let is_too_large = match meaning {
+            Meaning::TooLarge => true,
+            Meaning::TooLong => status == Some(413),
+            _ => false,
+        };
+        if is_too_large && extras.contains(&Extra::Attachments) {
             return Some(ATTACH_LESS.to_owned());
         }
         match status {
@@ -369,21 +373,41 @@ mod tests {
     use crate::provider::table::OPENAI_LIKE;
     use crate::settings::Environment;
 
+    /// What a call borrows.
+    struct Fixture {
+        client: Client,
+        address: Address,
+        notes: Notes,
+    }
+
+    impl Fixture {
+        fn new() -> Fixture {
+            let address = Address::parse("http://127.0.0.1:1").expect("an address");
+            let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
+            Fixture {
+                client,
+                address,
+                notes: Notes::new(true, false, Spinner::new(true, None)),
+            }
+        }
+
+        fn call(&self) -> Call<'_> {
+            Call {
+                client: &self.client,
+                provider: "p",
+                api: OPENAI_LIKE.api,
+                address: &self.address,
+                secrets: Vec::new(),
+                key_advice: Some("check the key".to_owned()),
+                notes: &self.notes,
+            }
+        }
+    }
+
     #[test]
     fn what_q_says_itself_is_never_about_a_model() {
-        let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
-        let notes = Notes::new(true, false, Spinner::new(true, None));
-        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
-        let call = Call {
-            client: &client,
-            provider,
-            api,
-            address: &address,
-            secrets,
-            key_advice: None,
-            notes: &notes,
-        };
+        let fixture = Fixture::new();
+        let call = fixture.call();
         assert_eq!(
             call.failed("the page “Models” does not exist").meaning,
             Meaning::Other
@@ -394,20 +418,8 @@ mod tests {
 
     #[test]
     fn a_request_with_attachments_that_is_refused_gets_a_hint_and_is_not_sent_again() {
-        let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
-        let notes = Notes::new(true, false, Spinner::new(true, None));
-        let key_advice = Some("check the key".to_owned());
-        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
-        let call = Call {
-            client: &client,
-            provider,
-            api,
-            address: &address,
-            secrets,
-            key_advice,
-            notes: &notes,
-        };
+        let fixture = Fixture::new();
+        let call = fixture.call();
         let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
                     in a follow-up, --messages 0 leaves out earlier images and PDFs";
         let no_model = "q --models -p p lists its models";
@@ -505,19 +517,8 @@ mod tests {
     fn calls_are_an_answer_without_text_where_tools_were_offered() {
         const CALL: &str =
             r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
-        let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
-        let notes = Notes::new(true, false, Spinner::new(true, None));
-        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
-        let call = Call {
-            client: &client,
-            provider,
-            api,
-            address: &address,
-            secrets,
-            key_advice: None,
-            notes: &notes,
-        };
+        let fixture = Fixture::new();
+        let call = fixture.call();
         for (word, words) in [
             ("tool_calls", None),
             ("stop", None),
@@ -531,7 +532,7 @@ mod tests {
             let body =
                 format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
             let mut reply = Reply::new(true);
-            (api.whole)(&body, &mut reply).expect(&body);
+            (call.api.whole)(&body, &mut reply).expect(&body);
             let error = call.check(&reply).err().map(|failed| failed.error.message);
             let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
             assert_eq!((error, reply.calls().len()), (expected, 1), "{word}");

@@ -66,13 +66,10 @@ pub fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Ch
 
 /// Whether an option of this run has set the value.
 fn is_by_option(value: &Option<Sourced>) -> bool {
-    matches!(
-        value,
-        Some(Sourced {
-            origin: Origin::Option(_),
-            ..
-        })
-    )
+    let Some(value) = value else {
+        return false;
+    };
+    matches!(value.origin, Origin::Option(_))
 }
 
 /// The provider of a conversation, unless it is no longer configured.
@@ -87,11 +84,11 @@ fn provider_of<'s>(held: &HeldWith, settings: &'s Settings) -> Result<&'s Arc<Pr
 
 /// A provider with the model that is named for it, else its default.
 fn of_settings(settings: &Settings, provider: &Arc<Provider>) -> Choice {
-    let model = match (&settings.model, &provider.model) {
-        (Some(named), _) => Model::Named(named.text.clone()),
-        (None, Some(own)) if own.is_default() => Model::Default(own.text.clone()),
-        (None, Some(own)) => Model::Named(own.text.clone()),
-        (None, None) => Model::First,
+    let named = settings.model.as_ref();
+    let model = match named.or(provider.model.as_ref()) {
+        Some(model) if model.is_default() => Model::Default(model.text.clone()),
+        Some(model) => Model::Named(model.text.clone()),
+        None => Model::First,
     };
     Choice {
         provider: Arc::clone(provider),

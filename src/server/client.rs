@@ -115,19 +115,20 @@ struct NamedProxy {
 }
 
 impl Client {
-    /// Decides on proxy and certificates; nothing is sent yet. `timeout` is the longest silence.
+    /// Chooses a proxy and certificates, and sends nothing yet. `timeout` is the longest silence.
     pub fn new(
         address: &Address,
         timeout: Option<Duration>,
         retries: u32,
         environment: &Environment,
     ) -> Result<Client, Error> {
-        let proxy = proxy_for(address, environment)?;
-        let used = proxy.as_ref().map(|named| named.proxy.clone());
-        let needs_tls = match &used {
-            Some(used) if used.protocol() == ProxyProtocol::Https => true,
-            _ => address.is_https(),
-        };
+        let named_proxy = proxy_for(address, environment)?;
+        let mut proxy = None;
+        let mut needs_tls = address.is_https();
+        if let Some(named) = &named_proxy {
+            needs_tls |= named.proxy.protocol() == ProxyProtocol::Https;
+            proxy = Some(named.proxy.clone());
+        }
         let mut tls = TlsConfig::builder();
         if needs_tls {
             tls = tls.root_certs(root_certificates(environment)?);
@@ -140,7 +141,7 @@ impl Client {
         let config = Config::builder()
             .http_status_as_error(false)
             .max_redirects(0)
-            .proxy(used)
+            .proxy(proxy)
             .tls_config(tls.build())
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(resolve_timeout)
@@ -151,7 +152,7 @@ impl Client {
         Ok(Client {
             agent: config.into(),
             address: address.clone(),
-            proxy,
+            proxy: named_proxy,
             silence: timeout,
             retries,
         })

@@ -38,7 +38,7 @@ pub fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes) -> Res
     Target::new(Choice { provider, model }, settings)
 }
 
-/// The same without a search: `None` if nothing names a provider, and no key is set.
+/// The server that options, settings or the conversation choose. `None`: nothing names a provider, and no key is set.
 pub fn chosen(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Target>, Error> {
     match choice::choose(settings, keeps)? {
         Some(choice) => Ok(Some(Target::new(choice, settings)?)),
@@ -85,7 +85,7 @@ fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Option<Receiv
         model: Model::First,
     };
     let (send, answer) = mpsc::channel();
-    // Not joined, because a server that hangs must not delay the others.
+    // Nobody waits for this thread to end, because a server that hangs must not delay the others.
     let _ = threads::start(move || {
         let target = Target::without_key(choice, client);
         if let Ok(model) = target.model(&Notes::default()) {

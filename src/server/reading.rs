@@ -110,8 +110,10 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     if bytes.starts_with(GZIP) {
         return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(error) => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    }
 }
 
 fn read_stream(
@@ -252,7 +254,7 @@ impl Body {
         &self.buffer[..self.filled]
     }
 
-    /// The same without a byte order mark and white space at its beginning.
+    /// These bytes without a byte order mark and white space at their beginning.
     fn beginning(&self) -> &[u8] {
         let bytes = self.bytes();
         let text = bytes.strip_prefix(stream::BYTE_ORDER_MARK);

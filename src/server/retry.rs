@@ -31,7 +31,7 @@ fn back_off(tried: u32) -> Duration {
     wait.min(MAX_WAIT)
 }
 
-/// A longer wait than this is not named in seconds.
+/// The longest wait that is worth showing in seconds.
 const LONGEST_NAMED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
@@ -47,8 +47,9 @@ pub fn advice(asked: Option<Duration>) -> Option<String> {
 /// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
 pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     let text = text.trim();
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Some(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
+    if let Ok(seconds) = text.parse() {
+        let wait = Duration::try_from_secs_f64(f64::max(seconds, 0.0));
+        return Some(wait.unwrap_or(Duration::MAX));
     }
     let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
     Some(Duration::try_from(date - now).unwrap_or_default())

@@ -70,8 +70,8 @@ impl Parser {
         Ok(())
     }
 
-    /// The stream has ended. The rules discard an event without an empty line after it, but servers that leave out
-    /// the last line end still mean it, so it is dispatched.
+    /// Ends the stream. The rules discard an event without an empty line after it, but servers that leave out the last line
+    /// end still mean it, so it is dispatched.
     pub fn finish<E: From<TooLong>>(
         &mut self,
         event: &mut impl FnMut(&str) -> Result<(), E>,

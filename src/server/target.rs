@@ -30,7 +30,7 @@ fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
     Some(newest?.id.clone())
 }
 
-/// Everything that a request needs besides its question.
+/// A server to ask, with everything that a request needs besides its question.
 pub struct Target {
     pub choice: Choice,
     key: Option<Secret>,
@@ -148,9 +148,9 @@ impl Target {
         Err(Error::settings(message).advise("name one with -m"))
     }
 
-    /// Replaces a model that the server does not know. One that the user has not named is replaced by the newest model in
-    /// the family of the provider's built-in default. If there is none, the error names the provider's models. For a model
-    /// that the user has named, the error shows the most similar one.
+    /// The model to ask instead of one that the server does not know: the newest in the family of the provider's built-in
+    /// default. If there is none, the error names the provider's models. A model that the user has named is not replaced;
+    /// its error shows the most similar one.
     pub fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let family = self.provider().row.family;
         let family = match &self.choice.model {
@@ -165,7 +165,10 @@ impl Target {
         if models.is_empty() {
             return Err(error.advise(NO_MODELS));
         }
-        let mut names: Vec<&str> = models.iter().map(|listed| &*listed.id).collect();
+        let mut names = Vec::new();
+        for listed in &models {
+            names.push(listed.id.as_str());
+        }
         if let Model::Named(_) = self.choice.model {
             names.retain(|listed| *listed != model);
             let mut advice = did_you_mean(model, names);
