@@ -178,7 +178,10 @@ fn data_in(line: &[u8]) -> Option<&[u8]> {
 /// The error in a line of llama.cpp, which before October 2025 had a field of its own for errors.
 fn llamacpp_error(line: &[u8]) -> Option<&[u8]> {
     let error = line.strip_prefix(b"error:")?;
-    error.trim_ascii().starts_with(b"{").then_some(error)
+    if !error.trim_ascii().starts_with(b"{") {
+        return None;
+    }
+    Some(error)
 }
 
 /// Whether a line adds nothing to the data. A comment begins with a colon: its field has the empty name.

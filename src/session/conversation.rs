@@ -170,13 +170,19 @@ impl Exchange {
     /// The question, if there is one.
     pub fn question(&self) -> Option<&Entry> {
         let first = self.entries.first()?;
-        (first.role == Role::User).then_some(first)
+        if first.role != Role::User {
+            return None;
+        }
+        Some(first)
     }
 
     /// The last answer, if there is one.
     pub fn answer(&self) -> Option<&Entry> {
         let last = self.entries.last()?;
-        (last.role == Role::Assistant).then_some(last)
+        if last.role != Role::Assistant {
+            return None;
+        }
+        Some(last)
     }
 
     /// Whether its last answer is complete.
