@@ -128,9 +128,10 @@ impl Committer {
         // If there was no link when the question was asked, another q may have made one since. Its conversation is not
         // extended, because the new file would replace the link.
         let is_link_path = self.location.link.as_ref() == Some(&path);
-        let is_missing_or_link = path
-            .symlink_metadata()
-            .map_or(true, |metadata| metadata.is_symlink());
+        let is_missing_or_link = match path.symlink_metadata() {
+            Ok(metadata) => metadata.is_symlink(),
+            Err(_) => true,
+        };
         let had_no_link = is_link_path && is_missing_or_link;
         let found = if had_no_link {
             FileContent::Nothing
@@ -167,7 +168,7 @@ impl Committer {
         }
     }
 
-    /// The file of the conversation as it is under the lock, and what to do with it.
+    /// The file of the conversation now that q has the lock, and what to do with it.
     fn path_now(&self, lock: &Lock) -> io::Result<(PathBuf, Intent)> {
         let ConversationLocation { path, link, .. } = &self.location;
         let mut intent = self.intent.clone();

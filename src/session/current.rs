@@ -102,8 +102,7 @@ impl Folder {
             && conversation.exchanges.starts_with(&old.exchanges)
         {
             let bytes = format::to_bytes(&conversation)?;
-            self.replace(&path, &bytes)
-                .map_err(|unreplaced| unreplaced.error)?;
+            self.replace(&path, &bytes).map_err(|failed| failed.error)?;
             return Ok(path);
         }
         self.create(&mut conversation, Some(lock))
@@ -168,7 +167,7 @@ impl Folder {
     }
 }
 
-/// Whether it is a file itself, not a link to one.
+/// Whether a path is a file itself, not a link to one.
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

@@ -25,7 +25,7 @@ pub fn read(path: &Path) -> io::Result<FileContent> {
     read_again(path, None)
 }
 
-/// The same, but a file that still has the bytes of a known conversation is not parsed again.
+/// Reads what is at a path. A file that still has the bytes of a known conversation is not parsed again.
 pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<FileContent> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -97,7 +97,7 @@ pub fn exists(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Accepts an error that says that there is no such file, and returns any other.
+/// Accepts the error for a missing file, and returns any other.
 fn check_missing(error: io::Error, action: &str, path: &Path) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound {
         check_dangling_link(path.parent())
@@ -218,7 +218,10 @@ pub(super) fn second_name(path: &Path, name: &Path, temporary: &Path) -> io::Res
 
 /// Whether two names are of one file.
 pub(super) fn are_same(a: &Path, b: &Path) -> bool {
-    let (Ok(a), Ok(b)) = (fs::symlink_metadata(a), fs::symlink_metadata(b)) else {
+    let Ok(a) = fs::symlink_metadata(a) else {
+        return false;
+    };
+    let Ok(b) = fs::symlink_metadata(b) else {
         return false;
     };
     a.dev() == b.dev() && a.ino() == b.ino()
@@ -252,13 +255,15 @@ fn fill(mut file: &File, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// Only root may give a file to another user; others may give it only to their own groups.
 fn keep_owner(file: &File, like: &Metadata) -> io::Result<()> {
     let own = file.metadata()?;
-    if own.uid() != like.uid() && fchown(file, Some(like.uid()), Some(like.gid())).is_ok() {
+    let user = Some(like.uid());
+    let group = Some(like.gid());
+    if own.uid() != like.uid() && fchown(file, user, group).is_ok() {
         return Ok(());
     }
     if own.gid() == like.gid() {
         return Ok(());
     }
-    fchown(file, None, Some(like.gid()))
+    fchown(file, None, group)
 }
 
 /// An error that says what failed on which file.

@@ -282,8 +282,8 @@ impl Folder {
             .map_err(|error| named(error, "make the folder", &self.sessions))
     }
 
-    /// Takes the lock for writing a file. While another process has the lock, `give_up` is asked from time to time, with
-    /// the time waited.
+    /// Takes the lock for writing a file. While another process has the lock, calls `give_up` from time to time with the
+    /// time waited.
     pub fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let lock = Lock::acquire(path.parent().unwrap_or(&self.sessions), give_up)?;
         // A killed run may have left them.
@@ -333,7 +333,7 @@ impl Folder {
         lock: Option<&Lock>,
     ) -> io::Result<()> {
         let temporary = self.temporary(path);
-        let has_lock = lock.is_some_and(|lock| Some(lock.folder.as_path()) == path.parent());
+        let has_lock = lock.is_some_and(|lock| path.parent() == Some(&lock.folder));
         if !has_lock && fs::symlink_metadata(&temporary).is_ok() {
             // If the writer of that file was killed, the lock is free, and taking it removes the file.
             let _ = self.lock(path, &|_| true);
@@ -450,7 +450,10 @@ impl Folder {
                 path,
             });
         }
-        files.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
+        files.sort_by(|a, b| {
+            let by_time = b.modified.cmp(&a.modified);
+            by_time.then_with(|| b.path.cmp(&a.path))
+        });
         Ok(files)
     }
 

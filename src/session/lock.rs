@@ -14,7 +14,7 @@ pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two attempts to get a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// Held while conversations are read, changed and written; dropping it releases it.
+/// A lock on a folder, held while conversations are read, changed and written. Dropping it releases it.
 #[derive(Debug)]
 pub struct Lock {
     /// Closing it releases the lock.

@@ -109,17 +109,21 @@ impl Which {
 
 /// The name of the conversation whose earlier state this is; any other name as it is.
 pub fn base(name: &str) -> &str {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match name.rsplit_once(STATE) {
-        Some((base, number)) if !base.is_empty() && is_number(number) => base,
-        _ => name,
+    let Some((base, number)) = name.rsplit_once(STATE) else {
+        return name;
+    };
+    let has_digits_only = number.bytes().all(|byte| byte.is_ascii_digit());
+    if base.is_empty() || number.is_empty() || !has_digits_only {
+        return name;
     }
+    base
 }
 
 fn check(name: &str) -> Result<(), String> {
-    let allowed =
-        |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
-    if name.is_empty() || name.len() > MAX_LENGTH || !name.chars().all(allowed) {
+    let is_length_allowed = (1..=MAX_LENGTH).contains(&name.len());
+    let mut bytes = name.bytes();
+    let is_plain = bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if !is_length_allowed || !is_plain {
         return Err(format!(
             "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -"
         ));

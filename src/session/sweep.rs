@@ -90,7 +90,7 @@ impl Folder {
         let mut targets = Targets::default();
         for link in links {
             let name = name_of(link);
-            // Links with ids keep nothing: q 0.2 has renamed `current.json` so.
+            // A link whose name is an id keeps nothing: q 0.2 has renamed `current.json` to such names.
             if name.starts_with(UNNAMED) {
                 continue;
             }
@@ -170,14 +170,12 @@ fn remove_if_older(path: &Path, limit: Duration, now: SystemTime) {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return;
     };
-    if !(metadata.is_file() || metadata.is_symlink()) {
+    if !metadata.is_file() && !metadata.is_symlink() {
         return;
     }
     let first_believed = SystemTime::UNIX_EPOCH + FIRST_BELIEVED;
-    if metadata
-        .modified()
-        .is_ok_and(|modified| modified < first_believed)
-    {
+    let modified = metadata.modified();
+    if modified.is_ok_and(|modified| modified < first_believed) {
         unix::touch(path);
         return;
     }

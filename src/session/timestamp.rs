@@ -25,7 +25,7 @@ impl Timestamp {
     /// When a file was changed; 1970 for an earlier time.
     pub fn from_mtime(modified: SystemTime) -> Timestamp {
         let since_1970 = modified.duration_since(SystemTime::UNIX_EPOCH);
-        let since_1970 = since_1970.unwrap_or_default().try_into();
+        let since_1970 = time::Duration::try_from(since_1970.unwrap_or_default());
         let moment = OffsetDateTime::UNIX_EPOCH.saturating_add(since_1970.unwrap_or_default());
         Timestamp::new(moment)
     }
