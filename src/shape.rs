@@ -1,5 +1,6 @@
 //! Reads the shape of JSON that an answer must have from `--schema`, and compares an answer with it (pure).
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use percent_encoding::percent_decode_str;
@@ -70,6 +71,12 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// How many references in a row are followed, because they may lead back to themselves.
 const MAX_REFERENCES: usize = 200;
+
+/// How many schemas the parts of an answer are compared with. References may double their number again and again.
+const MAX_STEPS: usize = 200_000;
+
+/// How many characters an error has.
+const MAX_FAULT: usize = 500;
 
 /// The words of a JSON Schema, each with its value.
 type Words = Map<String, Value>;
@@ -149,8 +156,9 @@ impl Shape {
             root: &self.schema,
             value: &value,
             place: String::new(),
+            steps: &Cell::new(0),
         };
-        whole.check(&self.schema, &[])?;
+        whole.check(&self.schema, &[]).map_err(shortened)?;
         Ok(text)
     }
 }
@@ -447,6 +455,8 @@ struct Part<'a> {
     value: &'a Value,
     /// Where it is, such as `items.0.age`; empty for the whole answer.
     place: String,
+    /// How many schemas the parts of the answer have been compared with.
+    steps: &'a Cell<usize>,
 }
 
 impl<'a> Part<'a> {
@@ -460,6 +470,11 @@ impl<'a> Part<'a> {
         };
         let is_schema = |outer: &&Value| std::ptr::eq(*outer, schema);
         if around.iter().any(is_schema) {
+            return Ok(());
+        }
+        // What cannot be checked in time is accepted, as are words that are not read here.
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() > MAX_STEPS || around.len() > MAX_REFERENCES {
             return Ok(());
         }
         self.check_type(words)?;
@@ -553,7 +568,8 @@ impl<'a> Part<'a> {
         if faults.is_empty() {
             return Ok(());
         }
-        let faults = faults.join("; ");
+        // Alternatives may have alternatives, each with faults of its own.
+        let faults = shortened(faults.join("; "));
         Err(format!("{} fits no alternative ({faults})", self.name()))
     }
 
@@ -563,6 +579,7 @@ impl<'a> Part<'a> {
             root: self.root,
             value,
             place: self.place_of(name),
+            steps: self.steps,
         }
     }
 
@@ -581,6 +598,14 @@ impl<'a> Part<'a> {
         } else {
             &self.place
         }
+    }
+}
+
+/// The beginning of an error that is very long.
+fn shortened(fault: String) -> String {
+    match fault.char_indices().nth(MAX_FAULT) {
+        Some((end, _)) => format!("{}…", &fault[..end]),
+        None => fault,
     }
 }
 
@@ -1309,6 +1334,56 @@ mod tests {
                 .is_object(),
                 is_object,
                 "{schema}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_schema_that_would_take_forever_is_not_checked_to_its_end() {
+        let step = |at: usize, word: &str, count: usize| {
+            let next = format!("#/$defs/n{}", at + 1);
+            json!({word: vec![json!({"$ref": next}); count]})
+        };
+        for (word, depth, count, fault) in [
+            (
+                "anyOf",
+                3,
+                2,
+                "a fits no alternative (a fits no alternative",
+            ),
+            ("anyOf", 40, 2, ""),
+            ("allOf", 20_000, 1, ""),
+        ] {
+            let mut schemas = Map::new();
+            for at in 0..depth {
+                schemas.insert(format!("n{at}"), step(at, word, count));
+            }
+            schemas.insert(format!("n{depth}"), json!({"type": "integer"}));
+            let shape = Shape {
+                schema: json!({"properties": {"a": {"$ref": "#/$defs/n0"}}, "$defs": schemas}),
+            };
+            let found = shape.find_in(r#"{"a":"x"}"#).err().unwrap_or_default();
+            assert!(
+                found.starts_with(fault) && found.is_empty() == fault.is_empty(),
+                "{word} {depth}: {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_is_not_longer_than_a_paragraph() {
+        let of = |count: usize| {
+            let long = json!({"enum": vec!["ä"; count]});
+            Shape {
+                schema: json!({"anyOf": [{"anyOf": [long, long]}, long]}),
+            }
+        };
+        for (count, length) in [(10, None), (1000, Some(MAX_FAULT + 1))] {
+            let fault = of(count).find_in("7").expect_err("a fault");
+            assert_eq!(fault.ends_with('…'), length.is_some(), "{fault}");
+            assert!(
+                length.is_none_or(|length| fault.chars().count() == length),
+                "{fault}"
             );
         }
     }
