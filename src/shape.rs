@@ -386,11 +386,16 @@ pub fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     root.pointer(&pointer)
 }
 
+/// What the reference of a schema refers to, if it has one.
+fn referred_by<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+    let reference = schema.get("$ref")?.as_str()?;
+    referred(root, reference)
+}
+
 /// The schema that a reference leads to, else the schema itself.
 fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..MAX_REFERENCES {
-        let reference = schema.get("$ref").and_then(Value::as_str);
-        let Some(next) = reference.and_then(|reference| referred(root, reference)) else {
+        let Some(next) = referred_by(root, schema) else {
             break;
         };
         schema = next;
@@ -464,7 +469,6 @@ impl<'a> Part<'a> {
     /// schemas that it is being compared with already: one that leads back to itself asks for nothing more. The error is
     /// the first difference.
     fn check(&self, schema: &Value, around: &[&Value]) -> Result<(), String> {
-        let schema = resolved(self.root, schema);
         let Value::Object(words) = schema else {
             return Ok(());
         };
@@ -482,6 +486,9 @@ impl<'a> Part<'a> {
         self.check_fields(words)?;
         self.check_items(words)?;
         let around = [around, &[schema]].concat();
+        if let Some(next) = referred_by(self.root, schema) {
+            self.check(next, &around)?;
+        }
         for part in list_in(words, "allOf") {
             self.check(part, &around)?;
         }
@@ -545,14 +552,13 @@ impl<'a> Part<'a> {
         let Value::Array(items) = self.value else {
             return Ok(());
         };
-        let Some(schema) = words.get("items") else {
-            return Ok(());
-        };
-        // These have schemas of their own.
-        let first = list_in(words, "prefixItems").len();
-        for (at, item) in items.iter().enumerate().skip(first) {
-            let part = self.part(&at.to_string(), item);
-            part.check(schema, &[])?;
+        // The first items may have schemas of their own.
+        let first = list_in(words, "prefixItems");
+        for (at, item) in items.iter().enumerate() {
+            if let Some(schema) = first.get(at).or(words.get("items")) {
+                let part = self.part(&at.to_string(), item);
+                part.check(schema, &[])?;
+            }
         }
         Ok(())
     }
@@ -1100,6 +1106,11 @@ mod tests {
                 json!(["x", 7]),
                 "a.1 is a number, not text",
             ),
+            (
+                json!({"prefixItems": [{}, {"type": "string"}]}),
+                json!([7, 7, 7]),
+                "a.1 is a number, not text",
+            ),
             (json!({"items": [{"type": "string"}]}), json!([7]), ""),
             (json!({"items": false}), json!([7]), ""),
             (nullable.clone(), json!(null), ""),
@@ -1184,6 +1195,12 @@ mod tests {
                 of(reference.clone()),
                 r#"{"pet":[]}"#,
                 Some(no_object),
+            ),
+            (
+                "words beside a reference",
+                of(json!({"$ref": "#/$defs/Pet", "required": ["name"]})),
+                r#"{"pet":{"n":1}}"#,
+                Some("pet.name is missing"),
             ),
             (
                 "a name in percents",
