@@ -956,6 +956,13 @@ mod tests {
                 "{message}"
             );
         }
+        for body in [
+            r#"{"error":{"code":"1210","message":"Invalid API parameter."}}"#,
+            r#"{"error":{"code":1210,"message":"Invalid API parameter."}}"#,
+        ] {
+            let meaning = means(body, Some(400), &[Extra::Effort]);
+            assert_eq!(meaning, Meaning::Refuses(Extra::Effort), "{body}");
+        }
     }
 
     #[test]

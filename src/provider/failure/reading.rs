@@ -175,6 +175,10 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
         Some(inner) => from_value(inner)?,
         None => from_message(fields, &codes)?.with_code(&codes),
     };
+    // Z.ai's code may be a number.
+    if let Some(Value::Number(code)) = fields.get("code") {
+        error = error.with_code(&code.to_string());
+    }
     if error.status.is_none() {
         error.status = status(fields);
     }
@@ -438,7 +442,7 @@ mod tests {
         let body = serde_json::json!({"error": {"message": inner, "code": "upstream"}});
         let expected = ServerError {
             message: "no".to_owned(),
-            code: "rate_limit upstream".to_owned(),
+            code: "rate_limit 429 upstream".to_owned(),
             field: "p".to_owned(),
             status: Some(429),
             retry_after: None,
