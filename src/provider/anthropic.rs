@@ -16,7 +16,7 @@ use super::{calls, openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
-pub(super) static DIALECT: Dialect = Dialect {
+pub static DIALECT: Dialect = Dialect {
     name: "anthropic",
     models_path: "/v1/models?limit=1000",
     fixed_headers: &[("anthropic-version", "2023-06-01")],

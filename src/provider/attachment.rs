@@ -8,13 +8,13 @@ use crate::message::Attachment;
 const PDF: &str = ".pdf";
 
 /// `data:image/png;base64,…`
-pub(super) fn url(attachment: &Attachment) -> String {
+pub fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
 }
 
 /// Attachments, then the text unless it is blank, which Anthropic refuses. Not every server accepts parts, so text alone
 /// stays text.
-pub(super) fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
+pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     let mut parts: Vec<Value> = attachments.collect();
     if parts.is_empty() {
         return text.into();
@@ -27,7 +27,7 @@ pub(super) fn content(attachments: impl Iterator<Item = Value>, text: &str) -> V
 
 /// The name of a PDF without its folders, which stay private. OpenAI recognizes the type of a file by its name,
 /// so this name ends in `.pdf` even if the file's own does not.
-pub(super) fn file_name(pdf: &Attachment) -> String {
+pub fn file_name(pdf: &Attachment) -> String {
     let name = base_name(pdf);
     if name.to_ascii_lowercase().ends_with(PDF) {
         name.to_owned()
@@ -37,7 +37,7 @@ pub(super) fn file_name(pdf: &Attachment) -> String {
 }
 
 /// The name of a PDF as a title for Anthropic, which refuses some characters; `None` if no others are left.
-pub(super) fn title(pdf: &Attachment) -> Option<String> {
+pub fn title(pdf: &Attachment) -> Option<String> {
     let accepted = base_name(pdf).replace(|character| !is_accepted(character), " ");
     let words: Vec<&str> = accepted.split_whitespace().collect();
     if words.is_empty() {
@@ -58,7 +58,7 @@ fn base_name(pdf: &Attachment) -> &str {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub mod tests {
     use super::*;
     use crate::message::{Message, Role};
 

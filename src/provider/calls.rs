@@ -9,7 +9,7 @@ const NO_ARGUMENTS: &str = "{}";
 
 /// The calls of a reply while it is read.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub struct Calls {
     calls: Vec<ToolCall>,
     /// The provider's index of each call.
     indexes: Vec<u64>,
@@ -19,7 +19,7 @@ pub(super) struct Calls {
 
 impl Calls {
     /// An empty list, for a question with this many calls in earlier replies.
-    pub(super) fn after(before: usize) -> Calls {
+    pub fn after(before: usize) -> Calls {
         Calls {
             before,
             ..Calls::default()
@@ -27,19 +27,13 @@ impl Calls {
     }
 
     /// The calls so far, in the order in which they began.
-    pub(super) fn list(&self) -> &[ToolCall] {
+    pub fn list(&self) -> &[ToolCall] {
         &self.calls
     }
 
     /// Adds a fragment to the call with this index, or begins another call. Each of the texts may be empty. Returns the
     /// position of the call, if there is one.
-    pub(super) fn add(
-        &mut self,
-        index: u64,
-        id: &str,
-        name: &str,
-        arguments: &str,
-    ) -> Option<usize> {
+    pub fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
         if id.is_empty() && name.is_empty() && arguments.is_empty() {
             return self.position(index);
         }
@@ -59,7 +53,7 @@ impl Calls {
     }
 
     /// Adds a call that came in one piece.
-    pub(super) fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &ToolCall {
+    pub fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &ToolCall {
         let position = self.begin(u64::MAX);
         let call = ToolCall {
             id: id.to_owned(),
@@ -71,7 +65,7 @@ impl Calls {
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
-    pub(super) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let indexes = std::mem::take(&mut self.indexes);
         for (position, call) in calls.into_iter().enumerate() {
@@ -129,13 +123,13 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
 }
 
 /// The arguments of a call as an object. Anything else becomes an empty object, because APIs refuse it.
-pub(super) fn object(arguments: &str) -> Value {
+pub fn object(arguments: &str) -> Value {
     let arguments = serde_json::from_str::<Map<String, Value>>(arguments);
     Value::Object(arguments.unwrap_or_default())
 }
 
 /// The arguments of a call as the model wrote them; `{}` unless they are an object, because servers parse the text.
-pub(super) fn text(arguments: &str) -> &str {
+pub fn text(arguments: &str) -> &str {
     if is_object(arguments) {
         arguments
     } else {

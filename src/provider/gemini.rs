@@ -14,7 +14,7 @@ use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks};
 use super::schema;
 use crate::message::{Attachment, Message, Role, Step, Tool, ToolRun, Usage};
 
-pub(super) static DIALECT: Dialect = Dialect {
+pub static DIALECT: Dialect = Dialect {
     name: "gemini",
     models_path: "/v1beta/models?pageSize=1000",
     fixed_headers: &[],

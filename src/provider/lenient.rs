@@ -34,7 +34,7 @@ impl From<ServerError> for ReplyError {
 
 /// A value that counts as missing if it has the wrong form.
 #[derive(Debug, Default)]
-pub(super) struct IfReadable<T>(pub(super) Option<T>);
+pub struct IfReadable<T>(pub Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -46,7 +46,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
 
 /// A count of tokens. Some servers write whole numbers as `9.0`; anything else counts as missing.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Count(pub(super) Option<u64>);
+pub struct Count(pub Option<u64>);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Count {
 }
 
 /// The count of tokens at a place in JSON.
-pub(super) fn count(json: &Value, place: &str) -> Option<u64> {
+pub fn count(json: &Value, place: &str) -> Option<u64> {
     json.pointer(place)?.as_f64().and_then(whole)
 }
 
@@ -69,7 +69,7 @@ fn whole(number: f64) -> Option<u64> {
 /// Text of an answer: a string, or a list of strings and parts. A part counts unless it names a type
 /// that is not text. Any other value has no text. It borrows from the event, because copying text takes time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Text<'a>(Option<&'a RawValue>);
+pub struct Text<'a>(Option<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -80,7 +80,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 
 impl Text<'_> {
     /// The text as one JSON string.
-    pub(super) fn json(&self) -> Result<Cow<'_, str>, ReplyError> {
+    pub fn json(&self) -> Result<Cow<'_, str>, ReplyError> {
         let json = self.0.map_or("", RawValue::get);
         if json.starts_with('"') {
             return Ok(json.into());
@@ -105,13 +105,13 @@ impl Text<'_> {
     }
 
     /// Whether it is a list that has reasoning.
-    pub(super) fn has_thinking(&self) -> bool {
+    pub fn has_thinking(&self) -> bool {
         let json = self.0.map_or("", RawValue::get);
         json.starts_with('[') && json.contains("\"thinking\"")
     }
 
     /// The text.
-    pub(super) fn text(&self) -> Result<String, ReplyError> {
+    pub fn text(&self) -> Result<String, ReplyError> {
         Ok(surrogates::lossy(&self.json()?)?)
     }
 }
@@ -135,7 +135,7 @@ impl Part<'_> {
 }
 
 /// The arguments of a call: JSON as text, or JSON itself, which becomes compact text.
-pub(super) fn arguments(json: &Value) -> String {
+pub fn arguments(json: &Value) -> String {
     match json {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -144,12 +144,12 @@ pub(super) fn arguments(json: &Value) -> String {
 }
 
 /// The text of an answer in a value.
-pub(super) fn text_in(json: &Value) -> Result<String, ReplyError> {
+pub fn text_in(json: &Value) -> Result<String, ReplyError> {
     serde_json::from_str::<Text>(&json.to_string())?.text()
 }
 
 /// Reads an event: a JSON object. Some servers send other things to keep a connection alive, which are no events.
-pub(super) fn event<'a, T>(data: &'a str) -> Result<Option<T>, ReplyError>
+pub fn event<'a, T>(data: &'a str) -> Result<Option<T>, ReplyError>
 where
     T: Deserialize<'a>,
 {
@@ -166,7 +166,7 @@ where
 
 /// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list, because Ollama sends it
 /// if it has no models.
-pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
+pub fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
     let body: Value = serde_json::from_str(body)?;
     let list = body.get(field).cloned().unwrap_or(body);
     let values: Option<Vec<Value>> = serde_json::from_value(list)?;
@@ -174,7 +174,7 @@ pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError>
 }
 
 /// The JSON of a field as a value; null if there is none.
-pub(super) fn value(json: Option<&RawValue>) -> Value {
+pub fn value(json: Option<&RawValue>) -> Value {
     let Some(json) = json else {
         return Value::Null;
     };
@@ -182,7 +182,7 @@ pub(super) fn value(json: Option<&RawValue>) -> Value {
 }
 
 /// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
-pub(super) fn in_field<'a, T>(json: Option<&'a RawValue>) -> Result<Option<T>, ReplyError>
+pub fn in_field<'a, T>(json: Option<&'a RawValue>) -> Result<Option<T>, ReplyError>
 where
     T: Deserialize<'a>,
 {
@@ -193,7 +193,7 @@ where
 }
 
 /// Reads the JSON of a field that counts as missing if it has an odd form.
-pub(super) fn if_readable<'a, T>(json: Option<&'a RawValue>) -> Option<T>
+pub fn if_readable<'a, T>(json: Option<&'a RawValue>) -> Option<T>
 where
     T: Deserialize<'a>,
 {

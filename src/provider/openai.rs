@@ -18,7 +18,7 @@ use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, U
 use crate::surrogates;
 
 /// Chat completions, as most servers speak them.
-pub(super) static DIALECT: Dialect = Dialect {
+pub static DIALECT: Dialect = Dialect {
     name: "openai",
     models_path: "/models",
     fixed_headers: &[],
@@ -487,7 +487,7 @@ fn echo_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
     first.or_insert_with(|| json!({})).as_object_mut()
 }
 
-pub(super) fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
+pub fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
     let mut models = Vec::new();
     for model in lenient::list_in(body, "data")? {
         if let Some(id) = model["id"].as_str() {

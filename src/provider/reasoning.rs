@@ -32,7 +32,7 @@ enum Stage {
 
 /// Removes the reasoning from a text that comes in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Filter {
+pub struct Filter {
     stage: Stage,
     held: String,
     /// How much white space the held text begins with.
@@ -41,17 +41,17 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Whether more than white space has come, of the answer or of reasoning before it.
-    pub(super) fn has_begun(&self) -> bool {
+    pub fn has_begun(&self) -> bool {
         self.stage != Stage::Start || self.held.len() > self.held_blanks
     }
 
     /// Whether an opening tag has come and its closing tag has not.
-    pub(super) fn is_within(&self) -> bool {
+    pub fn is_within(&self) -> bool {
         matches!(self.stage, Stage::Thinking(_))
     }
 
     /// Takes the next piece, and adds to `answer` what is known to belong to it.
-    pub(super) fn add(&mut self, piece: &str, answer: &mut String) {
+    pub fn add(&mut self, piece: &str, answer: &mut String) {
         match self.stage {
             Stage::Answer => answer.push_str(piece),
             Stage::Start => self.add_at_start(piece, answer),
@@ -63,7 +63,7 @@ impl Filter {
     }
 
     /// At the end, adds what was held back to `answer`. An answer may be shorter than a tag and begin like it.
-    pub(super) fn end(&mut self, answer: &mut String) {
+    pub fn end(&mut self, answer: &mut String) {
         let has_text = self.held.len() > self.held_blanks;
         if has_text && !self.is_within() {
             self.begin_answer(answer);

@@ -14,7 +14,7 @@ use super::{openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun, Usage};
 use crate::surrogates;
 
-pub(super) static DIALECT: Dialect = Dialect {
+pub static DIALECT: Dialect = Dialect {
     name: "responses",
     chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
     event: read_event,

@@ -49,7 +49,7 @@ const MAX_DEPTH: usize = 32;
 const MAX_VALUES: usize = 20_000;
 
 /// The schema of a tool as an object with properties; OpenAI refuses one without them.
-pub(super) fn of_object(tool: &Tool) -> Value {
+pub fn of_object(tool: &Tool) -> Value {
     let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
     schema.insert("type".into(), "object".into());
     if !schema.get("properties").is_some_and(Value::is_object) {
@@ -59,7 +59,7 @@ pub(super) fn of_object(tool: &Tool) -> Value {
 }
 
 /// The schema of a tool without the keywords that combine several schemas at the top.
-pub(super) fn without_combinations(tool: &Tool) -> Value {
+pub fn without_combinations(tool: &Tool) -> Value {
     let mut schema = of_object(tool);
     if let Value::Object(fields) = &mut schema {
         fields.retain(|name, _| !COMBINATIONS.contains(&name.as_str()));
@@ -68,7 +68,7 @@ pub(super) fn without_combinations(tool: &Tool) -> Value {
 }
 
 /// A schema for Gemini: each reference is replaced by what it refers to, and `$schema` is removed.
-pub(super) fn without_references(schema: &Value) -> Value {
+pub fn without_references(schema: &Value) -> Value {
     let mut inlining = Inlining {
         root: schema,
         open: Vec::new(),
@@ -79,7 +79,7 @@ pub(super) fn without_references(schema: &Value) -> Value {
 
 /// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it: rules in other
 /// keywords move into the description, where the model at least reads them.
-pub(super) fn with_rules_in_words(schema: &Value) -> Value {
+pub fn with_rules_in_words(schema: &Value) -> Value {
     let Value::Object(fields) = schema else {
         return schema.clone();
     };
