@@ -1,4 +1,4 @@
-//! The type of a dialect: how requests are made and replies are read.
+//! The type of a dialect: how requests are made and replies are read (pure).
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::shape::Shape;
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
 
-/// A way to ask for answers. Each is a value in a file of its own.
+/// An API of one or more providers. Each dialect is a value in a file of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
     /// As in the configuration file.
@@ -21,7 +21,7 @@ pub struct Dialect {
     pub(super) models_path: &'static str,
     /// Headers of every request.
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
-    /// The name of the key's header, and what its value has before the key.
+    /// The name of the header with the key, and what stands before the key in its value.
     pub(super) key_header: (&'static str, &'static str),
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
@@ -46,7 +46,8 @@ pub struct Dialect {
 type ReadFn = fn(&str, &mut Reply) -> Result<(), ReplyError>;
 
 impl Dialect {
-    /// The request for a prompt, with fields that the user has set. A field that the user has set is never left out later.
+    /// The request for a prompt, with the fields that the user has set. These are not among the request's extras, so they
+    /// are never left out.
     pub fn request(
         &self,
         prompt: &Prompt,
@@ -56,10 +57,10 @@ impl Dialect {
     ) -> Request {
         let (path, body) = (self.chat)(prompt, quirks);
         let mut extras = Vec::new();
-        for (extra, pointer) in self.extras {
+        for &(extra, pointer) in self.extras {
             let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
             if body.pointer(pointer).is_some() && !is_set_by_user {
-                extras.push(*extra);
+                extras.push(extra);
             }
         }
         if prompt.has_attachments() {
@@ -83,10 +84,7 @@ impl Dialect {
         Request {
             path: self.models_path.to_owned(),
             headers: self.headers(key),
-            body: None,
-            offers_tools: false,
-            extras: Vec::new(),
-            calls_before: 0,
+            ..Request::default()
         }
     }
 
@@ -97,8 +95,8 @@ impl Dialect {
             let value = format!("{prefix}{}", key.expose());
             headers.push((name.to_owned(), Secret::new(value)));
         }
-        for (name, value) in self.fixed_headers {
-            headers.push(((*name).to_owned(), Secret::new(*value)));
+        for &(name, value) in self.fixed_headers {
+            headers.push((name.to_owned(), Secret::new(value)));
         }
         headers
     }
@@ -117,7 +115,7 @@ impl Dialect {
             }
             return Ok(());
         }
-        // Gateways pass on the list in which Gemini reports an error.
+        // Gemini reports an error in a list, and gateways pass this on.
         let is_list = data.trim_start().starts_with('[');
         failure::check(data, is_list)?;
         (self.event)(data, reply)

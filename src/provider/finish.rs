@@ -1,22 +1,22 @@
-//! Reads how an answer ended from the finish reasons of all providers.
+//! Reads how an answer ended from the finish reasons of all providers (pure).
 
-/// Why the model stopped.
+/// Why the model stopped, with the provider's word for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
-    /// The answer is complete; the provider's word, which may be empty.
+    /// The answer is complete. The word may be empty.
     Complete(String),
-    /// The answer reached the token limit; the provider's finish reason.
+    /// The answer reached the token limit.
     Limit(String),
     /// The answer is or may be incomplete for another reason: a pause, calls of tools not offered, or a word that
     /// q does not recognize.
     Other(String),
     /// The model or the server failed.
     Failed(String),
-    /// The provider blocked the answer, or the rest of it; its finish reason.
+    /// The provider blocked the answer, or the rest of it.
     Blocked(String),
 }
 
-/// What `--json` says for a normal end.
+/// The word for a normal end in `--json`.
 const STOP: &str = "stop";
 
 /// The words for a normal end. An empty word means the same.
@@ -32,10 +32,10 @@ const COMPLETE: &[&str] = &[
     "end",
 ];
 
-/// The model stopped to call tools.
+/// The words for a stop to call tools.
 const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"];
 
-/// The token limit of the answer or of the context.
+/// The words for the token limit of the answer or of the context.
 const LIMIT: &[&str] = &[
     "length",
     "max_tokens",
@@ -44,6 +44,7 @@ const LIMIT: &[&str] = &[
     "model_context_window_exceeded",
 ];
 
+/// The words for a failure of the model or the server.
 const FAILED: &[&str] = &[
     "error",
     "failed",
@@ -55,7 +56,7 @@ const FAILED: &[&str] = &[
 /// The beginning of Gemini's finish reasons for malformed answers.
 const FAILED_BEGINNING: &str = "malformed_";
 
-/// The provider blocked the answer, or its rest: OpenAI and Azure, Anthropic, Gemini, Zhipu.
+/// The words of OpenAI and Azure, Anthropic, Gemini and Zhipu for an answer that the provider blocked.
 const BLOCKED: &[&str] = &[
     "content_filter",
     "refusal",
@@ -74,14 +75,15 @@ const BLOCKED: &[&str] = &[
 
 /// Whether a word is a finish reason. Some servers fill the field with another word while the answer continues.
 pub(super) fn is_word(word: &str) -> bool {
-    !["", "null", "finish_reason_unspecified"].contains(&&*word.to_lowercase())
+    let lower = word.to_lowercase();
+    !matches!(lower.as_str(), "" | "null" | "finish_reason_unspecified")
 }
 
 impl Finish {
     /// Reads a provider's word, in upper or lower case.
     pub(super) fn new(word: &str) -> Finish {
         let lower = word.to_lowercase();
-        let is = |words: &[&str]| words.contains(&lower.as_str());
+        let is = |words: &[&str]| words.contains(&&*lower);
         let word = word.to_owned();
         if is(COMPLETE) {
             Finish::Complete(word)
@@ -98,7 +100,10 @@ impl Finish {
 
     /// Whether the provider says that tool calls ended the answer.
     pub(super) fn is_for_calls(&self) -> bool {
-        matches!(self, Finish::Other(word) if CALLS.contains(&word.to_lowercase().as_str()))
+        match self {
+            Finish::Other(word) => CALLS.contains(&word.to_lowercase().as_str()),
+            _ => false,
+        }
     }
 
     pub(super) fn word_mut(&mut self) -> &mut String {

@@ -10,7 +10,7 @@ use crate::shape::Shape;
 #[derive(Debug)]
 pub struct Prompt<'a> {
     pub model: &'a str,
-    /// If this is empty, no system prompt is sent.
+    /// If it is empty, no system prompt is sent.
     pub system: &'a str,
     /// Begins and ends with the user, and the roles alternate.
     pub messages: Vec<Message>,
@@ -192,7 +192,7 @@ pub enum Extra {
 }
 
 /// A request to a path below the client's address.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     pub path: String,
     pub headers: Vec<(String, Secret)>,
@@ -200,14 +200,14 @@ pub struct Request {
     pub body: Option<Value>,
     /// Whether the reply may call tools. Calls in any other reply cannot run.
     pub offers_tools: bool,
-    /// What q has put into it, not the user, and what it can do without.
+    /// What q, not the user, has put into it, and what it can do without.
     pub extras: Vec<Extra>,
     /// How many calls of the question came before it.
     pub calls_before: usize,
 }
 
 impl Request {
-    /// The request with these headers too; they replace those with the same name.
+    /// The request with these headers, too. They replace those with the same name.
     pub fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
         for (name, _) in headers {
             self.headers

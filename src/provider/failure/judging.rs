@@ -1,4 +1,4 @@
-//! Judges what a server's error means for the next request: one table, in order.
+//! Judges what a server's error means for the next request: one table, in order (pure).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub const TRANSIENT_STATUSES: &[u16] =
 /// The longest wait that a server may ask for.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Types and codes of such errors, for errors reported without a status.
+/// The types and codes of errors after which another try may succeed. They count where there is no status.
 const TRANSIENT_CODES: &str = "\
     overloaded_error rate_limit_error rate_limit_exceeded api_error server_error internal_server_error \
     service_unavailable service_unavailable_error server_is_overloaded slow_down timeout_error unavailable \
@@ -21,7 +21,8 @@ const TRANSIENT_CODES: &str = "\
 /// What an error means for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// A shorter prompt may be accepted: it is longer than the model's context, or than what may be sent in a minute.
+    /// The prompt is longer than the model's context, or longer than what may be sent in a minute. A shorter one may be
+    /// accepted.
     TooLong,
     /// The server refuses something that the request can do without.
     Refuses(Extra),
@@ -39,43 +40,42 @@ pub enum Meaning {
     Other,
 }
 
-type Rule = fn(&Answer) -> bool;
+type Rule = fn(&Case) -> bool;
 
-/// Each meaning and how it is recognized. The first that fits counts, because one error may have the words for several.
+/// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const RULES: &[(Meaning, Rule)] = &[
-    (Meaning::TooLong, |answer| {
-        answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)
+    (Meaning::TooLong, |case| {
+        case.has_code(TOO_LONG_CODES) || case.says(TOO_LONG)
     }),
-    (Meaning::Refuses(Extra::Store), |answer| {
-        answer.can_refuse(Extra::Store) && answer.names(&["store"])
+    (Meaning::Refuses(Extra::Store), |case| {
+        case.can_refuse(Extra::Store) && case.names(&["store"])
     }),
-    (Meaning::Refuses(Extra::Cache), |answer| {
-        answer.can_refuse(Extra::Cache) && answer.names_at_top("cache_control")
+    (Meaning::Refuses(Extra::Cache), |case| {
+        case.can_refuse(Extra::Cache) && case.names_at_top("cache_control")
     }),
-    (Meaning::UnknownModel, |answer| answer.is_unknown_model()),
-    (Meaning::Refuses(Extra::Effort), |answer| {
-        answer.can_refuse(Extra::Effort)
-            && (answer.names(EFFORT) || answer.has_code(WRONG_PARAMETER))
+    (Meaning::UnknownModel, |case| case.is_unknown_model()),
+    (Meaning::Refuses(Extra::Effort), |case| {
+        case.can_refuse(Extra::Effort) && (case.names(EFFORT) || case.has_code(WRONG_PARAMETER))
     }),
-    (Meaning::Refuses(Extra::Form), |answer| {
-        answer.can_refuse(Extra::Form) && answer.names(FORM)
+    (Meaning::Refuses(Extra::Form), |case| {
+        case.can_refuse(Extra::Form) && case.names(FORM)
     }),
-    // Anthropic's object for both. Once there is no form in it, it is about the effort.
-    (Meaning::Refuses(Extra::Effort), |answer| {
-        answer.can_refuse(Extra::Effort) && answer.names(&[OUTPUT_CONFIG])
+    // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
+    (Meaning::Refuses(Extra::Effort), |case| {
+        case.can_refuse(Extra::Effort) && case.names(&[OUTPUT_CONFIG])
     }),
-    (Meaning::Spent, |answer| answer.is_spent()),
-    (Meaning::WrongKey, |answer| {
-        matches!(answer.status, Some(401 | 403)) || answer.says(KEY) || answer.has_code(KEY)
+    (Meaning::Spent, |case| case.is_spent()),
+    (Meaning::WrongKey, |case| {
+        matches!(case.status, Some(401 | 403)) || case.says(KEY) || case.has_code(KEY)
     }),
-    (Meaning::RefusesTools, |answer| {
-        answer.says(&["does not support tools"])
+    (Meaning::RefusesTools, |case| {
+        case.says(&["does not support tools"])
     }),
-    (Meaning::TooLarge, |answer| answer.status == Some(413)),
-    (Meaning::Refuses(Extra::Attachments), |answer| {
-        answer.asked.contains(&Extra::Attachments) && answer.may_be_about_attachments()
+    (Meaning::TooLarge, |case| case.status == Some(413)),
+    (Meaning::Refuses(Extra::Attachments), |case| {
+        case.asked.contains(&Extra::Attachments) && case.may_be_about_attachments()
     }),
-    (Meaning::Transient, |answer| answer.is_transient()),
+    (Meaning::Transient, |case| case.is_transient()),
 ];
 
 /// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
@@ -130,6 +130,7 @@ const MODEL: &[&str] = &[
 
 const MODEL_CODES: &[&str] = &["model_not_found", "model_decommissioned"];
 
+/// The words for a key that is not accepted.
 const KEY: &[&str] = &[
     "api key not valid",
     "incorrect api key",
@@ -208,18 +209,17 @@ const FORM: &[&str] = &[
 const ATTACHMENTS: &str = "\
     image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
 
-/// What an error means. `status` is that of the response; it is `None` for an error inside a reply, whose own status then
-/// counts. `asked` is what was in the request that it can do without.
+/// What an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in the
+/// error counts. `asked` is what was in the request that it can do without.
 pub fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -> Meaning {
-    let error = error.clone();
-    let answer = Answer {
+    let case = Case {
         message: error.message.to_lowercase(),
         status: status.or(error.status),
         error,
         asked,
     };
     for (meaning, applies) in RULES {
-        if applies(&answer) {
+        if applies(&case) {
             return *meaning;
         }
     }
@@ -234,16 +234,17 @@ pub fn levels_in(message: &str, refused: &str) -> String {
     levels.join(", ")
 }
 
-/// An error, and the request that it answers.
-struct Answer<'a> {
-    error: ServerError,
-    /// In lower case.
+/// An error, and what is known about its response and its request.
+struct Case<'a> {
+    error: &'a ServerError,
+    /// The error's message in lower case.
     message: String,
     status: Option<u16>,
+    /// What was in the request that it can do without.
     asked: &'a [Extra],
 }
 
-impl Answer<'_> {
+impl Case<'_> {
     fn says(&self, words: &[&str]) -> bool {
         words.iter().any(|words| self.message.contains(words))
     }
@@ -257,14 +258,14 @@ impl Answer<'_> {
         matches!(self.status, Some(400 | 422)) && self.asked.contains(&extra)
     }
 
-    /// Whether the error has one of these names, in its message or separately.
+    /// Whether the error has one of these names, in its message, its code or its field.
     fn names(&self, names: &[&str]) -> bool {
-        let error = &self.error;
+        let error = self.error;
         let all = format!("{} {} {}", error.message, error.code, error.field).to_lowercase();
         names.iter().any(|name| has_name(&all, name))
     }
 
-    /// Whether the error names the field at the top of the body: one of a block may have its name.
+    /// Whether the error names the field at the top of the body. A field inside a block may have the same name.
     fn names_at_top(&self, field: &str) -> bool {
         let text = format!("{} {}", self.error.message, self.error.field);
         let ends_name = |char: char| !char.is_alphanumeric() && !matches!(char, '_' | '.');
@@ -291,7 +292,7 @@ impl Answer<'_> {
         let names_them = words.any(|word| is_one_of(word, ATTACHMENTS));
         let field = self.error.field.as_str();
         match self.status {
-            // About the field of the messages, if it names a field below the body at all.
+            // If the error names a field at all, it must be the field of the messages.
             Some(400 | 422) => {
                 let mut fields = ["messages", "input", "contents"].iter();
                 names_them
@@ -299,7 +300,7 @@ impl Answer<'_> {
                     || fields.any(|name| has_name(field, name))
             }
             Some(415) => true,
-            // Too many requests, or overload; a model's name may well contain “vision”.
+            // Too many requests, or overload. The name of the model, which the message may have, may contain “vision”.
             Some(429 | 503 | 529) => false,
             // A 404 may also come from a wrong address.
             Some(400..) | None => names_them,
@@ -307,7 +308,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Whether quota or money is used up. Google says so of a limit per minute, too, and then how long to wait.
+    /// Whether quota or money is used up. Google has the same words for a limit per minute, but then says how long to wait.
     fn is_spent(&self) -> bool {
         if let Some(wait) = self.error.retry_after
             && wait <= MAX_WAIT

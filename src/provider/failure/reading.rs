@@ -1,8 +1,9 @@
-//! Finds the message and other details in the body of an error.
+//! Finds the message and other details in the body of an error (pure).
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::one_line::on_one_line;
@@ -33,7 +34,7 @@ impl ServerError {
         }
     }
 
-    /// The server's message, with the field of the request that it is about, if it does not name that itself.
+    /// The server's message, and before it the field that the error is about, unless the message names that itself.
     pub fn words(&self) -> Cow<'_, str> {
         let last = self.field.rsplit('.').next().unwrap_or_default();
         if self.message.contains(last) {
@@ -66,8 +67,8 @@ pub fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
     read(&body).unwrap_or_else(|| ServerError::new("the server gives no reason"))
 }
 
-/// Reads the body of an error in any form that servers are known to use; else the title of an HTML page, or
-/// the text itself, if it is text.
+/// Reads the body of an error in any form that servers are known to use. Of an HTML page, the title is the message; other
+/// text is the message itself.
 pub fn read(body: &str) -> Option<ServerError> {
     let body = body.trim_start_matches('\u{feff}');
     match serde_json::from_str::<Value>(body) {
@@ -118,8 +119,8 @@ fn text<'f>(fields: &'f Map<String, Value>, name: &str) -> Option<&'f str> {
     if text.is_empty() { None } else { Some(text) }
 }
 
-/// Looks for an error in JSON that may be one. Proxies and gateways report errors in forms of their own, so an event may
-/// be an error if it has an error field, or lacks a field that every event of the dialect has.
+/// Looks for an error in JSON that may be one. Proxies and gateways report errors in forms of their own. So an event may be
+/// an error if it has an error field, or if it lacks a field that every event of the dialect has.
 pub fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
     if may_be_error && let Some(error) = error_in(json) {
         return Err(error);
@@ -160,8 +161,8 @@ fn from_words(words: &str) -> ServerError {
     ServerError::new(on_one_line(words))
 }
 
-/// Reads the error that an object describes: in an object inside, in the words beside a field that only names it, or in
-/// a field with its words.
+/// Reads the error that an object describes: in an object inside it, in the words beside the name of the error, or in a
+/// field for the message.
 fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     let codes = codes(fields);
     let beside = ["message", "error_description", "detail"]
@@ -193,10 +194,15 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
 
 /// Whether these words only name the status of the response, such as `Bad Request`.
 fn is_reason_phrase(words: &str) -> bool {
-    (400..600).any(|status| {
-        let phrase = http::StatusCode::from_u16(status).map(|status| status.canonical_reason());
-        phrase.is_ok_and(|phrase| phrase.is_some_and(|phrase| phrase.eq_ignore_ascii_case(words)))
-    })
+    for status in 400..600 {
+        if let Ok(status) = StatusCode::from_u16(status)
+            && let Some(phrase) = status.canonical_reason()
+            && phrase.eq_ignore_ascii_case(words)
+        {
+            return true;
+        }
+    }
+    false
 }
 
 fn codes(fields: &Map<String, Value>) -> String {
@@ -207,7 +213,7 @@ fn codes(fields: &Map<String, Value>) -> String {
     codes.join(" ")
 }
 
-/// The field for an error, unless it says no more than that there is one, and the words are in a field beside it.
+/// The value of the field for an error, unless the words are in a field beside it and the value has none.
 fn inner_error(fields: &Map<String, Value>, has_words_beside: bool) -> Option<&Value> {
     let inner = ["error", "errors", "fault", "base_resp"]
         .iter()
@@ -231,7 +237,7 @@ fn status(fields: &Map<String, Value>) -> Option<u16> {
     None
 }
 
-/// Reads the message among these fields; without one the codes say what is wrong.
+/// Reads the message among these fields. If there is none, the codes say what is wrong.
 fn from_message(fields: &Map<String, Value>, codes: &str) -> Option<ServerError> {
     let mut values = MESSAGES.split(' ').filter_map(|name| fields.get(name));
     let mut error = match values.find_map(message_of) {
@@ -280,7 +286,7 @@ fn message_of(value: &Value) -> Option<ServerError> {
             let Some(inner) = from_value(value) else {
                 return Some(ServerError::new(on_one_line(&value.to_string())));
             };
-            // What else it has is about itself, and not about the error.
+            // Its code and its status describe this detail, not the error.
             Some(ServerError {
                 field: inner.field,
                 ..ServerError::new(inner.message)
