@@ -9,8 +9,8 @@ const TAGS: &[(&str, &str)] = &[
     ("[THINK]", "[/THINK]"),
 ];
 
-/// The end of reasoning whose opening tag is part of the server's template. It is recognized only if it comes
-/// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
+/// The end of reasoning without an opening tag, which is part of the template of some servers. It is recognized only before
+/// any text has been handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
 const CLOSE_ALONE: &str = "</think>";
 
 /// A text that begins with more white space than this, in bytes, does not begin with reasoning.
@@ -62,7 +62,7 @@ impl Filter {
         }
     }
 
-    /// At the end, adds what was held back to `answer`. An answer may be shorter than a tag and begin like it.
+    /// At the end, adds to `answer` what was held back. The beginning of a tag may have been a short answer.
     pub fn end(&mut self, answer: &mut String) {
         let has_text = self.held.len() > self.held_blanks;
         if has_text && !self.is_within() {
@@ -71,7 +71,7 @@ impl Filter {
     }
 
     fn add_at_start(&mut self, piece: &str, answer: &mut String) {
-        // Only new text is examined. If all of it were, endless blanks would take quadratic time.
+        // Only new text is examined. To examine all of it for each piece would take quadratic time if blanks never end.
         if self.held.len() == self.held_blanks {
             self.held_blanks += piece.len() - piece.trim_start().len();
         }
@@ -135,8 +135,12 @@ impl Filter {
 
 /// What follows the opening tag that the text begins with, and the tag that closes it.
 fn opened(text: &str) -> Option<(&str, &'static str)> {
-    TAGS.iter()
-        .find_map(|(open, close)| Some((text.strip_prefix(open)?, *close)))
+    for &(open, close) in TAGS {
+        if let Some(thought) = text.strip_prefix(open) {
+            return Some((thought, close));
+        }
+    }
+    None
 }
 
 /// Whether the text is the beginning of an opening tag.
@@ -149,8 +153,9 @@ fn may_open(text: &str) -> bool {
 fn after_close_alone(text: &str) -> Option<&str> {
     let (before, rest) = text.split_once(CLOSE_ALONE)?;
     let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
+    let stands_alone = line_ends && before.ends_with('\n');
     let blank_follows = rest.starts_with("\n\n") || rest.starts_with("\r\n\r\n");
-    let is_close = before.is_empty() || (before.ends_with('\n') && line_ends) || blank_follows;
+    let is_close = before.is_empty() || stands_alone || blank_follows;
     let (open, _) = TAGS[0];
     if !is_close || before.contains(open) {
         return None;

@@ -1,4 +1,4 @@
-//! The reply as it is read: the answer's text without the reasoning, how it ended, and its usage.
+//! The reply as it is read: the answer's text without the reasoning, how it ended, and its usage (pure).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
 use crate::surrogates;
 
-/// Finish reason when the model called a tool that was not offered but the provider said `stop`.
+/// The finish reason of a reply that calls a tool though none was offered, if the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";
 
 /// What the waiting sign says while reasoning comes.
 const THINKING: &str = "thinking";
 
-/// What has come of a reply since the piece before.
+/// The part of a reply that has come since the piece before.
 #[derive(Debug, Default)]
 pub struct Piece {
     pub text: String,
@@ -31,10 +31,10 @@ pub struct Piece {
     pub sign: Option<&'static str>,
 }
 
-/// A search of the provider's that failed.
+/// A search or a fetch by the provider that failed.
 #[derive(Debug, Clone)]
 pub struct FailedSearch {
-    /// It was to get a page whose address the model knew.
+    /// It was a fetch: the model knew the address of the page.
     pub is_fetch: bool,
     /// Why, if the provider says so.
     pub reason: Option<String>,
@@ -51,7 +51,7 @@ enum Gap {
     Paragraph,
 }
 
-/// What the answer so far ends with, and what has come after it.
+/// The end of the answer so far, and the gap after it.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tail {
     /// The last character; `None` if the answer has said nothing yet.
@@ -60,8 +60,8 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// What has to stand before this text. A fence or a heading needs a line of its own; otherwise a fence would be text,
-    /// and its end would begin a block.
+    /// What must stand before this text. A fence or a heading needs a line of its own. Otherwise a fence would be text, and
+    /// its end would begin a block.
     fn separator(self, text: &str) -> &'static str {
         let Some(last) = self.last.filter(|_| self.gap != Gap::None) else {
             return "";
@@ -82,22 +82,23 @@ fn begins_block(text: &str) -> bool {
     let after = text.trim_start_matches('#');
     let hashes = text.len() - after.len();
     // The blank of a heading may come later.
-    let is_heading = (1..=6).contains(&hashes) && (after.is_empty() || after.starts_with(' '));
+    let ends_marks = after.is_empty() || after.starts_with(' ');
+    let is_heading = (1..=6).contains(&hashes) && ends_marks;
     is_heading || text.starts_with("```") || text.starts_with("~~~")
 }
 
-/// What has been read so far.
+/// A reply as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Reply {
     /// Text of the answer that has not been taken yet.
     text: String,
     /// The answer has more than white space.
     says_something: bool,
-    /// What the answer ends with so far; that of an answer which this one continues counts, too.
+    /// The end of the answer so far. If this reply has none yet, it is the end of the answer that the reply continues.
     tail: Tail,
     /// How many bytes of the answer have come after the last gap in it.
     length_of_last_part: usize,
-    /// The messages that have begun, by the provider's index: whether each is commentary.
+    /// Whether each message that has begun is commentary, by the provider's index.
     messages: BTreeMap<u64, bool>,
     /// The index of the message that is coming, if it has one.
     message: Option<u64>,
@@ -106,14 +107,14 @@ pub struct Reply {
     /// What the model says on the way, by message. It is the answer only if nothing else comes.
     commentary: Vec<String>,
     reasoning: Filter,
-    /// See [`Piece::sign`]: the latest one.
+    /// The latest sign, see [`Piece::sign`].
     sign: Option<&'static str>,
     /// Sources that have not been taken yet.
     sources: Vec<Source>,
     failed_searches: Vec<FailedSearch>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
-    /// Texts that came complete: the answer, if it comes in no other way.
+    /// Texts that came complete. They are the answer if it comes in no other way.
     late: String,
     refusal: String,
     finish: Option<Finish>,
@@ -130,7 +131,7 @@ pub struct Reply {
     /// The model has called a tool though none was offered.
     called_unoffered: bool,
     calls: Calls,
-    /// The text, whoever keeps it, and what is kept here.
+    /// The size of what is kept here, and of the text, which the caller may keep.
     kept: Kept,
     /// The model's turn as the API wants it back, by the provider's index or by position.
     echo: BTreeMap<u64, Value>,
@@ -145,12 +146,12 @@ impl Reply {
         }
     }
 
-    /// The same, as the continuation of an answer.
+    /// This reply as the continuation of an answer.
     pub fn continuing(self, tail: Tail) -> Reply {
         Reply { tail, ..self }
     }
 
-    /// What a continuation of this answer follows. The provider pauses only while it works, perhaps in a sentence.
+    /// What a continuation of this answer follows. The provider pauses only while it searches, perhaps within a sentence.
     pub fn tail(&self) -> Tail {
         Tail {
             gap: self.tail.gap.max(Gap::Search),
@@ -158,7 +159,7 @@ impl Reply {
         }
     }
 
-    /// The same, after so many calls of the question.
+    /// This reply to a question that has already led to this many calls.
     pub fn after_calls(self, before: usize) -> Reply {
         Reply {
             calls: Calls::after(before),
@@ -181,15 +182,13 @@ impl Reply {
         self.offers_tools
     }
 
-    /// The model calls a tool though none was offered. This is no normal end, whatever the provider calls it.
+    /// The model calls a tool though none was offered. Such a reply does not end normally, whatever the provider says.
     pub(super) fn call_unoffered(&mut self) {
         self.called_unoffered = true;
     }
 
-    /// Counts a part of the reply that the next request needs. Returns whether it is to be kept.
-    ///
-    /// # Errors
-    /// It is a part of a call, and is not to be kept.
+    /// Counts a part of the reply that the next request needs. Returns whether there is room for it. It is an error if
+    /// there is none for a part of a call.
     pub(super) fn has_room(&mut self, bytes: usize, is_call: bool) -> Result<bool, ReplyError> {
         let has_room = self.kept.add(bytes);
         if is_call && !has_room {
@@ -206,9 +205,6 @@ impl Reply {
 
     /// Adds a fragment of the call with this index of the provider's, and returns the call's position. Each of the texts
     /// may be empty.
-    ///
-    /// # Errors
-    /// As for [`Reply::has_room`].
     pub(super) fn call_fragment(
         &mut self,
         index: u64,
@@ -235,10 +231,7 @@ impl Reply {
         &mut self.echo
     }
 
-    /// Adds to what the API wants back.
-    ///
-    /// # Errors
-    /// As for [`Reply::has_room`].
+    /// Adds to what the API wants back, if there is room.
     pub(super) fn keep(&mut self, item: Value, is_call: bool) -> Result<(), ReplyError> {
         if self.has_room(VALUE + item.to_string().len(), is_call)? {
             self.echo.insert(self.echo.len() as u64, item);
@@ -246,7 +239,7 @@ impl Reply {
         Ok(())
     }
 
-    /// Adds a JSON string to the answer. An event may end within a character.
+    /// Adds a JSON string to the answer. It may end in half a character, and the next string may have the other half.
     pub(super) fn add(&mut self, string: &str) -> Result<(), ReplyError> {
         let high = std::mem::take(&mut self.surrogate);
         let joined = if high.is_empty() {
@@ -272,7 +265,7 @@ impl Reply {
         }
     }
 
-    /// A message begins, which is a paragraph of the answer, or commentary.
+    /// A message begins. It is a paragraph of the answer, or commentary.
     pub(super) fn begin_message(&mut self, index: Option<u64>, is_commentary: bool) {
         if let Some(index) = index
             && self.kept.add(VALUE)
@@ -332,7 +325,7 @@ impl Reply {
         self.tail.gap = self.tail.gap.max(Gap::Search);
     }
 
-    /// What the provider did in the web has failed.
+    /// A search or a fetch by the provider has failed.
     pub(super) fn fail_search(&mut self, is_fetch: bool, reason: Option<&str>) {
         if self.kept.add(VALUE + reason.map_or(0, str::len)) {
             self.failed_searches.push(FailedSearch {
@@ -408,12 +401,17 @@ impl Reply {
         }
     }
 
-    /// The provider says with this word that the model has stopped. More may come: text, usage, the end. A word that is
-    /// not a normal end stays.
+    /// The provider says with this word that the model has stopped. More may come: text, usage, the end. Another word
+    /// replaces only a normal end.
     pub(super) fn finish(&mut self, word: &str) {
-        if matches!(self.finish, None | Some(Finish::Complete(_))) {
+        if self.may_end_normally() {
             self.finish = Some(Finish::new(word));
         }
+    }
+
+    /// Whether the provider has given no finish reason other than a normal end.
+    fn may_end_normally(&self) -> bool {
+        matches!(self.finish, None | Some(Finish::Complete(_)))
     }
 
     /// The provider waits for a request to continue.
@@ -421,17 +419,17 @@ impl Reply {
         self.paused = true;
     }
 
-    /// Whether the provider continues the answer when it is asked to, and q has kept what that takes.
+    /// Whether the provider continues the answer when it is asked to, and q has kept all that this request needs.
     pub fn is_paused(&self) -> bool {
         self.paused && !self.is_too_long()
     }
 
-    /// The prompt itself was blocked; the provider's word for why.
+    /// The provider has blocked the prompt itself, and gives this word as the reason.
     pub(super) fn block(&mut self, word: &str) {
         self.finish = Some(Finish::Blocked(word.to_owned()));
     }
 
-    /// Why the answer ended so, in the provider's words.
+    /// The provider says in these words why the answer ended so.
     pub(super) fn explain(&mut self, reason: &str) {
         if !reason.is_empty() {
             self.reason = Some(reason.to_owned());
@@ -464,15 +462,16 @@ impl Reply {
         {
             self.finish = Some(Finish::Complete(finish.word().to_owned()));
         }
-        if self.called_unoffered && matches!(self.finish, None | Some(Finish::Complete(_))) {
+        if self.called_unoffered && self.may_end_normally() {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
         }
     }
 
-    /// Makes the answer of commentary if nothing else has come: no text, and no calls that will be run.
+    /// Makes the commentary the answer if nothing else has come: no text, and no calls that will be run.
     fn take_commentary_for_answer(&mut self) {
         let is_cut = matches!(self.finish, Some(Finish::Limit(_)));
-        if self.has_begun() || !self.is_complete() || !(self.calls().is_empty() || is_cut) {
+        let will_call = !self.calls().is_empty() && !is_cut;
+        if self.has_begun() || will_call || !self.is_complete() {
             return;
         }
         for text in std::mem::take(&mut self.commentary) {
@@ -492,16 +491,17 @@ impl Reply {
         };
     }
 
-    /// What has come since the last call. `is_whole`: all that has arrived could be read.
+    /// What has come since the last call. `is_whole` says that all that has arrived could be read.
     pub fn take_piece(&mut self, is_whole: bool) -> Piece {
+        let mut sign = self.sign;
+        if sign.is_none() && self.reasoning.is_within() {
+            sign = Some(THINKING);
+        }
         Piece {
             text: self.take_text(),
             is_last: is_whole && self.is_complete(),
             sources: std::mem::take(&mut self.sources),
-            sign: match self.sign {
-                None if self.reasoning.is_within() => Some(THINKING),
-                sign => sign,
-            },
+            sign,
         }
     }
 
@@ -510,7 +510,8 @@ impl Reply {
         std::mem::take(&mut self.text)
     }
 
-    /// The last message of the answer, or its part after the last search; else all that this reply has added to it.
+    /// The last message of the answer, or its part after the last search. If there is neither, all that this reply has
+    /// added to it.
     pub fn last_part<'a>(&self, answer: &'a str) -> &'a str {
         let begin = answer.len().saturating_sub(self.length_of_last_part);
         answer.get(begin..).unwrap_or(answer)
@@ -521,7 +522,7 @@ impl Reply {
         !self.says_something
     }
 
-    /// Removes secrets from the word for the end, which may be anything.
+    /// Removes secrets from the finish reason, which may be any text.
     pub fn redact(&mut self, secrets: &[Secret]) {
         if let Some(finish) = &mut self.finish {
             let word = finish.word_mut();
@@ -534,30 +535,30 @@ impl Reply {
         self.finish.as_ref()
     }
 
-    /// Why it ended so, in the provider's words: its reason, or what the model said instead of an answer.
+    /// Why it ended so: the provider's reason, or what the model said instead of an answer.
     pub fn reason(&self) -> Option<&str> {
-        match &self.reason {
-            Some(reason) => Some(reason),
-            None if self.refusal.is_empty() => None,
-            None => Some(&self.refusal),
+        if self.reason.is_some() || self.refusal.is_empty() {
+            return self.reason.as_deref();
         }
+        Some(&self.refusal)
     }
 
-    /// The provider has said that the answer ended, and no more of it is to be expected.
+    /// Whether the provider has said that the answer ended, and no more of it should come.
     pub fn is_finished(&self) -> bool {
         self.finish.is_some() && !self.more_after_finish
     }
 
-    /// The terminal event has come.
+    /// Whether the last event has come.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// The model has stopped, and nothing failed, was blocked or waits. More of the stream may come, and the answer may have
-    /// reached the token limit.
+    /// Whether the model has stopped, and nothing has failed, is blocked or waits. More of the stream may come, and the
+    /// answer may have reached the token limit.
     pub fn is_complete(&self) -> bool {
         let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
-        (self.ended || self.finish.is_some()) && !failed && !self.paused
+        let has_stopped = self.ended || self.finish.is_some();
+        has_stopped && !failed && !self.paused
     }
 
     /// The counts reported so far; `None` if there are none.
