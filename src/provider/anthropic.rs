@@ -1,4 +1,4 @@
-//! Anthropic's messages API.
+//! Makes requests for Anthropic's Messages API, and reads its replies (pure).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,10 +42,10 @@ const MAX_TOKENS: u64 = 16_384;
 /// How often the provider may search for one answer; each search costs extra.
 const MAX_SEARCHES: u64 = 5;
 
-/// The field of a block that contains the arguments of a call.
+/// The field of a block with the arguments of a call.
 const INPUT: &str = "input";
 
-/// The type of a block that calls a tool of q's. The types of the provider's own calls end like this, too.
+/// The type of a block that calls a tool of q. The types of the provider's own calls end like this, too.
 const TOOL_USE: &str = "tool_use";
 
 fn body(prompt: &Prompt) -> Value {
@@ -146,12 +146,14 @@ fn offer(tool: &Tool) -> Value {
 
 /// The model's turn as it came, because signatures are valid only for an unchanged turn.
 fn answer_of(blocks: &[Value]) -> Value {
-    // The API refuses text that is blank.
-    let is_blank = |block: &Value| {
-        let text = block["text"].as_str().unwrap_or_default();
-        block["type"] == "text" && text.trim().is_empty()
-    };
-    let content: Vec<&Value> = blocks.iter().filter(|block| !is_blank(block)).collect();
+    let mut content = Vec::new();
+    for block in blocks {
+        // The API refuses text that is blank.
+        let is_blank = block["type"] == "text" && text_of(block, "text").trim().is_empty();
+        if !is_blank {
+            content.push(block);
+        }
+    }
     json!({"role": "assistant", "content": content})
 }
 
@@ -179,8 +181,8 @@ fn result_of(run: &ToolRun) -> Value {
     result
 }
 
-/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. This type and the one
-/// below borrow from the data, which saves a copy of the text.
+/// An event of a stream, of any type. Unknown types are ignored, as the API's documents ask. This type and the one below
+/// borrow from the data, which saves a copy of the text.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
@@ -192,6 +194,7 @@ struct Event<'a> {
     error: Option<&'a RawValue>,
 }
 
+/// A piece of a block.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
@@ -304,14 +307,14 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), 
     if kind == TOOL_USE && !reply.offers_tools() {
         reply.call_unoffered();
     }
-    // The server's own calls and their results, such as `server_tool_use` and `web_search_tool_result`.
+    // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
     if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
         reply.begin_paragraph();
     }
     if kind == "server_tool_use" && text_of(&block, "name").starts_with("web_") {
         reply.search();
     }
-    // If a search or a fetch failed, an object with the reason stands in place of the pages.
+    // If a search or a fetch has failed, an object with the reason stands in place of the pages.
     if kind.starts_with("web_")
         && let Some(code) = block["content"]["error_code"].as_str()
     {
@@ -326,7 +329,7 @@ fn text_of<'a>(block: &'a Value, name: &str) -> &'a str {
     block[name].as_str().unwrap_or_default()
 }
 
-/// Keeps a block to send it back after a pause or with the results of its calls. Until the block is complete, its input is
+/// Keeps a block, to send it back after a pause or with the results of its calls. Until the block is complete, its input is
 /// text.
 fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     let is_call = block["type"] == TOOL_USE;
@@ -410,7 +413,8 @@ fn read_calls(reply: &mut Reply) {
         };
         let mut fields = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
         if text_of(block, "type") == TOOL_USE && reply.offers_tools() {
-            let call = reply.add_call(text_of(block, "id"), text_of(block, "name"), input);
+            let id = text_of(block, "id");
+            let call = reply.add_call(id, text_of(block, "name"), input);
             fields = calls::object(&call.arguments);
             block["id"] = call.id.as_str().into();
         }

@@ -1,4 +1,4 @@
-//! Writes images and PDFs as the dialects send them.
+//! Writes images and PDFs as the dialects send them (pure).
 
 use serde_json::{Value, json};
 
@@ -7,13 +7,13 @@ use crate::message::Attachment;
 /// The ending of the file names of PDFs.
 const PDF: &str = ".pdf";
 
-/// `data:image/png;base64,…`
+/// An attachment as a URL, such as `data:image/png;base64,…`.
 pub fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
 }
 
-/// Attachments, then the text unless it is blank, which Anthropic refuses. Not every server accepts parts, so text alone
-/// stays text.
+/// The content of a message: the attachments, then the text. Anthropic refuses a blank text. Not every server accepts parts,
+/// so text alone stays text.
 pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     let mut parts: Vec<Value> = attachments.collect();
     if parts.is_empty() {
@@ -36,7 +36,7 @@ pub fn file_name(pdf: &Attachment) -> String {
     }
 }
 
-/// The name of a PDF as a title for Anthropic, which refuses some characters; `None` if no others are left.
+/// The name of a PDF as a title for Anthropic, without the characters that it refuses. `None` if no others are left.
 pub fn title(pdf: &Attachment) -> Option<String> {
     let accepted = base_name(pdf).replace(|character| !is_accepted(character), " ");
     let words: Vec<&str> = accepted.split_whitespace().collect();

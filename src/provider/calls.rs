@@ -100,7 +100,7 @@ fn begins_another(call: &ToolCall, id: &str, name: &str) -> bool {
     id != call.id
 }
 
-/// The call as it is run. `number` counts the calls of a question.
+/// The call in the form in which it is run. `number` is its place among the calls of the question.
 fn settled(mut call: ToolCall, number: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
@@ -124,11 +124,11 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
 
 /// The arguments of a call as an object. Anything else becomes an empty object, because APIs refuse it.
 pub fn object(arguments: &str) -> Value {
-    let arguments = serde_json::from_str::<Map<String, Value>>(arguments);
-    Value::Object(arguments.unwrap_or_default())
+    let fields = serde_json::from_str(arguments);
+    Value::Object(fields.unwrap_or_default())
 }
 
-/// The arguments of a call as the model wrote them; `{}` unless they are an object, because servers parse the text.
+/// The arguments of a call as the model wrote them, or `{}` if they are not an object, because servers parse the text.
 pub fn text(arguments: &str) -> &str {
     if is_object(arguments) {
         arguments

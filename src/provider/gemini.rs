@@ -1,4 +1,4 @@
-//! Google's Gemini API, generateContent.
+//! Makes requests for Google's Gemini API (`generateContent`), and reads its replies (pure).
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -112,7 +112,7 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "parts": parts})
 }
 
-/// The result of a call. `call` is the call as the model wrote it.
+/// The result of a call, which `call` has as the model wrote it.
 fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
     let kind = if run.is_error { "error" } else { "result" };
     let result = json!({kind: run.result});
@@ -162,7 +162,8 @@ fn declaration(tool: &Tool) -> Value {
     })
 }
 
-/// Gemini refuses to search in a request with other tools, unless it may show the calls of its search.
+/// What Gemini may do with the tools. It refuses to search in a request with other tools, unless it may show the calls of its
+/// search.
 fn tool_config(prompt: &Prompt) -> Option<Value> {
     if prompt.tools.is_empty() {
         return None;
@@ -186,6 +187,7 @@ struct Event<'a> {
     error: Option<&'a RawValue>,
 }
 
+/// One of several answers to the same prompt, or a piece of it.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
@@ -217,7 +219,7 @@ struct Part<'a> {
 
 fn usage_of(counts: &Value) -> Usage {
     let count = |place| lenient::count(counts, place);
-    // The tokens that the results of Google's own tools added to the prompt.
+    // The results of Google's own tools become a part of the prompt.
     let by_tools = count("/toolUsePromptTokenCount").unwrap_or(0);
     let answer = count("/candidatesTokenCount");
     let thoughts = count("/thoughtsTokenCount");

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::failure::ServerError;
 use crate::surrogates;
 
-/// Why something that a server sent is not a part of an answer.
+/// Why data from a server is not a part of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplyError {
     /// It does not fit the dialect.
@@ -38,7 +38,7 @@ pub struct IfReadable<T>(pub Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Null is frequent. As an option it is no error, and it takes long to make the message of an error.
+        // Null is frequent. Read as an option, it does not cost the time that the message of an error takes.
         let json = Option::<&RawValue>::deserialize(deserializer)?;
         Ok(IfReadable(if_readable(json)))
     }
@@ -66,8 +66,8 @@ fn whole(number: f64) -> Option<u64> {
     is_whole.then_some(number as u64)
 }
 
-/// Text of an answer: a string, or a list of strings and parts. A part counts unless it names a type
-/// that is not text. Any other value has no text. It borrows from the event, because copying text takes time.
+/// Text of an answer: a string, or a list of strings and parts. A part has text unless it names another type. Any other
+/// value has no text. It borrows from the event, because copying text takes time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Text<'a>(Option<&'a RawValue>);
 
@@ -110,7 +110,7 @@ impl Text<'_> {
         json.starts_with('[') && json.contains("\"thinking\"")
     }
 
-    /// The text.
+    /// The text itself, no longer JSON.
     pub fn text(&self) -> Result<String, ReplyError> {
         Ok(surrogates::lossy(&self.json()?)?)
     }
@@ -120,6 +120,7 @@ fn without_quotes(string: &str) -> &str {
     &string[1..string.len() - 1]
 }
 
+/// An element of a text that is a list.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
@@ -164,8 +165,8 @@ where
     Ok(None)
 }
 
-/// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list, because Ollama sends it
-/// if it has no models.
+/// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list: Ollama sends it if it has
+/// no models.
 pub fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
     let body: Value = serde_json::from_str(body)?;
     let list = body.get(field).cloned().unwrap_or(body);

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and how the many compatible servers differ.
+//! Makes requests for OpenAI's chat completions, and reads the replies of the many compatible servers (pure).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -87,7 +87,7 @@ fn offer(tool: &Tool) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// The system prompt, the messages, and the calls of this question.
+/// The system prompt, the messages, and the calls of this question with their results.
 fn messages(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
@@ -215,7 +215,7 @@ fn call_of(run: &ToolRun) -> Value {
     })
 }
 
-/// The list whose elements were kept as text, each with a comma after it.
+/// A list that was kept as text. Each element has a comma after it.
 fn list_of(kept: &Value) -> Value {
     let elements = kept.as_str().unwrap_or_default().trim_end_matches(',');
     surrogates::lossy(&format!("[{elements}]")).unwrap_or_default()
@@ -258,7 +258,7 @@ struct Choice<'a> {
     index: Count,
     /// In a stream.
     delta: Option<Delta<'a>>,
-    /// In a complete answer. Perplexity sends both. It is boxed because most streams have none, and a smaller type is faster.
+    /// In a complete answer; Perplexity sends both. It is boxed because few streams have it, and a smaller type is faster.
     message: Option<Box<Delta<'a>>>,
     finish_reason: IfReadable<String>,
     error: Option<&'a RawValue>,
@@ -303,7 +303,7 @@ impl Delta<'_> {
             self.reasoning_details,
             self.reasoning,
         ];
-        // Nearly every event of some servers has an empty text or list.
+        // Some servers have an empty text or list in nearly every event.
         let is_text = |json: &RawValue| json.get().len() > "\"\"".len();
         fields.into_iter().flatten().any(is_text) || self.content.has_thinking()
     }
@@ -312,9 +312,11 @@ impl Delta<'_> {
 fn usage_of(counts: &Value) -> Usage {
     let count = |place| lenient::count(counts, place);
     let input = count("/prompt_tokens");
+    let cached = count("/prompt_tokens_details/cached_tokens");
+    let cached_by_deepseek = count("/prompt_cache_hit_tokens");
     let mut output = count("/completion_tokens");
-    // xAI and Gemini count reasoning separately from the answer, which only the total shows. Mistral counts audio in the
-    // total only.
+    // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total. Mistral counts audio in the
+    // total, too.
     let has_audio = counts["prompt_audio_seconds"].is_number();
     if let (Some(total), Some(input)) = (count("/total_tokens"), input)
         && !has_audio
@@ -324,9 +326,7 @@ fn usage_of(counts: &Value) -> Usage {
     Usage {
         input_tokens: input,
         output_tokens: output,
-        // The second is DeepSeek's field.
-        cached_tokens: count("/prompt_tokens_details/cached_tokens")
-            .or(count("/prompt_cache_hit_tokens")),
+        cached_tokens: cached.or(cached_by_deepseek),
         reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
         // OpenRouter alone reports it.
         cost: counts["cost"].as_f64(),
@@ -347,7 +347,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError>
     let Some(chunk) = lenient::event::<Chunk>(data)? else {
         return Ok(());
     };
-    // The errors of vLLM and Mistral have other fields too.
+    // vLLM and Mistral report errors in fields of their own.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
     failure::check(data, chunk.error.is_some() || is_bare)?;
     if let Some(counts) = lenient::if_readable(chunk.usage) {
@@ -364,7 +364,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError>
     Ok(())
 }
 
-/// Reads the sources. Sources of the text come first, as they do in a stream.
+/// Reads the sources. Those of the text come first, as they do in a stream.
 fn read_sources(chunk: &Chunk, delta: Option<&Delta>, reply: &mut Reply) {
     let annotations = delta.and_then(|delta| delta.annotations);
     add_sources(
@@ -430,7 +430,9 @@ fn add_sources(json: Option<&RawValue>, url: &str, title: &str, reply: &mut Repl
 
 /// Adds calls, or parts of calls.
 fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(json) = json else { return Ok(()) };
+    let Some(json) = json else {
+        return Ok(());
+    };
     let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
     for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
         let fragment = Value::Object(fragment);
@@ -454,7 +456,7 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
     Ok(())
 }
 
-/// Joins the fragments of the reasoning in an object with its fields. A list is kept as text, which takes less memory.
+/// Joins the fragments of the reasoning, by field. A list is kept as text, which takes less memory.
 fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
     let text: Option<String> = lenient::if_readable(delta.reasoning_content);
     let text = text.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! OpenAI's Responses API, which other servers speak as well.
+//! Makes requests for OpenAI's Responses API, which other servers have as well, and reads the replies (pure).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,16 +29,16 @@ pub static DIALECT: Dialect = Dialect {
     ..openai::DIALECT
 };
 
-/// The type of an item that calls a tool of q's.
+/// The type of an item that calls a tool of q.
 const FUNCTION_CALL: &str = "function_call";
 
-/// The type of an item that calls a custom tool, or one of the searches of xAI.
+/// The type of an item that calls a custom tool. xAI's own searches have it, too.
 const CUSTOM_CALL: &str = "custom_tool_call";
 
 /// The type of an item that searches the web.
 const WEB_SEARCH_CALL: &str = "web_search_call";
 
-/// The types of items that call something of the client's. The provider runs every other call.
+/// The types of items with calls that the client must run. The provider runs every other call.
 const CLIENT_CALLS: &[&str] = &[
     FUNCTION_CALL,
     CUSTOM_CALL,
@@ -167,8 +167,7 @@ fn result_of(run: &ToolRun) -> Value {
     })
 }
 
-/// The fields of all events that matter here. Other types of events are ignored. It borrows from the data, which saves a
-/// copy of the text.
+/// An event of a stream, of any type. It borrows from the data, which saves a copy of the text.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
@@ -219,7 +218,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             begin_item(&lenient::value(event.item), event.output_index.0, reply);
         }
         "response.output_item.done" => end_item(lenient::value(event.item), reply)?,
-        // The last is xAI's name for the end.
+        // xAI calls the end `response.done`.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
             end_response(&kind, event.response, reply)?;
         }
@@ -293,8 +292,10 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
     failure::check(json, true)?;
-    let output = response["output"].as_array();
-    let items = output.map(Vec::as_slice).unwrap_or_default();
+    let items = match &response["output"] {
+        Value::Array(items) => items.as_slice(),
+        _ => &[],
+    };
     add_messages(items, reply)?;
     let keeps_items = reply.echo_mut().is_empty();
     for item in items {
@@ -350,8 +351,8 @@ fn read_search(item: &Value, reply: &mut Reply) {
     }
 }
 
-/// Takes a complete item: notes a search that failed, and keeps the item to send it back with the results of the calls.
-/// Reasoning that is not encrypted is not kept, because the API would look for it in its store.
+/// Notes a search that failed, and keeps the item, to send it back with the results of the calls. Reasoning that is not
+/// encrypted is not kept, because the API would look for it in its store.
 fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
         reply.fail_search(false, None);
@@ -363,8 +364,8 @@ fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// Finds the calls among the items of a complete response. The provider has run a call that comes with its output. It has
-/// also run a custom call before a message, which xAI sends without the output.
+/// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. It has
+/// also run a custom call that stands before a message: xAI sends these without their outputs.
 fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(reply.echo_mut());
     let mut last_message = 0;
