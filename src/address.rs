@@ -14,7 +14,7 @@ use crate::secret::{self, Secret};
 /// What is wrong with an address like `localhost:8080`.
 const NO_SCHEME: &str = "is not a URL: it must begin with http:// or https://";
 
-/// The paths of questions, which q adds itself, and what stands before them in the addresses that vendors show.
+/// The paths of questions, which q adds itself. Addresses in the documents of vendors often end in one of them.
 const PATHS_OF_QUESTIONS: [&str; 4] = [
     "/chat/completions",
     "/responses",
@@ -22,19 +22,20 @@ const PATHS_OF_QUESTIONS: [&str; 4] = [
     "/messages",
 ];
 
-/// An `http` or `https` URL with a host, to which paths are added. Its query ends every one of them.
+/// An `http` or `https` URL with a host. Paths are added to it, and its query is added to each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// Without user, password and query.
     uri: Uri,
     /// It may contain a key. Empty if there is none.
     query: Secret,
-    /// User and password, as written in the URL and decoded.
     login: Option<Login>,
 }
 
+/// The user and the password in a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Login {
+    /// As in the URL.
     written: Secret,
     decoded: Secret,
 }
@@ -73,7 +74,7 @@ impl Address {
         Address { uri, query, login }.without_path_of_question()
     }
 
-    /// Refuses an address to which q would add the path of a question a second time, and shows the one that was meant.
+    /// Refuses an address that already has the path of a question, and shows the one that was meant.
     fn without_path_of_question(self) -> Result<Address, String> {
         let shown = self.to_string();
         let query = match self.query.expose() {
@@ -282,11 +283,8 @@ impl fmt::Display for Endpoint {
         let path = self.path_and_query().split('?').next().unwrap_or_default();
         let mut parts: Vec<&str> = path.split('/').collect();
         for part in &mut parts {
-            if self
-                .hidden
-                .iter()
-                .any(|value| part.contains(value.expose()))
-            {
+            let mut hidden = self.hidden.iter();
+            if hidden.any(|value| part.contains(value.expose())) {
                 *part = "…";
             }
         }

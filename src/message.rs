@@ -1,4 +1,4 @@
-//! The types that conversations, dialects and tools share: messages, tools and calls.
+//! The types that conversations, dialects and tools share: messages, tools and calls (pure).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,9 +31,10 @@ impl fmt::Display for Role {
     }
 }
 
-/// The most bytes of an image or a PDF in base64, which is Anthropic's limit for images, and of all of a question
-/// together, so that they fit into a conversation's file.
+/// The most bytes of an image or a PDF in base64. This is Anthropic's limit for images.
 pub const MAX_ATTACHMENT: usize = 5_000_000;
+
+/// The most bytes of all attachments of a question in base64. They must fit into a conversation's file.
 pub const MAX_ATTACHMENTS: usize = 7_000_000;
 
 /// An image or a PDF that goes with a question, or an image that a tool has returned.
@@ -74,7 +75,7 @@ impl Attachment {
     }
 }
 
-/// One message. It may have megabytes, so copies share the data.
+/// A message of the user or the model. It may have megabytes, so copies share the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub role: Role,
@@ -83,7 +84,7 @@ pub struct Message {
     pub text: Arc<str>,
     /// How many tool calls the text describes.
     pub calls: usize,
-    /// It is a question without words: what follows its files is standard input, in no fence.
+    /// It is a question without words. Standard input follows its files, without a fence.
     pub input_alone: bool,
 }
 
@@ -133,7 +134,7 @@ impl Usage {
     pub fn plus(self, other: Usage) -> Usage {
         let cost = match (self.cost, other.cost) {
             (Some(a), Some(b)) => {
-                // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts this exactly.
+                // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts so exactly.
                 let sum = a + b;
                 Some((sum * 1e10).round() / 1e10)
             }
@@ -156,7 +157,7 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// A page that an answer names.
+/// A page of the web that an answer names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Source {
     pub url: String,
@@ -165,8 +166,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Only pages of the web are sources. Google's may have blanks in their paths and queries. A title of digits is the
-    /// number that the source has in the answer.
+    /// A source, if it is a page of the web. Google's may have blanks in their paths and queries. A title of digits is no
+    /// title, but the number of the source in the answer.
     pub fn new(url: &str, title: &str) -> Option<Source> {
         let url = url.trim_matches(' ');
         let (scheme, rest) = url.split_once("://")?;
@@ -210,9 +211,11 @@ impl Sources {
         let title = source.title.as_ref().map_or(0, String::len);
         if let Some(place) = self.places.get(&source.url) {
             let known = &mut self.list[*place];
-            let is_better = known.title.is_none();
-            known.title = known.title.take().or(source.title);
-            return if is_better { title } else { 0 };
+            if known.title.is_some() {
+                return 0;
+            }
+            known.title = source.title;
+            return title;
         }
         let bytes = source.url.len() + title;
         self.places.insert(source.url.clone(), self.list.len());
@@ -234,7 +237,7 @@ pub struct Tool {
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolCall {
-    /// The provider's id; if it gave none, 9 letters and digits that q made up.
+    /// The provider's id. If it gave none, q has made up 9 letters and digits.
     pub id: String,
     /// The name of a tool, as the model wrote it.
     pub name: String,
@@ -263,7 +266,7 @@ pub struct ToolRun {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_error: bool,
-    /// Images in the result, which its text names; not stored.
+    /// The images in the result. Its text names them. They are not stored.
     #[serde(skip)]
     pub images: Vec<Attachment>,
     #[serde(flatten)]
@@ -294,7 +297,7 @@ pub struct Step {
     )]
     pub text: String,
     pub calls: Vec<ToolRun>,
-    /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning); not stored.
+    /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning). It is not stored.
     #[serde(skip)]
     pub echo: Vec<Value>,
     #[serde(flatten)]
@@ -346,7 +349,7 @@ fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Er
     }
 }
 
-/// Raw, because the parser's limit of depth counts from the beginning of what it parses.
+/// Reads the field raw, because the parser limits the depth of what it parses at once.
 fn from_json<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
     let json = Box::<RawValue>::deserialize(field)?;
     match serde_json::from_str(json.get()) {

@@ -1,4 +1,4 @@
-//! Puts the JSON Schemas of tools and of answers into the forms that the APIs accept.
+//! Puts the JSON Schemas of tools and of answers into the forms that the APIs accept (pure).
 
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ const ACCEPTED_FORMATS: &[&str] = &[
 /// How deeply replaced references may be nested.
 const MAX_DEPTH: usize = 32;
 
-/// How many values a schema may have once its references are replaced; each may double it.
+/// How many values a schema may have once its references are replaced. Each reference may double their number.
 const MAX_VALUES: usize = 20_000;
 
 /// The schema of a tool as an object with properties; OpenAI refuses one without them.
@@ -77,8 +77,8 @@ pub fn without_references(schema: &Value) -> Value {
     inlining.schema(schema)
 }
 
-/// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it: rules in other
-/// keywords move into the description, where the model at least reads them.
+/// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it. Rules in other keywords move
+/// into the description, where the model at least reads them.
 pub fn with_rules_in_words(schema: &Value) -> Value {
     let Value::Object(fields) = schema else {
         return schema.clone();
@@ -86,7 +86,7 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
     let is_reference = fields.contains_key("$ref");
     let has_any_of = fields.contains_key("anyOf");
     let mut words = Map::new();
-    let mut rules: Vec<String> = Vec::new();
+    let mut rules = Vec::new();
     for (name, value) in fields {
         let mut name = name.as_str();
         // A reference may only be accompanied by definitions.
@@ -94,7 +94,7 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
             continue;
         }
         let value = match name {
-            // An object must forbid other properties; the rest says nothing about the answer.
+            // The first is set below. The others say nothing about the answer.
             "additionalProperties" | "$schema" | "$id" | "$comment" => continue,
             "properties" | "$defs" | "definitions" => named_with_rules_in_words(value),
             "items" if value.is_object() => with_rules_in_words(value),
@@ -111,6 +111,7 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
         };
         words.insert(name.to_owned(), value);
     }
+    // The API demands that an object forbids other properties.
     if shape::is_of_object(&words) {
         words.insert("additionalProperties".to_owned(), false.into());
     }
@@ -147,7 +148,8 @@ fn is_accepted(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Replaces references by what they refer to. It borrows the schema, because it copies parts of it again and again.
+/// The state of a schema while its references are replaced by what they refer to. It borrows the schema, because it copies
+/// parts of it again and again.
 struct Inlining<'a> {
     root: &'a Value,
     /// The references being replaced. One that leads back to itself is cut off there.

@@ -1,4 +1,4 @@
-//! The tables of dialects and of built-in providers: adding one is adding a row.
+//! The tables of dialects and of built-in providers: adding one is adding a row (pure).
 
 use super::dialect::Dialect;
 use super::request::Quirks;
@@ -12,7 +12,7 @@ pub const DIALECTS: &[&Dialect] = &[
     &gemini::DIALECT,
 ];
 
-/// One built-in provider.
+/// A built-in provider.
 #[derive(Debug)]
 pub struct ProviderRow {
     pub name: &'static str,
@@ -24,18 +24,18 @@ pub struct ProviderRow {
     pub key_variables: &'static [&'static str],
     /// The server's own variable for its address.
     pub host_variable: Option<&'static str>,
-    /// `None`: the first model that the server lists.
+    /// The default model. If there is none, it is the first model that the server lists.
     pub model: Option<&'static str>,
-    /// What replaces the default model once the provider no longer serves it: the newest model with this name,
-    /// `*` standing for anything.
+    /// The name of the models that may replace the default once the provider no longer serves it. `*` stands for anything.
+    /// The newest of them is taken.
     pub family: Option<&'static str>,
-    /// They hold for any provider at this host.
+    /// How the server differs from others. This holds for any provider at this host.
     pub quirks: Quirks,
-    /// The command that starts it, for a server on the user's own machine.
+    /// The command that starts the server, if it is one on the user's own machine.
     pub start: Option<&'static str>,
 }
 
-/// What is assumed about an unknown server; a row says where a provider differs.
+/// What is assumed about an unknown server. A row says where a provider differs.
 pub const OPENAI_LIKE: ProviderRow = ProviderRow {
     name: "",
     api: &openai::DIALECT,
@@ -84,8 +84,8 @@ const fn local(name: &'static str, base_url: &'static str, start: &'static str) 
 }
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
-/// default models are from the providers' own documents, November 2026. Defaults are retired within months,
-/// so prefer names that the provider keeps pointing at its newest model.
+/// default models are from the providers' own documents, November 2026. Models are retired within months, so prefer a name
+/// that always stands for the provider's newest model.
 pub const PROVIDERS: &[ProviderRow] = &[
     ProviderRow {
         api: &anthropic::DIALECT,
@@ -226,18 +226,14 @@ pub const PROVIDERS: &[ProviderRow] = &[
 
 /// The variable that moves a provider to another address.
 pub fn base_url_variable(provider: &str) -> String {
-    format!(
-        "{}_BASE_URL",
-        provider.to_ascii_uppercase().replace('-', "_")
-    )
+    let name = provider.to_ascii_uppercase().replace('-', "_");
+    format!("{name}_BASE_URL")
 }
 
 /// The dialect with this name.
 pub fn find_dialect(name: &str) -> Option<&'static Dialect> {
-    DIALECTS
-        .iter()
-        .copied()
-        .find(|dialect| dialect.name == name)
+    let mut dialects = DIALECTS.iter().copied();
+    dialects.find(|dialect| dialect.name == name)
 }
 
 /// The names of the built-in providers that can search the web.
@@ -251,7 +247,7 @@ pub fn searching() -> String {
     names.join(", ")
 }
 
-/// The row of the built-in provider that has this host, as its own or as one of its domain's.
+/// The row of the built-in provider with this host, or with the domain that this host belongs to.
 pub fn at_host(host: &str) -> Option<&'static ProviderRow> {
     // A dot at the end of a host only says that its name is complete.
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -279,7 +275,8 @@ pub fn is_of_family(model: &str, family: &str) -> bool {
     let Some((begin, end)) = family.split_once('*') else {
         return model == family;
     };
-    model.len() >= begin.len() + end.len() && model.starts_with(begin) && model.ends_with(end)
+    let rest = model.strip_prefix(begin);
+    rest.is_some_and(|rest| rest.ends_with(end))
 }
 
 #[cfg(test)]
