@@ -17,7 +17,7 @@ const CONTEXT: &str = "context";
 /// The tag around a file.
 const FILE: &str = "file";
 
-/// The text of a question in its three parts, in their order. Each may be empty.
+/// The three parts of a question, in their order. Each may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// Files in their fences.
@@ -123,7 +123,7 @@ pub fn split(question: &str) -> Parts<'_> {
     }
 }
 
-/// The names of files in their fences, as they were given. Only control characters stay in the form `&#10;`.
+/// The names of files in their fences, as on the command line. Only control characters stay in the form `&#10;`.
 pub fn names_of(files: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = files;
@@ -161,7 +161,7 @@ fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
 
 /// The tag's name, with a number if the text contains the closing tag.
 fn unclosed(name: &str, text: &str) -> String {
-    // All closing tags are found in one pass. To search for one after another would be slow in a text full of them.
+    // All closing tags are found in one pass. To search for each of them would be slow in a text full of them.
     let closing = format!("</{name}");
     let mut closed = HashSet::new();
     for rest in text.split(&closing).skip(1) {

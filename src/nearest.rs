@@ -1,9 +1,9 @@
 //! Guesses what the user meant by a name that does not exist (pure).
 
-/// From this many letters on, a part of a name counts as a single error.
+/// How many letters a part of a name must have to count as a single error.
 const MIN_PART: usize = 3;
 
-/// The name with the fewest typing errors between it and what was typed, if these are at most a third of the letters.
+/// The name with the fewest differences from what was typed, if these are at most a third of the letters.
 pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     let typed = typed.to_lowercase();
     let letters = typed.chars().count();

@@ -17,7 +17,7 @@ const TYPES: &[ShortType] = &[
     ("list", "array"),
 ];
 
-/// One more type for the arguments of commands: the name of a file, which is a string for the model.
+/// A type that only the arguments of commands may have: the name of a file, which is a string for the model.
 const PATH: ShortType = ("path", "path");
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
@@ -39,7 +39,7 @@ const NOT_STRICT: &[&str] = &[
     "maxLength",
 ];
 
-/// The words of JSON Schema that say what a value is. A strict schema has one of them.
+/// The words of JSON Schema that say what a value is. A strict schema must have one of them.
 const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
 
 /// The words of JSON Schema whose values are checked.
@@ -69,13 +69,13 @@ const JSON_TYPES: &[(&str, &str)] = &[
 /// The byte order mark, which some editors put at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// How many references in a row are followed, because they may lead back to themselves.
+/// How many references in a row are followed. They may lead back to themselves.
 const MAX_REFERENCES: usize = 200;
 
-/// How many schemas the parts of an answer are compared with. References may double their number again and again.
+/// How many comparisons a check of an answer may take. References may double their number again and again.
 const MAX_STEPS: usize = 200_000;
 
-/// How many characters an error has.
+/// The most characters of an error.
 const MAX_FAULT: usize = 500;
 
 /// The words of a JSON Schema, each with its value.
@@ -100,8 +100,8 @@ impl Shape {
         Ok(Shape { schema })
     }
 
-    /// Reads the short form: `name, age int, tags list: what they like`, in brackets for a list of such objects. Fields are
-    /// separated by commas, or by line ends if there are any; then a description may hold commas.
+    /// Reads the short form: `name, age int, tags list: what they like`. Brackets around it ask for a list of such objects.
+    /// Fields are separated by commas. If the text has several lines, a field is a line, and a description may have commas.
     pub fn from_short(text: &str) -> Result<Shape, String> {
         let text = text.trim();
         let Some(rest) = text.strip_prefix('[') else {
@@ -115,7 +115,7 @@ impl Shape {
         Ok(Shape { schema })
     }
 
-    /// Reads either form, but not the path of a file.
+    /// Reads a JSON Schema or the short form, but not the path of a file.
     pub fn from_spec(spec: &str) -> Result<Shape, String> {
         if spec.trim_start().starts_with('{') {
             Shape::from_json(spec)
@@ -129,8 +129,8 @@ impl Shape {
         &self.schema
     }
 
-    /// Whether the schema obeys the rules under which APIs guarantee it: an object in which each object takes no other
-    /// properties than its own and requires all of them.
+    /// Whether the schema obeys the rules under which APIs guarantee it: it is an object, and each object in it requires all
+    /// its properties and allows no others.
     pub fn is_strict(&self) -> bool {
         self.schema["type"] == "object" && obeys_strict_rules(&self.schema)
     }
@@ -147,7 +147,7 @@ impl Shape {
         words.is_some_and(|words| types_in(words) == ["object"])
     }
 
-    /// The JSON of this shape in an answer, without a code fence around it. Else says why the answer does not have this
+    /// The JSON of this shape in an answer, without a code fence around it. The error says why the answer does not have this
     /// shape.
     pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
@@ -167,7 +167,7 @@ fn not_json(error: serde_json::Error) -> String {
     format!("it is not JSON ({error})")
 }
 
-/// The arguments of a command in the short form, in which they may have the type `path`, too.
+/// The arguments of a command in the short form. They may have the type `path`, too.
 pub fn arguments(text: &str) -> Result<Map<String, Value>, String> {
     properties(text, &[PATH])
 }
@@ -180,12 +180,12 @@ fn properties(fields: &str, more_types: &[ShortType]) -> Result<Map<String, Valu
     let mut properties = Map::new();
     for field in fields.split(separator) {
         let mut field = field.trim();
+        // A line may end with a comma.
         if has_lines {
-            // A comma at the end of a line is ignored.
             field = field.strip_suffix(',').unwrap_or(field);
         }
         if field.is_empty() {
-            // Blank lines make a list easier to read; two commas in a row are a slip.
+            // A blank line makes a list easier to read. Two commas in a row are a slip.
             if has_lines {
                 continue;
             }
@@ -225,9 +225,9 @@ fn property(field: &str, more_types: &[ShortType]) -> Result<(String, Value), St
     let types = [TYPES, more_types].concat();
     let Some((_, kind)) = types.iter().find(|(known, _)| *known == short) else {
         let known: Vec<&str> = types.iter().map(|(known, _)| *known).collect();
-        let known = known.join(", ");
         return Err(format!(
-            "the field “{name}” has the type “{short}”; the types are {known}"
+            "the field “{name}” has the type “{short}”; the types are {}",
+            known.join(", ")
         ));
     };
     if let Some(more) = words.next() {
@@ -308,7 +308,7 @@ fn has_maps(schema: &Value) -> bool {
     }
 }
 
-/// Why JSON is not a schema, if it is not: a word of JSON Schema with an impossible value.
+/// The reason why JSON is not a schema, if there is one: a word of JSON Schema has an impossible value.
 fn fault_in(schema: &Value) -> Option<String> {
     let Value::Object(words) = schema else {
         if schema.is_boolean() {
@@ -317,7 +317,7 @@ fn fault_in(schema: &Value) -> Option<String> {
         return Some(format!("{schema} stands where a schema must stand"));
     };
     for (word, value) in words {
-        // OpenAI's API has the schema within such an object.
+        // OpenAI's API wants the schema inside such an object.
         if word == "schema" && words.contains_key("strict") {
             return Some("give the schema alone, without its name".to_owned());
         }
@@ -426,7 +426,7 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
         "object" => value.is_object(),
         "array" => value.is_array(),
         "string" => value.is_string(),
-        // So is 5.0.
+        // 5.0 is an integer, too.
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "number" => value.is_number(),
         "boolean" => value.is_boolean(),
@@ -442,7 +442,7 @@ fn is_same(value: &Value, other: &Value) -> bool {
     is_same_number || value == other
 }
 
-/// What errors call a value. The text of the model stays out of them.
+/// What errors call a value. They do not repeat the text of the model.
 fn described(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
@@ -465,20 +465,18 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `around` are the
-    /// schemas that it is being compared with already: one that leads back to itself asks for nothing more. The error is
-    /// the first difference.
+    /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `around` has the schemas
+    /// that it is being compared with already. A schema that leads back to itself asks for nothing more. The error is the
+    /// first difference.
     fn check(&self, schema: &Value, around: &[&Value]) -> Result<(), String> {
         let Value::Object(words) = schema else {
             return Ok(());
         };
-        let is_schema = |outer: &&Value| std::ptr::eq(*outer, schema);
-        if around.iter().any(is_schema) {
-            return Ok(());
-        }
+        let leads_back = around.iter().any(|outer| std::ptr::eq(*outer, schema));
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps);
         // What cannot be checked in time is accepted, as are words that are not read here.
-        self.steps.set(self.steps.get() + 1);
-        if self.steps.get() > MAX_STEPS || around.len() > MAX_REFERENCES {
+        if leads_back || steps > MAX_STEPS || around.len() > MAX_REFERENCES {
             return Ok(());
         }
         self.check_type(words)?;
@@ -493,7 +491,7 @@ impl<'a> Part<'a> {
             self.check(part, &around)?;
         }
         self.check_alternatives(list_in(words, "anyOf"), &around)?;
-        // That only one may fit cannot be checked without all the words that distinguish them.
+        // Only one may fit, but to check that, q would have to read all the words that distinguish them.
         self.check_alternatives(list_in(words, "oneOf"), &around)
     }
 
@@ -527,8 +525,8 @@ impl<'a> Part<'a> {
             return Ok(());
         }
         let texts: Vec<String> = allowed.iter().map(Value::to_string).collect();
-        let texts = texts.join(", ");
-        Err(format!("{} is not one of {texts}", self.name()))
+        let name = self.name();
+        Err(format!("{name} is not one of {}", texts.join(", ")))
     }
 
     fn check_fields(&self, words: &Words) -> Result<(), String> {
@@ -615,7 +613,7 @@ fn shortened(fault: String) -> String {
     }
 }
 
-/// The text inside a code fence that surrounds all of it; without one, the text itself. Trimmed.
+/// The text inside a code fence around all of it, or the text itself if there is no fence. Trimmed.
 fn unfenced(text: &str) -> &str {
     inside_fence(text).unwrap_or(text).trim()
 }

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 use serde_json::Result;
 
+/// How many bytes an escaped surrogate takes.
 const ESCAPE: usize = "\\u0000".len();
 
-/// The first of the low surrogates, each of them the second half of a character.
+/// The first low surrogate. A low surrogate is the second half of a character.
 const LOW: u32 = 0xDC00;
 
-/// The text of a JSON string, and separately a high surrogate at its end, still escaped: the next string may begin with
-/// the low one. Other lone surrogates become U+FFFD.
+/// The text of a JSON string, and separately a high surrogate at its end, still escaped. The next string may begin with the
+/// low one. Other lone surrogates become U+FFFD.
 pub fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     let text = string
         .strip_prefix('"')
@@ -32,7 +33,7 @@ pub fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     Ok((before.into(), half))
 }
 
-/// Whether the last escape of a string, which begins at `end`, is a high surrogate.
+/// Whether an escaped high surrogate begins at `end` in a string.
 fn ends_in_high(string: &str, end: usize) -> bool {
     let Some(unit) = surrogate(string, end) else {
         return false;

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Starts a thread that is not joined. All threads start here, because the program would get another copy of the standard
-/// library's code for each place that starts one.
+/// Starts a thread that is not joined. All threads start here: for each other place that starts one, the program would have
+/// another copy of the standard library's code.
 pub fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     start_boxed(Box::new(run))
 }
