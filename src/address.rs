@@ -281,7 +281,7 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path_and_query().split('?').next().unwrap_or_default();
-        let mut parts: Vec<&str> = path.split('/').collect();
+        let mut parts = Vec::from_iter(path.split('/'));
         for part in &mut parts {
             let mut hidden = self.hidden.iter();
             if hidden.any(|value| part.contains(value.expose())) {

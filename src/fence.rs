@@ -46,7 +46,7 @@ pub fn around_instructions(server: &str, text: &str) -> String {
 
 /// Joins the parts of a question, without those that are empty.
 pub fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let mut parts: Vec<&str> = parts.into_iter().collect();
+    let mut parts = Vec::from_iter(parts);
     parts.retain(|part| !part.is_empty());
     parts.join(BETWEEN)
 }
@@ -54,7 +54,7 @@ pub fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 /// The calls of these steps and their results as text, with a blank line between two calls.
 pub fn calls_as_text(steps: &[Step]) -> String {
     let runs = steps.iter().flat_map(|step| &step.calls);
-    let calls: Vec<String> = runs.map(call_as_text).collect();
+    let calls = Vec::from_iter(runs.map(call_as_text));
     calls.join("\n\n")
 }
 

@@ -5,7 +5,7 @@ const PLAIN: &str = "%+,-./:=@_";
 
 /// The words of a text, separated by single spaces.
 pub fn on_one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = Vec::from_iter(text.split_whitespace());
     words.join(" ")
 }
 

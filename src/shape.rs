@@ -111,7 +111,9 @@ impl Shape {
         let fields = rest.strip_suffix(']').ok_or("the bracket is not closed")?;
         let item = object_of(properties(fields, &[])?);
         let list = json!({"type": "array", "items": item});
-        let schema = object_of(Map::from_iter([("items".to_owned(), list)]));
+        let mut properties = Map::new();
+        properties.insert("items".to_owned(), list);
+        let schema = object_of(properties);
         Ok(Shape { schema })
     }
 
@@ -224,7 +226,7 @@ fn property(field: &str, more_types: &[ShortType]) -> Result<(String, Value), St
     let short = words.next().unwrap_or("str");
     let types = [TYPES, more_types].concat();
     let Some((_, kind)) = types.iter().find(|(known, _)| *known == short) else {
-        let known: Vec<&str> = types.iter().map(|(known, _)| *known).collect();
+        let known = Vec::from_iter(types.iter().map(|(known, _)| *known));
         return Err(format!(
             "the field “{name}” has the type “{short}”; the types are {}",
             known.join(", ")
@@ -524,7 +526,7 @@ impl<'a> Part<'a> {
         if allowed.iter().any(|one| is_same(self.value, one)) {
             return Ok(());
         }
-        let texts: Vec<String> = allowed.iter().map(Value::to_string).collect();
+        let texts = Vec::from_iter(allowed.iter().map(Value::to_string));
         let name = self.name();
         Err(format!("{name} is not one of {}", texts.join(", ")))
     }

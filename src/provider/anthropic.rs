@@ -67,7 +67,7 @@ fn body(prompt: &Prompt) -> Value {
 
 /// The messages, the calls of this question with their results, and the turn that the provider paused.
 fn messages(prompt: &Prompt) -> Vec<Value> {
-    let mut messages: Vec<Value> = prompt.messages.iter().map(turn).collect();
+    let mut messages = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
         messages.push(answer_of(&step.echo));
         messages.push(results_of(step));
@@ -124,7 +124,7 @@ fn output_config(prompt: &Prompt) -> Value {
 
 /// The API demands the tools if the messages have calls, even if the model must not call tools again.
 fn tools(prompt: &Prompt) -> Vec<Value> {
-    let mut tools: Vec<Value> = prompt.tools.iter().map(offer).collect();
+    let mut tools = Vec::from_iter(prompt.tools.iter().map(offer));
     if prompt.web {
         tools.push(json!({
             // The version that every model supports.
@@ -159,7 +159,7 @@ fn answer_of(blocks: &[Value]) -> Value {
 
 /// All results of a turn, which must be in one message.
 fn results_of(step: &Step) -> Value {
-    let results: Vec<Value> = step.calls.iter().map(result_of).collect();
+    let results = Vec::from_iter(step.calls.iter().map(result_of));
     json!({"role": "user", "content": results})
 }
 
@@ -225,7 +225,8 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else {
         return Ok(());
     };
-    failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
+    let may_be_error = event.error.is_some() || event.kind.0.is_none();
+    failure::check(data, may_be_error)?;
     let kind = event.kind.0.unwrap_or_default();
     if kind == "content_block_delta" {
         if let Some(delta) = lenient::in_field(event.delta)? {

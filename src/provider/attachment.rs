@@ -15,7 +15,7 @@ pub fn url(attachment: &Attachment) -> String {
 /// The content of a message: the attachments, then the text. Anthropic refuses a blank text. Not every server accepts parts,
 /// so text alone stays text.
 pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
-    let mut parts: Vec<Value> = attachments.collect();
+    let mut parts = Vec::from_iter(attachments);
     if parts.is_empty() {
         return text.into();
     }
@@ -39,7 +39,7 @@ pub fn file_name(pdf: &Attachment) -> String {
 /// The name of a PDF as a title for Anthropic, without the characters that it refuses. `None` if no others are left.
 pub fn title(pdf: &Attachment) -> Option<String> {
     let accepted = base_name(pdf).replace(|character| !is_accepted(character), " ");
-    let words: Vec<&str> = accepted.split_whitespace().collect();
+    let words = Vec::from_iter(accepted.split_whitespace());
     if words.is_empty() {
         return None;
     }

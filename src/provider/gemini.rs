@@ -69,7 +69,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
 
 /// The messages, then the calls of this question with their results.
 fn contents(prompt: &Prompt) -> Vec<Value> {
-    let mut contents: Vec<Value> = prompt.messages.iter().map(turn).collect();
+    let mut contents = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
         // The model's turn goes back as it came, because each signature must stay with its part.
         contents.push(json!({"role": "model", "parts": step.echo}));
@@ -80,7 +80,7 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
 
 /// The attachments of a message, then its text.
 fn turn(message: &Message) -> Value {
-    let mut parts: Vec<Value> = message.attachments.iter().map(part_of).collect();
+    let mut parts = Vec::from_iter(message.attachments.iter().map(part_of));
     if parts.is_empty() || !message.text.is_empty() {
         parts.push(json!({"text": &*message.text}));
     }
@@ -142,7 +142,7 @@ fn generation_config(prompt: &Prompt) -> Value {
 
 fn tools(prompt: &Prompt) -> Vec<Value> {
     let mut tools = Vec::new();
-    let declarations: Vec<Value> = prompt.tools.iter().map(declaration).collect();
+    let declarations = Vec::from_iter(prompt.tools.iter().map(declaration));
     if !declarations.is_empty() {
         tools.push(json!({"functionDeclarations": declarations}));
     }
@@ -240,7 +240,8 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else {
         return Ok(());
     };
-    failure::check(data, event.error.is_some() || event.candidates.is_none())?;
+    let may_be_error = event.error.is_some() || event.candidates.is_none();
+    failure::check(data, may_be_error)?;
     if let Some(counts) = event.usage_metadata.0 {
         reply.add_usage(usage_of(&counts));
     }

@@ -71,7 +71,7 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
     if prompt.forbids_calls {
         return Vec::new();
     }
-    let mut tools: Vec<Value> = prompt.tools.iter().map(offer).collect();
+    let mut tools = Vec::from_iter(prompt.tools.iter().map(offer));
     if prompt.web {
         tools.push(json!({"type": WEB_SEARCH}));
     }
@@ -185,7 +185,7 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
 
 /// The model's turn, with the fields that came with its calls.
 fn answer_of(step: &Step, quirks: Quirks) -> Value {
-    let calls: Vec<Value> = step.calls.iter().map(call_of).collect();
+    let calls = Vec::from_iter(step.calls.iter().map(call_of));
     let mut turn = json!({
         "role": "assistant",
         "content": step.text,

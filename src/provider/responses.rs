@@ -75,7 +75,7 @@ fn body(prompt: &Prompt) -> Value {
 
 /// The messages, then the calls of this question with their results.
 fn input(prompt: &Prompt) -> Vec<Value> {
-    let mut input: Vec<Value> = prompt.messages.iter().map(turn).collect();
+    let mut input = Vec::from_iter(prompt.messages.iter().map(turn));
     for step in prompt.steps {
         // The model's turn goes back as it came.
         input.extend_from_slice(&step.echo);
@@ -98,7 +98,7 @@ fn turn(message: &Message) -> Value {
 
 /// The attachments of a message, then its text.
 fn content_of(message: &Message, kind_of_text: &str) -> Vec<Value> {
-    let mut content: Vec<Value> = message.attachments.iter().map(part_of).collect();
+    let mut content = Vec::from_iter(message.attachments.iter().map(part_of));
     if content.is_empty() || !message.text.is_empty() {
         content.push(json!({"type": kind_of_text, "text": &*message.text}));
     }
@@ -135,7 +135,7 @@ fn format_of(form: AnswerForm) -> Option<Value> {
 }
 
 fn tools(prompt: &Prompt) -> Vec<Value> {
-    let mut tools: Vec<Value> = prompt.tools.iter().map(offer).collect();
+    let mut tools = Vec::from_iter(prompt.tools.iter().map(offer));
     if prompt.web {
         tools.push(json!({"type": "web_search"}));
     }
@@ -199,7 +199,8 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else {
         return Ok(());
     };
-    failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
+    let may_be_error = event.error.is_some() || event.kind.0.is_none();
+    failure::check(data, may_be_error)?;
     let kind = event.kind.0.unwrap_or_default();
     match kind.as_str() {
         "response.output_text.delta" => {

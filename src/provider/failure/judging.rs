@@ -66,7 +66,8 @@ const RULES: &[(Meaning, Rule)] = &[
     }),
     (Meaning::Spent, |case| case.is_spent()),
     (Meaning::WrongKey, |case| {
-        matches!(case.status, Some(401 | 403)) || case.says(KEY) || case.has_code(KEY)
+        let is_refused = matches!(case.status, Some(401 | 403));
+        is_refused || case.says(KEY) || case.has_code(KEY)
     }),
     (Meaning::RefusesTools, |case| {
         case.says(&["does not support tools"])
@@ -255,13 +256,15 @@ impl Case<'_> {
 
     /// Whether the server refuses something about the request itself, and this was in it.
     fn can_refuse(&self, extra: Extra) -> bool {
-        matches!(self.status, Some(400 | 422)) && self.asked.contains(&extra)
+        let is_refusal = matches!(self.status, Some(400 | 422));
+        is_refusal && self.asked.contains(&extra)
     }
 
     /// Whether the error has one of these names, in its message, its code or its field.
     fn names(&self, names: &[&str]) -> bool {
         let error = self.error;
-        let all = format!("{} {} {}", error.message, error.code, error.field).to_lowercase();
+        let all = format!("{} {} {}", error.message, error.code, error.field);
+        let all = all.to_lowercase();
         names.iter().any(|name| has_name(&all, name))
     }
 
@@ -284,7 +287,8 @@ impl Case<'_> {
             Some(400) | None => self.says(&["not found", "does not exist", "not exist"]),
             Some(_) => false,
         };
-        (is_missing || self.has_code(&["not_found_error"])) && self.message.contains("model")
+        let is_missing = is_missing || self.has_code(&["not_found_error"]);
+        is_missing && self.message.contains("model")
     }
 
     fn may_be_about_attachments(&self) -> bool {
@@ -316,7 +320,8 @@ impl Case<'_> {
         {
             return false;
         }
-        self.status == Some(402) || self.has_code(SPENT_CODES) || self.says(SPENT)
+        let says_so = self.has_code(SPENT_CODES) || self.says(SPENT);
+        says_so || self.status == Some(402)
     }
 
     fn is_transient(&self) -> bool {

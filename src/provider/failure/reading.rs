@@ -97,8 +97,10 @@ fn is_error(fields: &Map<String, Value>) -> bool {
             return true;
         }
     }
-    if text(fields, "object") == Some("error") || text(fields, "type") == Some("error") {
-        return true;
+    for name in ["object", "type"] {
+        if text(fields, name) == Some("error") {
+            return true;
+        }
     }
     // MiniMax has this field in answers, too, with a zero.
     let code = fields.get("base_resp").map(|inner| &inner["status_code"]);
@@ -218,8 +220,9 @@ fn inner_error(fields: &Map<String, Value>, has_words_beside: bool) -> Option<&V
     let inner = ["error", "errors", "fault", "base_resp"]
         .iter()
         .find_map(|name| fields.get(*name))?;
-    let says_more = || !inner.is_boolean() && !inner.is_number() && from_value(inner).is_some();
-    if is_something(inner) && (!has_words_beside || says_more()) {
+    let is_sign = inner.is_boolean() || inner.is_number();
+    let has_words = !is_sign && from_value(inner).is_some();
+    if is_something(inner) && (has_words || !has_words_beside) {
         Some(inner)
     } else {
         None
@@ -260,7 +263,7 @@ fn refused_field(fields: &Map<String, Value>) -> String {
     let Some(Value::Array(path)) = fields.get("loc") else {
         return String::new();
     };
-    let names: Vec<&str> = path.iter().filter_map(Value::as_str).collect();
+    let names = Vec::from_iter(path.iter().filter_map(Value::as_str));
     names.join(".")
 }
 
