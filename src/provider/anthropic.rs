@@ -8,8 +8,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
-use super::kept::VALUE;
-use super::lenient::{self, Count, IfReadable, ReplyError, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, openai, schema};
@@ -149,7 +148,7 @@ fn answer_of(blocks: &[Value]) -> Value {
     let mut content = Vec::new();
     for block in blocks {
         // The API refuses text that is blank.
-        let is_blank = block["type"] == "text" && text_of(block, "text").trim().is_empty();
+        let is_blank = block["type"] == "text" && text_field(block, "text").trim().is_empty();
         if !is_blank {
             content.push(block);
         }
@@ -267,8 +266,8 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     failure::check(body, true)?;
     let message = Value::Object(surrogates::lossy(body)?);
-    let blocks = message["content"].as_array().into_iter().flatten();
-    for (block, index) in blocks.zip(0..) {
+    let blocks = elements(&message["content"]);
+    for (block, index) in blocks.iter().zip(0..) {
         if !block.is_object() {
             return Err(ReplyError::Malformed("a block is no object".to_owned()));
         }
@@ -283,7 +282,7 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 
 /// Reads how a message ended, and why the model refused.
 fn finish(message: &Value, reply: &mut Reply) {
-    let word = message["stop_reason"].as_str().unwrap_or_default();
+    let word = text_field(message, "stop_reason");
     if is_word(word) {
         reply.finish(word);
     }
@@ -297,7 +296,7 @@ fn finish(message: &Value, reply: &mut Reply) {
 }
 
 fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
-    let kind = text_of(&block, "type");
+    let kind = text_field(&block, "type");
     if kind.ends_with("thinking") {
         reply.think();
     }
@@ -312,7 +311,7 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), 
     if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
         reply.begin_paragraph();
     }
-    if kind == "server_tool_use" && text_of(&block, "name").starts_with("web_") {
+    if kind == "server_tool_use" && text_field(&block, "name").starts_with("web_") {
         reply.search();
     }
     // If a search or a fetch has failed, an object with the reason stands in place of the pages.
@@ -325,16 +324,11 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), 
     keep_block(index, block, reply)
 }
 
-/// The text in a field of a block; empty if there is none.
-fn text_of<'a>(block: &'a Value, name: &str) -> &'a str {
-    block[name].as_str().unwrap_or_default()
-}
-
 /// Keeps a block, to send it back after a pause or with the results of its calls. Until the block is complete, its input is
 /// text.
 fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     let is_call = block["type"] == TOOL_USE;
-    if text_of(&block, "type").ends_with(TOOL_USE) {
+    if text_field(&block, "type").ends_with(TOOL_USE) {
         let mut input = String::new();
         // If the input comes in fragments, this field is an empty object or missing.
         if let Value::Object(fields) = &block[INPUT]
@@ -344,7 +338,7 @@ fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result
         }
         block[INPUT] = input.into();
     }
-    if reply.has_room(VALUE + block.to_string().len(), is_call)? {
+    if reply.has_room_for(&block, is_call)? {
         let last = reply.echo_mut().keys().next_back();
         let next = last.map_or(0, |last| last + 1);
         reply.echo_mut().insert(index.unwrap_or(next), block);
@@ -393,7 +387,7 @@ fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(),
 
 /// Adds a citation to the block of its text. If it cites a page, the page is a source.
 fn add_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), ReplyError> {
-    if reply.has_room(VALUE + citation.to_string().len(), false)?
+    if reply.has_room_for(&citation, false)?
         && let Some(Value::Object(block)) = reply.echo_mut().get_mut(&index)
     {
         match block.entry("citations").or_insert(json!([])) {
@@ -413,9 +407,9 @@ fn read_calls(reply: &mut Reply) {
             continue;
         };
         let mut fields = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
-        if text_of(block, "type") == TOOL_USE && reply.offers_tools() {
-            let id = text_of(block, "id");
-            let call = reply.add_call(id, text_of(block, "name"), input);
+        if text_field(block, "type") == TOOL_USE && reply.offers_tools() {
+            let id = text_field(block, "id");
+            let call = reply.add_call(id, text_field(block, "name"), input);
             fields = calls::object(&call.arguments);
             block["id"] = call.id.as_str().into();
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
-use super::lenient::{self, Count, IfReadable, ReplyError, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks};
 use super::schema;
@@ -297,7 +297,7 @@ fn read_part(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     reply.add(&part.text.json()?)?;
     if let Some(call) = part.server_call.0 {
         reply.server_calls();
-        let kind = call["toolType"].as_str().unwrap_or_default();
+        let kind = text_field(&call, "toolType");
         if kind.contains("SEARCH") {
             reply.search();
         }
@@ -322,8 +322,8 @@ fn keep(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         return Ok(());
     }
     if let Some(call) = part.get(FUNCTION_CALL) {
-        let id = call["id"].as_str().unwrap_or_default();
-        let name = call["name"].as_str().unwrap_or_default();
+        let id = text_field(call, "id");
+        let name = text_field(call, "name");
         let arguments = match &call["args"] {
             Value::Null => String::new(),
             arguments => arguments.to_string(),
@@ -336,8 +336,7 @@ fn keep(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 
 fn add_sources(grounding: &Value, reply: &mut Reply) {
     let mut sources = Vec::new();
-    let chunks = grounding["groundingChunks"].as_array();
-    for chunk in chunks.into_iter().flatten() {
+    for chunk in elements(&grounding["groundingChunks"]) {
         // A chunk has one field, named by its kind: a page, a place, a file.
         if let Some(chunk) = chunk.as_object() {
             sources.extend(chunk.values().cloned());

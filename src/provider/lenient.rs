@@ -144,6 +144,16 @@ pub fn arguments(json: &Value) -> String {
     }
 }
 
+/// The text in a field of an object; empty if there is none.
+pub fn text_field<'a>(object: &'a Value, name: &str) -> &'a str {
+    object[name].as_str().unwrap_or_default()
+}
+
+/// The elements of a list; none if the value is not a list.
+pub fn elements(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
+}
+
 /// The text of an answer in a value.
 pub fn text_in(json: &Value) -> Result<String, ReplyError> {
     serde_json::from_str::<Text>(&json.to_string())?.text()

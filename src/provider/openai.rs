@@ -8,8 +8,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
-use super::kept::VALUE;
-use super::lenient::{self, Count, IfReadable, ReplyError, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
@@ -438,15 +437,15 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
         let fragment = Value::Object(fragment);
         let function = &fragment["function"];
         let index = lenient::count(&fragment, "/index").unwrap_or(position);
-        let id = fragment["id"].as_str().unwrap_or_default();
-        let name = function["name"].as_str().unwrap_or_default();
+        let id = text_field(&fragment, "id");
+        let name = text_field(function, "name");
         let arguments = lenient::arguments(&function["arguments"]);
         let call = reply.call_fragment(index, id, name, &arguments)?;
 
         let extra = &fragment[EXTRA];
         if let Some(call) = call
             && !extra.is_null()
-            && reply.has_room(VALUE + extra.to_string().len(), true)?
+            && reply.has_room_for(extra, true)?
             && let Some(fields) = echo_fields(reply)
         {
             let extras = fields.entry(EXTRA).or_insert_with(|| json!({}));

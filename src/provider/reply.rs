@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::calls::Calls;
 use super::finish::Finish;
 use super::kept::{Kept, VALUE};
-use super::lenient::ReplyError;
+use super::lenient::{ReplyError, elements};
 use super::reasoning::Filter;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
@@ -198,7 +198,16 @@ impl Reply {
         }
     }
 
-    /// Whether more has come than q keeps, so that the next request would lack a part of it.
+    /// The same for a part that is a value of its own.
+    pub(super) fn has_room_for(
+        &mut self,
+        value: &Value,
+        is_call: bool,
+    ) -> Result<bool, ReplyError> {
+        self.has_room(VALUE + value.to_string().len(), is_call)
+    }
+
+    /// Whether more has come than q keeps. Then the next request would lack a part of it.
     pub fn is_too_long(&self) -> bool {
         self.kept.is_too_much()
     }
@@ -233,7 +242,7 @@ impl Reply {
 
     /// Adds to what the API wants back, if there is room.
     pub(super) fn keep(&mut self, item: Value, is_call: bool) -> Result<(), ReplyError> {
-        if self.has_room(VALUE + item.to_string().len(), is_call)? {
+        if self.has_room_for(&item, is_call)? {
             self.echo.insert(self.echo.len() as u64, item);
         }
         Ok(())
@@ -341,7 +350,7 @@ impl Reply {
 
     /// Adds the sources in a list. `url` and `title` are their places in each element.
     pub(super) fn add_sources(&mut self, list: &Value, url: &str, title: &str) {
-        for element in list.as_array().into_iter().flatten() {
+        for element in elements(list) {
             let text = |place| element.pointer(place).and_then(Value::as_str);
             let url = text(url).unwrap_or_default();
             let title = text(title).unwrap_or_default();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
-use super::lenient::{self, Count, IfReadable, ReplyError, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
@@ -293,10 +293,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
     failure::check(json, true)?;
-    let items = match &response["output"] {
-        Value::Array(items) => items.as_slice(),
-        _ => &[],
-    };
+    let items = elements(&response["output"]);
     add_messages(items, reply)?;
     let keeps_items = reply.echo_mut().is_empty();
     for item in items {
@@ -329,7 +326,7 @@ fn add_messages(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
         reply.begin_message(None, is_commentary);
         let text = lenient::text_in(&item["content"])?;
         reply.add(&json!(text).to_string())?;
-        for part in item["content"].as_array().into_iter().flatten() {
+        for part in elements(&item["content"]) {
             let refusal = lenient::text_in(&part["refusal"])?;
             reply.refuse(&json!(refusal).to_string())?;
         }
@@ -344,7 +341,7 @@ fn is_commentary(message: &Value) -> bool {
 
 /// Reads the sources of an item, and whether it is a search.
 fn read_search(item: &Value, reply: &mut Reply) {
-    for part in item["content"].as_array().into_iter().flatten() {
+    for part in elements(&item["content"]) {
         reply.add_sources(&part["annotations"], "/url", "/title");
     }
     if item["type"] == WEB_SEARCH_CALL || item["type"] == CUSTOM_CALL {
@@ -372,7 +369,7 @@ fn read_calls(reply: &mut Reply) {
     let mut last_message = 0;
     let mut ids_with_output = Vec::new();
     for (at, item) in items.values().enumerate() {
-        let kind = item["type"].as_str().unwrap_or_default();
+        let kind = text_field(item, "type");
         if kind == MESSAGE {
             last_message = at;
         } else if kind.ends_with("_output") {
@@ -380,7 +377,7 @@ fn read_calls(reply: &mut Reply) {
         }
     }
     for (at, item) in items.values_mut().enumerate() {
-        let kind = item["type"].as_str().unwrap_or_default();
+        let kind = text_field(item, "type");
         let is_custom_and_over = kind == CUSTOM_CALL && at < last_message;
         let has_run = is_custom_and_over || ids_with_output.contains(&item["call_id"]);
         if has_run || !CLIENT_CALLS.contains(&kind) {
@@ -396,14 +393,13 @@ fn read_calls(reply: &mut Reply) {
 }
 
 fn add_call(item: &mut Value, reply: &mut Reply) {
-    let text = |name: &str| item[name].as_str().unwrap_or_default();
-    let mut id = text("call_id");
+    let mut id = text_field(item, "call_id");
     // Some servers send only the id of the item.
     if id.is_empty() {
-        id = text("id");
+        id = text_field(item, "id");
     }
     let arguments = lenient::arguments(&item["arguments"]);
-    let call = reply.add_call(id, text("name"), &arguments);
+    let call = reply.add_call(id, text_field(item, "name"), &arguments);
     item["call_id"] = call.id.as_str().into();
 }
 
