@@ -179,7 +179,7 @@ impl Source {
             return None;
         }
         let url = url.replace(' ', "%20");
-        if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
+        if url.contains(char::is_whitespace) || url.contains(char::is_control) {
             return None;
         }
         let mut digits = title.trim().chars();

@@ -128,7 +128,7 @@ impl Finish {
         match self {
             Finish::Complete(_) => STOP,
             Finish::Limit(_) => "length",
-            Finish::Other(_) | Finish::Failed(_) | Finish::Blocked(_) => self.word(),
+            _ => self.word(),
         }
     }
 }

@@ -51,7 +51,10 @@ pub struct Count(pub Option<u64>);
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Option::<&RawValue>::deserialize(deserializer)?;
-        let number: Option<f64> = json.and_then(|json| json.get().parse().ok());
+        let Some(json) = json else {
+            return Ok(Count(None));
+        };
+        let number = json.get().parse().ok();
         Ok(Count(number.and_then(whole)))
     }
 }

@@ -302,9 +302,13 @@ impl Delta<'_> {
             self.reasoning_details,
             self.reasoning,
         ];
-        // Some servers have an empty text or list in nearly every event.
-        let is_text = |json: &RawValue| json.get().len() > "\"\"".len();
-        fields.into_iter().flatten().any(is_text) || self.content.has_thinking()
+        for json in fields.into_iter().flatten() {
+            // Some servers have an empty text or list in nearly every event.
+            if json.get().len() > "\"\"".len() {
+                return true;
+            }
+        }
+        self.content.has_thinking()
     }
 }
 
@@ -348,7 +352,8 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError>
     };
     // vLLM and Mistral report errors in fields of their own.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
-    failure::check(data, chunk.error.is_some() || is_bare)?;
+    let may_be_error = is_bare || chunk.error.is_some();
+    failure::check(data, may_be_error)?;
     if let Some(counts) = lenient::if_readable(chunk.usage) {
         reply.add_usage(usage_of(&counts));
     }

@@ -43,8 +43,10 @@ impl Prompt<'_> {
         for message in &self.messages {
             attachments.extend(&message.attachments);
         }
-        for run in self.steps.iter().flat_map(|step| &step.calls) {
-            attachments.extend(&run.images);
+        for step in self.steps {
+            for run in &step.calls {
+                attachments.extend(&run.images);
+            }
         }
         attachments.iter().any(|one| !one.data.is_empty())
     }
@@ -92,10 +94,11 @@ impl Field {
                 "“{key}” is not the name of a field, such as temperature or reasoning.summary"
             ));
         }
-        let field = Field {
-            path,
-            value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
+        let value = match serde_json::from_str(value) {
+            Ok(json) => json,
+            Err(_) => Value::from(value),
         };
+        let field = Field { path, value };
         if field.names_model() {
             return Err("-m chooses the model, not -o".to_owned());
         }
@@ -104,7 +107,8 @@ impl Field {
 
     /// Whether it sets the model, which then differs from the one that is reported and saved.
     pub fn names_model(&self) -> bool {
-        self.path.first().is_some_and(|name| name == "model") && !self.value.is_null()
+        let is_model = self.path.first().is_some_and(|name| name == "model");
+        is_model && !self.value.is_null()
     }
 
     /// Whether it sets the field at this JSON pointer, a part of that field, or an object that contains it.

@@ -108,11 +108,11 @@ fn is_error(fields: &Map<String, Value>) -> bool {
         return true;
     }
     // A gateway may have no field for errors, but a message alone or with a code.
-    let has_message = text(fields, "message").or(text(fields, "msg")).is_some();
+    let message = text(fields, "message").or(text(fields, "msg"));
     let has_code = ["code", "status", "success"]
         .iter()
         .any(|name| fields.contains_key(*name));
-    has_message && (has_code || fields.len() == 1)
+    message.is_some() && (has_code || fields.len() == 1)
 }
 
 /// The text of a field, unless it is empty.
@@ -308,7 +308,8 @@ fn from_text(body: &str) -> Option<ServerError> {
     }
     let line = text.lines().next()?;
     let beginning: String = line.chars().take(SHOWN_CHARACTERS).collect();
-    Some(ServerError::new(on_one_line(&beginning))).filter(ServerError::has_message)
+    let error = ServerError::new(on_one_line(&beginning));
+    Some(error).filter(ServerError::has_message)
 }
 
 /// The title of an HTML page.
