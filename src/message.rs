@@ -332,7 +332,7 @@ pub fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
             if let Ok(text) = std::str::from_utf8(bytes) {
                 return Ok(T::from(text));
             }
-            // The parser gives a lone surrogate as three bytes, none of which is UTF-8.
+            // The parser gives a lone surrogate as three bytes that are not UTF-8.
             let text = String::from_utf8_lossy(bytes);
             let text = text.replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}");
             Ok(T::from(&text))

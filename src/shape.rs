@@ -42,7 +42,7 @@ const NOT_STRICT: &[&str] = &[
 /// The words of JSON Schema that say what a value is. A strict schema must have one of them.
 const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
 
-/// The words of JSON Schema whose values are checked.
+/// The words of JSON Schema that must have a possible value.
 const CHECKED: &[&str] = &[
     "type",
     "enum",
@@ -137,7 +137,7 @@ impl Shape {
         self.schema["type"] == "object" && obeys_strict_rules(&self.schema)
     }
 
-    /// Whether it has objects whose fields have no fixed names, such as a number for each word.
+    /// Whether it has objects without fixed names for their fields, such as one with a number for each word.
     pub fn has_maps(&self) -> bool {
         has_maps(&self.schema)
     }
@@ -457,10 +457,10 @@ fn described(value: &Value) -> String {
 
 /// A value in an answer, to be compared with schemas.
 struct Part<'a> {
-    /// The whole schema, which references refer to.
+    /// The complete schema, because references refer to parts of it.
     root: &'a Value,
     value: &'a Value,
-    /// Where it is, such as `items.0.age`; empty for the whole answer.
+    /// Where it is, such as `items.0.age`; empty for the answer itself.
     place: String,
     /// How many schemas the parts of the answer have been compared with.
     steps: &'a Cell<usize>,

@@ -35,7 +35,7 @@ pub struct Dialect {
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
     pub(super) extras: &'static [(Extra, &'static str)],
-    /// The API accepts shapes with objects whose fields have no fixed names.
+    /// The API accepts shapes with maps: objects without fixed names for their fields.
     pub(super) enforces_maps: bool,
     /// The API can be asked for a JSON object of any shape.
     pub knows_object_form: bool,

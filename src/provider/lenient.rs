@@ -195,7 +195,7 @@ pub fn value(json: Option<&RawValue>) -> Value {
     surrogates::lossy(json.get()).unwrap_or_default()
 }
 
-/// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
+/// Reads the JSON of a field that must have the right form. `None` if the field is missing or null.
 pub fn in_field<'a, T>(json: Option<&'a RawValue>) -> Result<Option<T>, ReplyError>
 where
     T: Deserialize<'a>,

@@ -1,4 +1,4 @@
-//! Providers: the table of built-in ones and the dialects that they speak, none of which opens a connection.
+//! The table of built-in providers, and the dialects that they speak. Nothing here opens a connection (pure).
 
 mod anthropic;
 mod attachment;

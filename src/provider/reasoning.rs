@@ -19,10 +19,10 @@ const MAX_BLANKS: usize = 10_000;
 /// The part of a reply to which the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// So far only white space and perhaps the beginning of an opening tag; it is held back.
+    /// So far only white space and perhaps the beginning of an opening tag. It is held back.
     #[default]
     Start,
-    /// Between the tags of reasoning; what may begin this closing tag is held back.
+    /// Between the tags of reasoning. What may begin this closing tag is held back.
     Thinking(&'static str),
     /// After the closing tag: white space is dropped, and what may begin another opening tag is held back.
     Thought,

@@ -172,7 +172,7 @@ pub struct Quirks {
     pub returns_reasoning: bool,
     /// Accepts PDFs as `document_url`; others that accept PDFs want `file`.
     pub document_url: bool,
-    /// Stores what is asked in Gemini's API, unless told not to. Others with that API may not know the field.
+    /// Has Gemini's API and stores requests, unless a field asks it not to. Others with that API may not know the field.
     pub stores: bool,
     /// Has a tool in chat completions that searches the web.
     pub searches: bool,

@@ -11,7 +11,7 @@ const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
 /// The schemas that references refer to. They are not needed once the references are replaced.
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
 
-/// Keywords with a value whose keys are names of properties, not keywords.
+/// Keywords with an object as their value. Its keys are names of properties, not keywords.
 const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 
 /// Keywords with a value that is data, not a schema.

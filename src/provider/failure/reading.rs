@@ -62,7 +62,7 @@ const MESSAGES: &str = "\
 
 /// Reads the body of a response that failed, without secrets.
 pub fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
-    // Redact before anything is cut off, so that no part of a secret is left.
+    // Redact first. If something were cut off before, a part of a secret might stay.
     let body = secret::redact(body, secrets);
     read(&body).unwrap_or_else(|| ServerError::new("the server gives no reason"))
 }
