@@ -1,4 +1,4 @@
-//! The table of built-in providers, and the dialects that they speak. Nothing here opens a connection (pure).
+//! The table of built-in providers, and the dialects that they speak, without any connection (pure).
 
 mod anthropic;
 mod attachment;

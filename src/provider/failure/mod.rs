@@ -1,4 +1,4 @@
-//! Errors from servers: what is in them, and what they mean.
+//! Errors from servers: what is in them, and what they mean (pure).
 
 mod judging;
 mod reading;
