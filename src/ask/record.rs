@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage};
 use crate::output::Notes;
 use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
-use crate::session::commit::{SaveReport, Committer};
+use crate::session::commit::{Committer, SaveReport};
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
