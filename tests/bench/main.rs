@@ -16,11 +16,11 @@
     clippy::single_match_else
 )]
 
-#[path = "../authority.rs"]
+#[path = "../harness/authority.rs"]
 mod authority;
-#[path = "../http.rs"]
+#[path = "../harness/http.rs"]
 mod http;
-#[path = "../pseudo_terminal.rs"]
+#[path = "../harness/pseudo_terminal.rs"]
 mod pseudo_terminal;
 
 use std::ffi::OsStr;

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
+use crate::dialect::{
+    failure, finish, first_word_then_silence, held_back, openai_reply, openai_stream, word,
+};
 use crate::fixtures::{
-    ANTHROPIC_MODEL, ARCHIVED, EARLIER, HOUR, LARGEST, STORED_MODEL, case, failure, finish,
-    first_word_then_silence, held_back, idle_for, numbered, openai_reply, openai_stream, prompt,
-    snapshot, stored, texts, with, word,
+    ANTHROPIC_MODEL, ARCHIVED, EARLIER, HOUR, LARGEST, STORED_MODEL, case, idle_for, numbered,
+    prompt, snapshot, stored, texts, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};

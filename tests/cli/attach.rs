@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
+use crate::dialect::{DIALECTS, Dialect, first_word_then_silence};
 use crate::fixtures::{
-    CREATED, DIALECTS, Dialect, HOUR, ID, PIXEL, PNG, STORED_MODEL, UPDATED, answering, attachment,
-    case, first_word_then_silence, id_of, idle_for, make_pipe, numbered, prompt, refused, shown,
-    stored, texts, with_attachments,
+    CREATED, HOUR, ID, PIXEL, PNG, STORED_MODEL, UPDATED, answering, attachment, case, id_of,
+    idle_for, make_pipe, numbered, prompt, refused, shown, stored, texts, with_attachments,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;

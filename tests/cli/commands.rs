@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::dialect::{DIALECTS, Dialect};
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, documents, in_foreground, lacks, offered, session, set_mode,
-    shown, wait_until,
+    case, documents, in_foreground, lacks, session, set_mode, shown, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
@@ -29,7 +29,7 @@ fn model(calls: Vec<(&'static str, Value)>) -> Server {
             .map(|(id, (name, arguments))| (id.as_str(), *name, arguments.clone()))
             .collect();
         if number == 0 && !calls.is_empty() {
-            calling(GEMINI, "", &calls)
+            GEMINI.calling("", &calls)
         } else {
             (GEMINI.reply)(request, "the answer")
         }
@@ -92,8 +92,7 @@ fn a_command_is_a_tool_that_runs_when_the_model_calls_it() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
         let server = Server::start(move |request, number| match number {
-            0 => calling(
-                dialect,
+            0 => dialect.calling(
                 "",
                 &[("aaaaaaaa1", "shop__sql", json!({"query": "one", "n": 2}))],
             ),
@@ -442,7 +441,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
         sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"made\", \"{a}\"]");
         let terminal = Terminal::new(WIDE);
         let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
-            .gemini_env(&server)
+            .speaks(GEMINI, &server)
             .spawn();
         terminal.wait_for(
             "q: run shop__sql {\"a\":\"b  c\\u{202e}\"}\r\nq: run shop__sql? [y]es, [N]o, [a]lways",
@@ -460,7 +459,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
     let terminal = Terminal::new(WIDE);
     in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
-        .gemini_env(&server)
+        .speaks(GEMINI, &server)
         .run()
         .exit(0);
     assert!(!terminal.screen().join("\n").contains("[y]es"));
@@ -473,7 +472,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     let terminal = Terminal::new(WIDE);
     terminal.type_in("y\n");
     in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
-        .gemini_env(&server)
+        .speaks(GEMINI, &server)
         .run()
         .exit(0);
     let screen = terminal.screen().join("\n");
@@ -500,7 +499,7 @@ fn letters_count_as_two_columns_and_nothing_goes_uncounted() {
         sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
         let terminal = Terminal::new(80);
         let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
-            .gemini_env(&server)
+            .speaks(GEMINI, &server)
             .spawn();
         if asks {
             terminal.wait_for("? [y]es", 0);
@@ -569,7 +568,7 @@ fn tools_are_chosen_listed_and_remembered_by_their_names() {
     ] {
         sandbox.q(args).arg("go").run().success();
         assert_eq!(
-            offered(GEMINI, &server.last_request().json()),
+            GEMINI.offered(&server.last_request().json()),
             names,
             "{args:?}"
         );
@@ -583,16 +582,13 @@ fn tools_are_chosen_listed_and_remembered_by_their_names() {
         .stdin_from(terminal.end())
         .run()
         .success();
-    assert_eq!(
-        offered(GEMINI, &server.last_request().json()),
-        ["shop__sql"]
-    );
+    assert_eq!(GEMINI.offered(&server.last_request().json()), ["shop__sql"]);
     sandbox
         .q(&["-f", "go"])
         .run()
         .exit(0)
         .stderr_contains("-t shop__s* uses them");
-    assert!(offered(GEMINI, &server.last_request().json()).is_empty());
+    assert!(GEMINI.offered(&server.last_request().json()).is_empty());
     sandbox.config("");
     sandbox
         .q(&["-f", "go"])
@@ -712,8 +708,7 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
         return;
     }
     let server = Server::start(|request, number| match number {
-        0 => calling(
-            GEMINI,
+        0 => GEMINI.calling(
             "",
             &[(
                 "call00000",
@@ -722,8 +717,7 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
             )],
         ),
         1 => (GEMINI.reply)(request, "Bob."),
-        2 => calling(
-            GEMINI,
+        2 => GEMINI.calling(
             "",
             &[(
                 "call00001",

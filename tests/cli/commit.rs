@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::dialect::{held_back, openai_reply};
 use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, PIXEL, ahead, attachment, case, held_back, hold_the_lock,
-    id_of, idle_for, lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, PIXEL, ahead, attachment, case, hold_the_lock, id_of,
+    idle_for, lock_folder, prompt, snapshot, stored, texts, with_attachments,
 };
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};

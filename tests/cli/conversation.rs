@@ -7,11 +7,14 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::dialect::{
+    DONE, INPUT_TOKENS, OUTPUT_TOKENS, failure, finish, first_word_then_silence, held_back,
+    in_two_parts, openai_event, openai_reply, word,
+};
 use crate::fixtures::{
-    ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, DONE, GROQ_MODEL, HOUR, INPUT_TOKENS, LARGEST, MINUTE,
-    OPENAI_MODEL, OUTPUT_TOKENS, PIXEL, STORED_MODEL, case, change_when_created, failure, finish,
-    first_word_then_silence, held_back, idle_for, in_two_parts, mode, numbered, openai_event,
-    openai_reply, prompt, snapshot, stored, texts, with, word,
+    ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, GROQ_MODEL, HOUR, LARGEST, MINUTE, OPENAI_MODEL,
+    PIXEL, STORED_MODEL, case, change_when_created, idle_for, mode, numbered, prompt, snapshot,
+    stored, texts, with,
 };
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};

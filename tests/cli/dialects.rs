@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, Dialect, answering, case, openai_reply, stored, talked, texts, with,
-};
+use crate::dialect::{DIALECTS, Dialect, openai_reply};
+use crate::fixtures::{answering, case, stored, talked, texts, with};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Reply, Server};
 
@@ -174,7 +173,7 @@ fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_pie
 fn a_follow_up_sends_turns_where_the_setting_says_so() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
-        let assistant = dialect.assistant();
+        let assistant = dialect.assistant;
         let server = answering(dialect, "ok");
         let sandbox = talked(dialect.provider, 2);
         let q = |args: &[&str]| {

@@ -5,10 +5,8 @@ use std::time::Duration;
 use libc::SIGTERM;
 use serde_json::json;
 
-use crate::fixtures::{
-    DIALECTS, DONE, Dialect, HOUR, LARGEST, case, data, finish, idle_for, openai_event, snapshot,
-    typed_event, word,
-};
+use crate::dialect::{DIALECTS, DONE, Dialect, data, finish, openai_event, typed_event, word};
+use crate::fixtures::{HOUR, LARGEST, case, idle_for, snapshot};
 use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
 
@@ -105,7 +103,7 @@ fn an_endless_answer_takes_little_memory() {
         let q = sandbox
             .shell(&format!("{limit}exec q two >/dev/null"))
             .env("Q_PROVIDER", dialect.provider);
-        (dialect.env)(q, &server).run().exit(0).stderr(NOT_SAVED);
+        q.speaks(dialect, &server).run().exit(0).stderr(NOT_SAVED);
         before.expect_unchanged();
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::fixtures::{DONE, case, data, finish, openai_event, openai_stream};
+use crate::dialect::{DONE, data, finish, openai_event, openai_stream};
+use crate::fixtures::case;
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::fixtures::{CLOSED, case, documents, failure, lacks, readme_roles, word};
+use crate::dialect::{failure, word};
+use crate::fixtures::{CLOSED, case, documents, lacks, readme_roles};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Reply, Server};
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{INPUT_TOKENS, OUTPUT_TOKENS, case, failure, openai_stream};
+use crate::dialect::{INPUT_TOKENS, OUTPUT_TOKENS, failure, openai_stream};
+use crate::fixtures::case;
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Reply, Server};
 

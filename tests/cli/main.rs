@@ -14,18 +14,15 @@
 mod actions;
 mod again;
 mod attach;
-#[path = "../authority.rs"]
-mod authority;
 mod commands;
 mod commit;
 mod conversation;
-mod corpus;
 mod dialects;
 mod documents;
 mod endless;
 mod extract;
 mod files;
-mod fixtures;
+#[path = "../harness/mod.rs"]
 mod harness;
 mod hook;
 mod json;
@@ -34,20 +31,15 @@ mod list;
 mod names;
 mod network;
 mod options;
+mod ourselves;
 mod output;
 mod providers;
-#[path = "../pseudo_terminal.rs"]
-mod pseudo_terminal;
-mod pty;
 mod question;
 mod readme;
 mod remote;
 mod reports;
 mod requests;
 mod roles;
-mod sandbox;
-mod scripts;
-mod server;
 mod settings;
 mod shape;
 mod signals;
@@ -56,9 +48,10 @@ mod style;
 mod terminal;
 mod tls;
 mod tools;
-mod toolserver;
 mod trouble;
 mod unreadable;
 mod upgrade;
 mod web;
 mod wrap;
+
+use harness::{authority, dialect, fixtures, pty, sandbox, server, toolserver};

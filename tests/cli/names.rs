@@ -6,10 +6,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::dialect::{failure, in_two_parts, openai_reply};
 use crate::fixtures::{
     ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, EARLIER, ID, LARGEST, MINUTE, OTHER, STORED_MODEL,
-    Snapshot, age, another_day, case, failure, in_two_parts, mode, numbered, openai_reply, other,
-    prompt, set_mode, snapshot, stored, texts, with,
+    Snapshot, age, another_day, case, mode, numbered, other, prompt, set_mode, snapshot, stored,
+    texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::fixtures::{
-    CLOSED, DIALECTS, UNKNOWN_HOST, built_in_dialects, case, data, finish, openai_reply,
-    openai_stream, word,
+use crate::dialect::{
+    DIALECTS, built_in_dialects, data, finish, openai_reply, openai_stream, word,
 };
+use crate::fixtures::{CLOSED, UNKNOWN_HOST, case};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -360,7 +360,7 @@ fn a_key_that_the_server_echoes_is_not_shown() {
         })
         .collect();
     for dialect in &DIALECTS {
-        let error = dialect.error(401, &echo);
+        let error = (dialect.error)(401, &echo);
         let mut add =
             |what: &str, reply| replies.push((format!("{what} of {}", dialect.provider), reply));
         add("a refusal", Reply::json(401, error.clone()));

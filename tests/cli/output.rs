@@ -6,9 +6,8 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::fixtures::{
-    DIALECTS, case, everybody, failure, full_device, openai_stream, snapshot, word,
-};
+use crate::dialect::{DIALECTS, failure, openai_stream, word};
+use crate::fixtures::{case, everybody, full_device, snapshot};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
 

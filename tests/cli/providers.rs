@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::dialect::{DIALECTS, built_in_dialects, openai_reply};
 use crate::fixtures::{
-    ANTHROPIC_MODEL, CLOSED, DIALECTS, GROQ_MODEL, OPENAI_MODEL, XAI_MODEL, answering,
-    built_in_dialects, case, everybody, openai_reply,
+    ANTHROPIC_MODEL, CLOSED, GROQ_MODEL, OPENAI_MODEL, XAI_MODEL, answering, case, everybody,
 };
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Reply, Server};

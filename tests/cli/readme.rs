@@ -5,7 +5,8 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use crate::fixtures::{DIALECTS, PNG, case, documents, lacks, readme_roles, set_mode, stored};
+use crate::dialect::DIALECTS;
+use crate::fixtures::{PNG, case, documents, lacks, readme_roles, set_mode, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::Server;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{DIALECTS, Dialect, calling, case, data};
+use crate::dialect::{DIALECTS, Dialect, data};
+use crate::fixtures::case;
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Gate, Recorded, Reply, Server};
 use crate::toolserver::{self, IMAGE, INSTRUCTIONS, expect_gone, modern, section};
@@ -18,8 +19,7 @@ const TOOL_KEY: &str = "tool-key-1234567";
 /// A server of models that calls `web__echo` in each of so many rounds, with other words each time, and then answers.
 fn model(rounds: usize) -> Server {
     Server::start(move |request, number| match number < rounds {
-        true => calling(
-            OPENAI,
+        true => OPENAI.calling(
             "let me see",
             &[(
                 "call00001",

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::dialect::{Dialect, failure, openai_reply, word};
 use crate::fixtures::{
-    ARCHIVED, HOUR, OPENAI_MODEL, STORED_MODEL, case, everybody, failure, idle_for, openai_reply,
-    snapshot, stored, with, word,
+    ARCHIVED, HOUR, OPENAI_MODEL, STORED_MODEL, case, everybody, idle_for, snapshot, stored, with,
 };
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Recorded, Reply, Server};
@@ -718,7 +718,7 @@ fn models_are_listed_one_a_line_in_every_dialect() {
             .env("OLLAMA_HOST", server.address().to_string());
         let outcome = sandbox
             .q(&["--models", "-p", provider])
-            .responses_env(&server)
+            .speaks(Dialect::named("responses"), &server)
             .stdin_open()
             .run();
         outcome.success().stdout("b/two\na:one\nc three\n");

@@ -4,10 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, OPENAI_MODEL, XAI_MODEL, answering, anthropic_reply, calling, case, documents,
-    openai_reply,
-};
+use crate::dialect::{DIALECTS, anthropic_reply, openai_reply};
+use crate::fixtures::{OPENAI_MODEL, XAI_MODEL, answering, case, documents};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Reply, Server};
 use crate::toolserver::section;
@@ -276,11 +274,9 @@ fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
 /// A sandbox with a tool server, a PDF and a conversation, and the server of Anthropic's dialect that answers there.
 fn with_much_to_send() -> (Server, Sandbox) {
     let server = Server::start(|request, _| match request.json()["messages"].to_string() {
-        text if text.contains("call it") && text.matches("tool_result").count() < 2 => calling(
-            &DIALECTS[1],
-            "",
-            &[("call00001", "db__echo", json!({"text": "hi"}))],
-        ),
+        text if text.contains("call it") && text.matches("tool_result").count() < 2 => {
+            DIALECTS[1].calling("", &[("call00001", "db__echo", json!({"text": "hi"}))])
+        }
         _ => anthropic_reply(request, "fine"),
     });
     let sandbox = Sandbox::new();

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::dialect::DIALECTS;
 use crate::fixtures::{
-    ANTHROPIC_MODEL, DIALECTS, case, everybody, make_pipe, numbered, prompt, set_mode, stored,
+    ANTHROPIC_MODEL, case, everybody, make_pipe, numbered, prompt, set_mode, stored,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};

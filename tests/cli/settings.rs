@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, lacks, make_pipe, openai_reply, talked};
+use crate::dialect::openai_reply;
+use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, lacks, make_pipe, talked};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 

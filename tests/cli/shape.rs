@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, Dialect, answering, case, finish, first_word_then_silence, lacks, shown, word,
-};
+use crate::dialect::{DIALECTS, Dialect, finish, first_word_then_silence, word};
+use crate::fixtures::{answering, case, lacks, shown};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::{Recorded, Reply, Server};
@@ -173,7 +172,7 @@ fn order() -> String {
 
 /// A server that refuses the form so many times and then gives this answer.
 fn refusing(dialect: &Dialect, refusals: usize, answer: &'static str) -> Server {
-    let (error, reply) = (dialect.error(400, REFUSAL), dialect.reply);
+    let (error, reply) = ((dialect.error)(400, REFUSAL), dialect.reply);
     Server::start(move |request, index| {
         if index < refusals {
             Reply::json(400, error.clone())

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use libc::{SIGHUP, SIGINT, SIGTERM};
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, GUARD, HOUR, calling, case, finish, first_word_then_silence, hold_the_lock, idle_for,
-    in_two_parts, openai_event, openai_reply, prompt, snapshot, wait_until, word,
+use crate::dialect::{
+    DIALECTS, finish, first_word_then_silence, in_two_parts, openai_event, openai_reply, word,
 };
-use crate::pseudo_terminal;
+use crate::fixtures::{GUARD, HOUR, case, hold_the_lock, idle_for, prompt, snapshot, wait_until};
+use crate::harness::pseudo_terminal;
 use crate::pty::Terminal;
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -355,7 +355,7 @@ fn a_signal_ends_q_though_its_terminal_is_stopped_and_what_has_come_is_saved() {
         (
             "the sign while a command runs",
             &["-t", "shop", "one"],
-            calling(&DIALECTS[0], "", &[call]),
+            DIALECTS[0].calling("", &[call]),
             &called,
             Some(("", 1)),
         ),

@@ -3,9 +3,8 @@
 use libc::{SIGINT, SIGKILL};
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, HOUR, attachment, case, data, idle_for, openai_stream, typed_event, word,
-};
+use crate::dialect::{DIALECTS, data, openai_stream, typed_event, word};
+use crate::fixtures::{HOUR, attachment, case, idle_for};
 use crate::pty::{Terminal, WIDE, without_styles};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{HOUR, case, data, idle_for, make_pipe, openai_stream, prompt, with, word};
+use crate::dialect::{data, openai_stream, word};
+use crate::fixtures::{HOUR, case, idle_for, make_pipe, prompt, with};
 use crate::pty::{Terminal, WIDE, screen};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Gate, Reply, Server};

@@ -12,7 +12,8 @@ use rustls::{ServerConnection, StreamOwned};
 use serde_json::json;
 
 use crate::authority::Authority;
-use crate::fixtures::{UNKNOWN_HOST, case, lacks, openai_stream, prompt, snapshot, talked, word};
+use crate::dialect::{openai_stream, word};
+use crate::fixtures::{UNKNOWN_HOST, case, lacks, prompt, snapshot, talked};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Reply, Server};
 

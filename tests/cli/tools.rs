@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, session, stored,
-    typed_event, wait_until,
-};
+use crate::dialect::{DIALECTS, Dialect, failure, held_back, typed_event};
+use crate::fixtures::{case, in_foreground, session, stored, wait_until};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -22,7 +20,7 @@ fn model(
     rounds: Vec<Vec<(&'static str, &'static str, Value)>>,
 ) -> Server {
     Server::start(move |request, number| match rounds.get(number) {
-        Some(calls) => calling(dialect, "let me see", calls),
+        Some(calls) => dialect.calling("let me see", calls),
         None => (dialect.reply)(request, "the answer"),
     })
 }
@@ -56,8 +54,8 @@ fn a_question_takes_two_rounds_in_each_dialect() {
             .run();
         outcome.success().stdout("the answer\n");
         let (first, second) = (server.requests()[0].json(), server.requests()[1].json());
-        assert_eq!(offered(dialect, &first), ["db__echo", "db__fail"]);
-        assert_eq!(offered(dialect, &second), ["db__echo", "db__fail"]);
+        assert_eq!(dialect.offered(&first), ["db__echo", "db__fail"]);
+        assert_eq!(dialect.offered(&second), ["db__echo", "db__fail"]);
         expect_second_request(dialect, &first, &second);
         let answer = &sandbox.current()["messages"][1];
         let steps = json!([{"text": "let me see", "calls": [
@@ -181,7 +179,7 @@ fn a_model_that_reads_no_images_is_asked_without_them() {
     for rounds in [10, 1] {
         let _case = case(rounds);
         let server = Server::start(move |request, number| match number {
-            0 => calling(OPENAI, "", &[("call00001", "db__image", json!({}))]),
+            0 => OPENAI.calling("", &[("call00001", "db__image", json!({}))]),
             1 => Reply::json(
                 400,
                 json!({"error": {"message": "this model does not support image input"}}),
@@ -325,7 +323,7 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
             "```\nthe answer\n```"
         };
         let server = Server::start(move |request, number| match number {
-            0 => calling(OPENAI, "let me see", &[echo("hi")]),
+            0 => OPENAI.calling("let me see", &[echo("hi")]),
             _ => (OPENAI.reply)(request, answer),
         });
         let terminal = Terminal::new(WIDE);
@@ -599,8 +597,7 @@ fn no_server_runs_on_after_q() {
         let _case = case(name);
         let server = Server::start(move |request, number| match (name, number) {
             ("an error", 1) => failure(500, "down"),
-            (_, 0) => calling(
-                OPENAI,
+            (_, 0) => OPENAI.calling(
                 "",
                 &[
                     echo("hi"),
@@ -701,7 +698,7 @@ fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
     ] {
         let _case = case(name);
         let server = Server::start(move |request, number| match (name, number) {
-            ("failed after a call", 0) => calling(OPENAI, "", &[echo("hi")]),
+            ("failed after a call", 0) => OPENAI.calling("", &[echo("hi")]),
             ("failed before any call" | "failed after a call", _) => failure(500, "down"),
             _ => (OPENAI.reply)(request, "the answer"),
         });
@@ -792,7 +789,7 @@ fn the_waiting_sign_says_which_tool_runs() {
 #[test]
 fn results_are_shortened_where_the_provider_finds_the_prompt_too_long() {
     let server = Server::start(|request, number| match number {
-        0 => calling(OPENAI, "", &[("call00001", "db__big", json!({}))]),
+        0 => OPENAI.calling("", &[("call00001", "db__big", json!({}))]),
         1..=3 => failure(400, "This model's maximum context length is 8192 tokens."),
         _ => (OPENAI.reply)(request, "the answer"),
     });

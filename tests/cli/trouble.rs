@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 
+use crate::dialect::{finish, openai_stream, word};
 use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, finish, idle_for, lacks, make_pipe, mode, numbered,
-    openai_stream, set_mode, snapshot, texts, word,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, make_pipe, mode, numbered,
+    set_mode, snapshot, texts,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    CREATED, DIALECTS, Dialect, STORED_MODEL, anthropic_reply, calling, case, failure,
-    gemini_reply, openai_event, openai_reply, prompt, refused, responses_reply, snapshot, stored,
-    texts, typed_event, word,
+use crate::dialect::{
+    DIALECTS, Dialect, anthropic_reply, failure, gemini_reply, openai_event, openai_reply,
+    responses_reply, typed_event, word,
 };
+use crate::fixtures::{CREATED, STORED_MODEL, case, prompt, refused, snapshot, stored, texts};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -116,11 +116,7 @@ fn beside_tools_a_search_is_offered_until_calls_are_forbidden() {
         let _case = case(provider);
         let answer = dialect.reply;
         let server = Server::start(move |request, number| match number {
-            0 => calling(
-                dialect,
-                "",
-                &[("aaaaaaaa1", "db__echo", json!({"text": "hi"}))],
-            ),
+            0 => dialect.calling("", &[("aaaaaaaa1", "db__echo", json!({"text": "hi"}))]),
             _ => answer(request, "ok"),
         });
         let sandbox = Sandbox::new().env("Q_ROUNDS", "1");

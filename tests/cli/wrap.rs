@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use libc::SIGINT;
 use serde_json::Value;
 
-use crate::fixtures::{HOUR, case, idle_for, in_two_parts, openai_stream, word};
+use crate::dialect::{in_two_parts, openai_stream, word};
+use crate::fixtures::{HOUR, case, idle_for};
 use crate::pty::{Terminal, without_styles};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};

@@ -16,13 +16,13 @@
 
 mod command;
 mod faults;
-#[path = "../http.rs"]
+#[path = "../harness/http.rs"]
 mod http;
 mod image;
 mod kills;
 mod model;
 mod options;
-#[path = "../pseudo_terminal.rs"]
+#[path = "../harness/pseudo_terminal.rs"]
 mod pseudo_terminal;
 mod question;
 mod random;

@@ -1,0 +1,236 @@
+//! A pseudo-terminal for the real binary: what arrives on it byte by byte, and what a person would see on its screen.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Stdio;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::fixtures::GUARD;
+use super::pseudo_terminal;
+
+/// Wide enough that no line of a test wraps, unless the test is about that.
+pub const WIDE: u16 = 2_000;
+
+/// The terminal; programs get its other end.
+pub struct Terminal {
+    program_end: OwnedFd,
+    keyboard: File,
+    columns: u16,
+    arrived: Arc<Arrived>,
+}
+
+#[derive(Default)]
+struct Arrived {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// No program has the other end open any more.
+    ended: bool,
+}
+
+impl Terminal {
+    pub fn new(columns: u16) -> Terminal {
+        let (own_end, program_end) = pseudo_terminal::open(columns).expect("a pseudo-terminal");
+        let keyboard = own_end.try_clone().expect("a descriptor");
+        let arrived = Arc::new(Arrived::default());
+        thread::spawn({
+            let arrived = Arc::clone(&arrived);
+            move || collect(own_end, &arrived)
+        });
+        Terminal {
+            program_end,
+            keyboard,
+            columns,
+            arrived,
+        }
+    }
+
+    /// For `stdin_from`, `stdout_to` and `stderr_to`.
+    pub fn end(&self) -> Stdio {
+        self.program_end.try_clone().expect("a descriptor").into()
+    }
+
+    /// Types on it.
+    pub fn type_in(&self, text: &str) {
+        (&self.keyboard)
+            .write_all(text.as_bytes())
+            .expect("a terminal");
+    }
+
+    /// From now on it has so many columns.
+    pub fn resize(&mut self, columns: u16) {
+        self.columns = columns;
+        pseudo_terminal::set_columns(&self.keyboard, columns).expect("a terminal");
+    }
+
+    /// From now on it takes no output, as after Ctrl-S, and programs that write to it wait.
+    pub fn stop(&self) {
+        // SAFETY: a plain system call without pointers.
+        let result = unsafe { libc::tcflow(self.program_end.as_raw_fd(), libc::TCOOFF) };
+        assert_eq!(result, 0);
+    }
+
+    /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
+        self.wait_until(text, |bytes| {
+            contains(bytes.get(from..)?, text.as_bytes()).then(|| bytes.to_vec())
+        })
+    }
+
+    /// Waits until `text` and a number of seconds but zero have arrived after the first `from` bytes, and returns that
+    /// number. On a busy machine a sign may leave numbers out.
+    #[track_caller]
+    pub fn wait_for_seconds(&self, text: &str, from: usize) -> u64 {
+        self.wait_until(text, |bytes| {
+            let arrived = String::from_utf8_lossy(bytes.get(from..)?);
+            let numbers = arrived
+                .split(text)
+                .skip(1)
+                .filter_map(|rest| rest.split_once(" s")?.0.parse().ok());
+            numbers.into_iter().find(|number| *number > 0)
+        })
+    }
+
+    #[track_caller]
+    fn wait_until<T>(&self, what: &str, find: impl Fn(&[u8]) -> Option<T>) -> T {
+        let state = self
+            .arrived
+            .wait_until(|state| state.ended || find(&state.bytes).is_some());
+        match find(&state.bytes) {
+            Some(found) => found,
+            None => panic!(
+                "no {what:?} on the terminal:\n{:?}",
+                String::from_utf8_lossy(&state.bytes)
+            ),
+        }
+    }
+
+    /// What has arrived up to now.
+    pub fn so_far(&self) -> Vec<u8> {
+        self.arrived.lock().bytes.clone()
+    }
+
+    /// Everything that arrived, once the programs have ended.
+    #[track_caller]
+    pub fn bytes(self) -> Vec<u8> {
+        drop(self.program_end);
+        let mut state = self.arrived.wait_until(|state| state.ended);
+        assert!(state.ended, "something holds the terminal open");
+        std::mem::take(&mut state.bytes)
+    }
+
+    /// What a person sees in the end.
+    #[track_caller]
+    pub fn screen(self) -> Vec<String> {
+        let columns = self.columns;
+        screen(&self.bytes(), columns)
+    }
+
+    /// What a person sees now.
+    pub fn screen_so_far(&self) -> Vec<String> {
+        screen(&self.so_far(), self.columns)
+    }
+}
+
+impl Arrived {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_until(&self, reached: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        self.changed
+            .wait_timeout_while(self.lock(), GUARD, |state| !reached(state))
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+}
+
+fn collect(mut terminal: File, arrived: &Arrived) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match terminal.read(&mut buffer) {
+            Ok(count) if count > 0 => arrived.lock().bytes.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // Linux says that the last program has left with EIO, others with an end.
+            _ => break,
+        }
+        arrived.changed.notify_all();
+    }
+    arrived.lock().ended = true;
+    arrived.changed.notify_all();
+}
+
+/// A text without the sequences that switch styles on and off (SGR).
+pub fn without_styles(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('m') {
+            Some((style, rest))
+                if style
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b';') =>
+            {
+                plain += rest
+            }
+            _ => plain = plain + "\u{1b}[" + part,
+        }
+    }
+    plain
+}
+
+/// The lines that a terminal shows after these bytes: text, CR, LF, styles and "erase to the end of the line" are all that
+/// q may use; anything else fails. A line that is full continues in the next one, and cannot be reached again.
+pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
+    let text = without_styles(&String::from_utf8_lossy(bytes));
+    let mut lines = vec![Vec::new()];
+    let mut column = 0;
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        if column == usize::from(columns) && !matches!(character, '\r' | '\n') {
+            lines.push(Vec::new());
+            column = 0;
+        }
+        let line: &mut Vec<char> = lines.last_mut().expect("a line");
+        match character {
+            '\r' => column = 0,
+            '\n' => {
+                lines.push(Vec::new());
+                // The terminal's driver has sent the CR before it.
+                assert_eq!(column, 0, "a bare LF in {text:?}");
+            }
+            '\u{1b}' => {
+                assert!(
+                    rest.as_str().starts_with("[K"),
+                    "an unknown control in {text:?}"
+                );
+                rest = rest.as_str()[2..].chars();
+                line.truncate(column);
+            }
+            _ => {
+                assert!(
+                    character == '\t' || !character.is_control(),
+                    "{character:?} in {text:?}"
+                );
+                if column < line.len() {
+                    line[column] = character;
+                } else {
+                    line.push(character);
+                }
+                column += 1;
+            }
+        }
+    }
+    lines.into_iter().map(String::from_iter).collect()
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}

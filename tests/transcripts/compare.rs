@@ -1,0 +1,268 @@
+//! What came beside what was expected: visible text, names for what differs from run to run, wildcards, and diffs.
+
+use std::fs;
+
+use similar::TextDiff;
+use time::{Duration, OffsetDateTime};
+
+use crate::FOLDER;
+
+/// What stands for any text within a line.
+const ANY_TEXT: &str = "[..]";
+
+/// A line that stands for any lines.
+const ANY_LINES: &str = "...";
+
+/// Times this close to now come from the run; all others are written in transcripts.
+const RECENT: Duration = Duration::days(30);
+
+/// Lines of an output, in which nothing is hidden: pictures of control characters, `⟨ff⟩` for a byte that is no text,
+/// and `␄` where the last line has no end.
+pub fn visible(bytes: &[u8]) -> Vec<String> {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("⟨{byte:02x}⟩"));
+        }
+    }
+    let mut shown = String::new();
+    for character in text.chars() {
+        shown.push(match character {
+            '\n' => '\n',
+            '\0'..='\x1f' => picture(character as u32),
+            '\x7f' => '␡',
+            other => other,
+        });
+    }
+    if !shown.is_empty() && !shown.ends_with('\n') {
+        shown.push('␄');
+    }
+    shown.lines().map(str::to_owned).collect()
+}
+
+fn picture(code: u32) -> char {
+    char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// What a line of a block stands for: bytes for `⟨ff⟩` and control characters for their pictures.
+pub fn bytes_of(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let hex = rest.strip_prefix('⟨').and_then(|rest| rest.get(..2));
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        if let Some(byte) = byte {
+            bytes.push(byte);
+            rest = &rest["⟨ff⟩".len()..];
+            continue;
+        }
+        let code = character as u32;
+        if (0x2400..0x2420).contains(&code) {
+            bytes.push((code - 0x2400) as u8);
+        } else {
+            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        rest = &rest[character.len_utf8()..];
+    }
+    bytes
+}
+
+/// Replaces what differs from run to run: times close to now, and the ids that are made of them. An id has the same
+/// number wherever it comes in a case.
+#[derive(Default)]
+pub struct Names {
+    ids: Vec<String>,
+}
+
+impl Names {
+    pub fn stable(&mut self, text: &str) -> String {
+        let mut stable = String::new();
+        let mut rest = text;
+        while let Some(character) = rest.chars().next() {
+            let after = &rest[character.len_utf8()..];
+            let is_start = !stable.ends_with(|last: char| last.is_ascii_digit());
+            if let Some(after) = rest.strip_prefix("session_").and_then(recent_id) {
+                let id = rest[..rest.len() - after.len()].to_owned();
+                let known = self.ids.iter().position(|known| *known == id);
+                let number = known.unwrap_or_else(|| {
+                    self.ids.push(id);
+                    self.ids.len() - 1
+                });
+                stable.push_str(&format!("<id {}>", number + 1));
+                rest = after;
+            } else if is_start && let Some(after) = recent_time(rest) {
+                stable.push_str("<time>");
+                rest = after;
+            } else if is_start && let Some(after) = seconds(rest) {
+                stable.push_str("<n> s");
+                rest = after;
+            } else {
+                stable.push(character);
+                rest = after;
+            }
+        }
+        stable
+    }
+}
+
+/// What follows the 17 digits of an id that was made now.
+fn recent_id(text: &str) -> Option<&str> {
+    let digits = text.get(..17)?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && is_recent(&digits[..4], &digits[4..6], &digits[6..8])).then(|| &text[17..])
+}
+
+/// What follows a date close to now, and the time of day after it if there is one.
+fn recent_time(text: &str) -> Option<&str> {
+    let date = text.get(..10)?;
+    let mut parts = date.split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    if year.len() != 4 || !is_recent(year, month, day) {
+        return None;
+    }
+    let is_time = |byte: &u8| byte.is_ascii_digit() || b":.TZ".contains(byte);
+    let rest = &text[10..];
+    let mut length = rest.bytes().take_while(|byte| is_time(byte)).count();
+    // A list has a blank between the two.
+    if length == 0 && rest.len() >= 6 && rest.as_bytes()[3] == b':' {
+        length = 6;
+    }
+    Some(&rest[length..])
+}
+
+fn is_recent(year: &str, month: &str, day: &str) -> bool {
+    let (Ok(year), Ok(month), Ok(day)) = (year.parse(), month.parse::<u8>(), day.parse()) else {
+        return false;
+    };
+    let Ok(month) = time::Month::try_from(month) else {
+        return false;
+    };
+    let Ok(date) = time::Date::from_calendar_date(year, month, day) else {
+        return false;
+    };
+    (OffsetDateTime::now_utc().date() - date).abs() < RECENT
+}
+
+/// What follows a duration like `0.3 s`.
+fn seconds(text: &str) -> Option<&str> {
+    let (number, rest) = text.split_once(" s")?;
+    let (whole, part) = number.split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_end = !rest.starts_with(|next: char| next.is_alphanumeric());
+    (is_number(whole) && is_number(part) && is_end).then_some(rest)
+}
+
+/// Whether lines fit those that are expected, with their wildcards.
+pub fn matches(expected: &[String], came: &[String]) -> bool {
+    match expected.split_first() {
+        None => came.is_empty(),
+        Some((first, rest)) if first == ANY_LINES => {
+            (0..=came.len()).any(|skipped| matches(rest, &came[skipped..]))
+        }
+        Some((first, rest)) => came
+            .split_first()
+            .is_some_and(|(line, after)| line_matches(first, line) && matches(rest, after)),
+    }
+}
+
+fn line_matches(expected: &str, came: &str) -> bool {
+    let mut parts = expected.split(ANY_TEXT);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = came.strip_prefix(first) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// Gives lines a wildcard where those of another run differ.
+pub fn merge(lines: &mut Vec<String>, others: &[String]) {
+    if matches(lines, others) {
+        return;
+    }
+    if lines.len() != others.len() {
+        *lines = vec![ANY_LINES.to_owned()];
+        return;
+    }
+    for (line, other) in lines.iter_mut().zip(others) {
+        if !line_matches(line, other) {
+            *line = merged(line, other);
+        }
+    }
+}
+
+/// What two lines have in common at the beginning and at the end. The first one may have a wildcard already.
+fn merged(one: &str, other: &str) -> String {
+    let first = one.split(ANY_TEXT).next().unwrap_or_default();
+    let last = one.rsplit(ANY_TEXT).next().unwrap_or_default();
+    let same = |(one, other): &(char, char)| one == other;
+    let begin = first.chars().zip(other.chars()).take_while(same);
+    let begin: String = begin.map(|pair| pair.0).collect();
+    let rest = &other[begin.len()..];
+    let end = last.chars().rev().zip(rest.chars().rev()).take_while(same);
+    let mut end: Vec<char> = end.map(|pair| pair.0).collect();
+    // A line without a wildcard has both ends in one piece, and the two must not overlap.
+    end.truncate(one.chars().count().saturating_sub(begin.chars().count()));
+    let end: String = end.into_iter().rev().collect();
+    format!("{begin}{ANY_TEXT}{end}")
+}
+
+/// The lines that are expected, except that those whose wildcards fit are shown as they came.
+pub fn resolved(expected: &[String], came: &[String]) -> Vec<String> {
+    let mut lines = expected.to_vec();
+    for (line, came) in lines.iter_mut().zip(came) {
+        if line_matches(line, came) {
+            line.clone_from(came);
+        }
+    }
+    lines
+}
+
+pub fn diff(expected: &str, came: &str) -> String {
+    let diff = TextDiff::from_lines(expected, came);
+    let mut unified = diff.unified_diff();
+    unified
+        .context_radius(4)
+        .header("expected", "came")
+        .to_string()
+}
+
+/// What two programs did is the same; else the difference.
+pub fn same(before: &str, now: &str) -> Result<(), String> {
+    if before == now {
+        return Ok(());
+    }
+    let diff = TextDiff::from_lines(before, now);
+    let mut unified = diff.unified_diff();
+    Err(unified
+        .context_radius(4)
+        .header("before", "now")
+        .to_string())
+}
+
+/// Cases that are meant to differ from an older program.
+pub struct Differences(Vec<String>);
+
+impl Differences {
+    /// Reads `differences.md`: each line with `- ` begins with the beginning of names, in backticks.
+    pub fn read() -> Differences {
+        let text = fs::read_to_string(format!("{FOLDER}/differences.md")).expect("the differences");
+        let lines = text.lines().filter_map(|line| line.strip_prefix("- `"));
+        let names = lines.map(|line| line.split('`').next().unwrap_or_default().to_owned());
+        Differences(names.collect())
+    }
+
+    pub fn names(&self, case: &str) -> bool {
+        self.0.iter().any(|name| case.starts_with(name))
+    }
+}

@@ -1,0 +1,293 @@
+//! The text of a transcript: cases of directives, commands and what came of them. (pure but for reading and writing files)
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::compare::{matches, merge};
+
+/// A file of transcripts.
+pub struct File {
+    pub cases: Vec<Case>,
+}
+
+/// One case: what is set up, typed and expected, in order.
+#[derive(Clone)]
+pub struct Case {
+    pub path: PathBuf,
+    /// The path of the file below the folder, without its suffix.
+    pub file: String,
+    pub name: String,
+    /// Directives that the file has above its first case.
+    pub shared: Vec<Directive>,
+    pub items: Vec<Item>,
+}
+
+#[derive(Clone)]
+pub enum Item {
+    /// A blank line, or a line of the reason.
+    Other(String),
+    Directive(Directive),
+    Command(Command),
+}
+
+/// A line that begins with `@`, and the lines with `|` below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Directive {
+    pub key: String,
+    pub value: String,
+    /// The lines of its block; none where it has no block.
+    pub block: Vec<String>,
+}
+
+/// What somebody types, and what comes of it.
+#[derive(Clone)]
+pub struct Command {
+    /// Without the `$`; a script of several lines has line ends.
+    pub script: String,
+    pub output: Output,
+}
+
+/// Lines of standard output and standard error, made visible, and the exit status.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output {
+    pub stdout: Vec<String>,
+    pub stderr: Vec<String>,
+    pub status: String,
+}
+
+/// How a line may begin that is no output.
+const MARKS: [&str; 8] = ["$ ", "> ", "! ", "= ", "@", "=== ", "# ", "\\"];
+
+impl File {
+    pub fn read(path: &Path, name: &str) -> File {
+        let text = fs::read_to_string(path).expect("a transcript");
+        let mut parts = text.split("\n=== ");
+        let head = parts.next().unwrap_or_default();
+        let mut shared = Vec::new();
+        for item in items(
+            head.lines().filter(|line| line.starts_with(['@', '|'])),
+            name,
+        ) {
+            if let Item::Directive(directive) = item {
+                shared.push(directive);
+            }
+        }
+        let mut cases = Vec::new();
+        for part in parts {
+            let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
+            let place = format!("{name}: {title}");
+            cases.push(Case {
+                path: path.to_owned(),
+                file: name.to_owned(),
+                name: title.to_owned(),
+                shared: shared.clone(),
+                items: items(lines.lines(), &place),
+            });
+        }
+        File { cases }
+    }
+}
+
+/// Puts what came of a case in its place in the file.
+pub fn replace(case: &Case, came: &Case) {
+    let text = fs::read_to_string(&case.path).expect("a transcript");
+    let head = format!("\n=== {}\n", case.name);
+    let begin = text.find(&head).expect("the case in its file") + head.len();
+    let end = text[begin..]
+        .find("\n=== ")
+        .map_or(text.len(), |at| begin + at + 1);
+    let blank = if end < text.len() { "\n" } else { "" };
+    let new = format!("{}{}{blank}{}", &text[..begin], came.text(), &text[end..]);
+    fs::write(&case.path, new).expect("a transcript that can be written");
+}
+
+impl Case {
+    pub fn full_name(&self) -> String {
+        format!("{}: {}", self.file, self.name)
+    }
+
+    /// The value of the last directive with this key; those of the file come first.
+    pub fn last(&self, key: &str) -> Option<&str> {
+        let mut found = None;
+        for directive in &self.shared {
+            if directive.key == key {
+                found = Some(directive.value.as_str());
+            }
+        }
+        for item in &self.items {
+            if let Item::Directive(directive) = item
+                && directive.key == key
+            {
+                found = Some(directive.value.as_str());
+            }
+        }
+        found
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.last(key).is_some()
+    }
+
+    /// Whether the first command is a question that can be asked with `-j` as well.
+    pub fn can_be_json(&self) -> bool {
+        let commands = self.items.iter().filter_map(|item| match item {
+            Item::Command(command) => Some(command.script.as_str()),
+            _ => None,
+        });
+        let first = commands.take(1).next().unwrap_or_default();
+        let is_other = |option| first.contains(option);
+        first.starts_with("q ") && ![" -x", " -j", " -v"].into_iter().any(is_other)
+    }
+
+    /// The lines of the case in its file.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for item in &self.items {
+            match item {
+                Item::Other(line) => push_line(&mut text, line),
+                Item::Directive(directive) => directive.write(&mut text),
+                Item::Command(command) => {
+                    let script = command.script.replace('\n', "\n> ");
+                    push_line(&mut text, &format!("$ {script}"));
+                    command.output.write(&mut text);
+                }
+            }
+        }
+        text
+    }
+
+    /// The case with wildcards where another way of playing it comes to something else.
+    pub fn merged(mut self, other: Case) -> Case {
+        for (item, other) in self.items.iter_mut().zip(other.items) {
+            match (item, other) {
+                (Item::Command(command), Item::Command(other)) => {
+                    merge(&mut command.output.stdout, &other.output.stdout);
+                    merge(&mut command.output.stderr, &other.output.stderr);
+                }
+                (Item::Directive(directive), Item::Directive(other)) => {
+                    merge(&mut directive.block, &other.block);
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
+impl Directive {
+    /// The block as text, each line with its end; the last one has none where it ends in `␄`.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.block {
+            push_line(&mut text, line);
+        }
+        if text.ends_with("␄\n") {
+            text.truncate(text.len() - "␄\n".len());
+        }
+        text
+    }
+
+    fn write(&self, text: &mut String) {
+        push_line(text, format!("@{} {}", self.key, self.value).trim_end());
+        for line in &self.block {
+            let blank = if line.is_empty() { "" } else { " " };
+            push_line(text, &format!("|{blank}{line}"));
+        }
+    }
+}
+
+impl Command {
+    /// The same question with `-j`.
+    pub fn as_json(&self) -> Command {
+        Command {
+            script: self.script.replacen("q ", "q -j ", 1),
+            output: self.output.clone(),
+        }
+    }
+}
+
+impl Output {
+    pub fn matches(&self, came: &Output) -> bool {
+        matches(&self.stdout, &came.stdout)
+            && matches(&self.stderr, &came.stderr)
+            && self.status == came.status
+    }
+
+    /// The lines as they stand below a command.
+    pub fn write(&self, text: &mut String) {
+        for line in &self.stdout {
+            let is_marked = line.is_empty() || MARKS.iter().any(|mark| line.starts_with(mark));
+            let escape = if is_marked { "\\" } else { "" };
+            push_line(text, &format!("{escape}{line}"));
+        }
+        for line in &self.stderr {
+            let blank = if line.is_empty() { "" } else { " " };
+            push_line(text, &format!("!{blank}{line}"));
+        }
+        if self.status != "0" {
+            push_line(text, &format!("= {}", self.status));
+        }
+    }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+/// Reads the lines of a case.
+fn items<'a>(lines: impl Iterator<Item = &'a str>, place: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for line in lines {
+        if let Some(script) = line.strip_prefix("$ ") {
+            items.push(Item::Command(Command {
+                script: script.to_owned(),
+                output: Output {
+                    status: "0".to_owned(),
+                    ..Output::default()
+                },
+            }));
+        } else if let Some(rest) = line.strip_prefix('@') {
+            let (key, value) = rest.split_once(' ').unwrap_or((rest, ""));
+            items.push(Item::Directive(Directive {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                block: Vec::new(),
+            }));
+        } else if line.is_empty() || line.starts_with("# ") {
+            items.push(Item::Other(line.to_owned()));
+        } else {
+            let last = items.last_mut();
+            belongs(last, line).unwrap_or_else(|| panic!("{place}: no place for: {line}"));
+        }
+    }
+    items
+}
+
+/// Adds a line to the command or directive that it stands below.
+fn belongs(last: Option<&mut Item>, line: &str) -> Option<()> {
+    match last? {
+        Item::Directive(directive) => {
+            let line = line.strip_prefix('|')?;
+            let line = line.strip_prefix(' ').unwrap_or(line);
+            directive.block.push(line.to_owned());
+        }
+        Item::Command(command) => {
+            let output = &mut command.output;
+            if let Some(more) = line.strip_prefix("> ") {
+                command.script.push('\n');
+                command.script.push_str(more);
+            } else if let Some(error) = line.strip_prefix('!') {
+                let error = error.strip_prefix(' ').unwrap_or(error);
+                output.stderr.push(error.to_owned());
+            } else if let Some(status) = line.strip_prefix("= ") {
+                output.status = status.to_owned();
+            } else {
+                let line = line.strip_prefix('\\').unwrap_or(line);
+                output.stdout.push(line.to_owned());
+            }
+        }
+        Item::Other(_) => return None,
+    }
+    Some(())
+}

@@ -1,0 +1,186 @@
+//! What a transcript tells a server to answer, as a reply.
+
+use crate::compare::bytes_of;
+use crate::format::Directive;
+use crate::harness::server::{Gate, Reply};
+use std::thread;
+use std::time::Duration;
+
+/// How the bytes of a reply arrive.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Split {
+    Whole,
+    Pieces,
+    Bytes,
+}
+
+/// The words of a reply, before they are put together.
+#[derive(Default)]
+struct Words<'a> {
+    status: Option<u16>,
+    flags: Vec<&'a str>,
+    headers: Vec<(&'a str, &'a str)>,
+}
+
+/// The reply that a directive describes: a status, words and headers, and the body below it.
+pub fn reply(directive: &Directive, split: Split) -> Reply {
+    let words = words(&directive.value);
+    let has = |flag: &str| words.flags.contains(&flag);
+    let mut body = body(directive, &words.flags);
+    let status = words.status.unwrap_or(200);
+    if has("raw") {
+        return Reply::raw(body);
+    }
+    let is_stream =
+        has("stream") || (status == 200 && !body.starts_with(b"{") && !body.starts_with(b"["));
+    let mut reply = Reply::new(status);
+    let mut kind = if is_stream {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
+    let mut pause = None;
+    for (name, value) in words.headers {
+        match name {
+            "content-type" => kind = value,
+            "pause" => pause = Some(value.parse().expect("seconds")),
+            _ => reply = reply.header(name, value),
+        }
+    }
+    if !directive.block.is_empty() {
+        reply = reply.header("content-type", kind);
+    }
+    if is_stream || split != Split::Whole {
+        reply = reply.chunked();
+    }
+    reply = match pause {
+        Some(seconds) => paused(reply, &body, seconds),
+        None if has("stream") && split == Split::Whole => reply.pieces(events(&mut body)),
+        None if body.is_empty() => reply,
+        None => reply.pieces(pieces(&body, split)),
+    };
+    if has("cut") {
+        reply.cut()
+    } else if has("reset") {
+        reply.reset()
+    } else if has("hang") {
+        reply.hang()
+    } else {
+        reply
+    }
+}
+
+fn words(text: &str) -> Words<'_> {
+    let mut words = Words::default();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find([' ', '=']).unwrap_or(rest.len());
+        let word = &rest[..end];
+        rest = &rest[end..];
+        if let Some(value) = rest.strip_prefix('=') {
+            let (value, after) = match value.strip_prefix('"') {
+                Some(quoted) => quoted.split_once('"').expect("another quote"),
+                None => value.split_once(' ').unwrap_or((value, "")),
+            };
+            words.headers.push((word, value));
+            rest = after;
+        } else if let Ok(status) = word.parse() {
+            words.status = Some(status);
+        } else {
+            words.flags.push(word);
+        }
+        rest = rest.trim_start();
+    }
+    words
+}
+
+/// The bytes of the body. With `stream` each line is an event; other words say how lines begin and end.
+fn body(directive: &Directive, flags: &[&str]) -> Vec<u8> {
+    let mut text = directive.text();
+    if flags.contains(&"stream") {
+        text.clear();
+        for line in &directive.block {
+            let is_json = line.starts_with(['{', '[']);
+            let data = if is_json { "data: " } else { "" };
+            text.push_str(&format!("{data}{line}\n\n"));
+        }
+    }
+    let ends: &[&str] = if flags.contains(&"crlf") {
+        &["\r\n"]
+    } else if flags.contains(&"cr") {
+        &["\r"]
+    } else if flags.contains(&"mixed") {
+        &["\r\n", "\r", "\n", "\r", "\r\n", "\n"]
+    } else {
+        &["\n"]
+    };
+    let mut ends = ends.iter().cycle();
+    let mut bytes = Vec::new();
+    if flags.contains(&"bom") {
+        bytes.extend_from_slice(b"\xEF\xBB\xBF");
+    }
+    for line in text.split_inclusive('\n') {
+        bytes.extend(bytes_of(line.trim_end_matches('\n')));
+        if line.ends_with('\n') {
+            bytes.extend_from_slice(ends.next().expect("an end").as_bytes());
+        }
+    }
+    bytes
+}
+
+/// Each event of a stream by itself.
+fn events(body: &mut [u8]) -> Vec<Vec<u8>> {
+    let mut events = vec![Vec::new()];
+    for line in body.split_inclusive(|byte| *byte == b'\n') {
+        let event = events.last_mut().expect("one at least");
+        event.extend_from_slice(line);
+        if line == b"\n" {
+            events.push(Vec::new());
+        }
+    }
+    events.retain(|event| !event.is_empty());
+    events
+}
+
+/// The first event, so many seconds of silence, and the rest.
+fn paused(reply: Reply, body: &[u8], seconds: u64) -> Reply {
+    let end = body
+        .windows(2)
+        .position(|two| two == b"\n\n")
+        .expect("an event")
+        + 2;
+    let gate = Gate::new();
+    let opened = gate.clone();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_secs(seconds));
+        opened.open();
+    });
+    reply
+        .piece(&body[..end])
+        .wait_for(&gate)
+        .piece(&body[end..])
+}
+
+/// The body as it arrives: whole, byte by byte, or in pieces of 1 to 32 bytes, the same ones in every run.
+fn pieces(body: &[u8], split: Split) -> Vec<&[u8]> {
+    let mut state = 20_261_122_u64;
+    let mut rest = body;
+    let mut pieces = Vec::new();
+    while !rest.is_empty() {
+        let length = match split {
+            Split::Whole => rest.len(),
+            Split::Bytes => 1,
+            Split::Pieces => {
+                // The constants are Knuth's; the low bits of such a sequence are not random.
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                usize::try_from(state >> 59).expect("five bits") + 1
+            }
+        };
+        let (piece, after) = rest.split_at(length.min(rest.len()));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
