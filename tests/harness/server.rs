@@ -106,6 +106,7 @@ enum Framing {
 enum Step {
     Piece(Vec<u8>),
     Wait(Gate),
+    Do(Arc<dyn Fn() + Send + Sync>),
     Hang,
     Cut,
     Reset,
@@ -173,6 +174,11 @@ impl Reply {
         self.step(Step::Wait(gate.clone()))
     }
 
+    /// Does something between two pieces.
+    pub fn then(self, action: impl Fn() + Send + Sync + 'static) -> Reply {
+        self.step(Step::Do(Arc::new(action)))
+    }
+
     /// Sends nothing more and keeps the connection open until the client leaves or the server is dropped.
     pub fn hang(self) -> Reply {
         self.step(Step::Hang)
@@ -217,7 +223,7 @@ impl Reply {
         for step in &self.steps {
             match step {
                 Step::Piece(bytes) => length += bytes.len(),
-                Step::Wait(_) => {}
+                Step::Wait(_) | Step::Do(_) => {}
                 // A body that breaks off must be announced as longer than it turns out, or nobody could tell.
                 Step::Hang | Step::Cut | Step::Reset => return length + 1,
             }
@@ -251,6 +257,7 @@ pub struct Server {
 
 struct Shared {
     handler: Box<Handler>,
+    keeps_requests: bool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -282,10 +289,20 @@ impl Server {
     /// Answers each request with what `handler` makes of it and of its number, counted from 0. A handler that panics
     /// fails the test when the server is dropped.
     pub fn start(handler: impl Fn(&Recorded, usize) -> Reply + Send + Sync + 'static) -> Server {
+        Server::listen(Box::new(handler), true)
+    }
+
+    /// The same, but requests are forgotten: for a server that answers a million of them.
+    pub fn forgetful(handler: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Server {
+        Server::listen(Box::new(move |request, _| handler(request)), false)
+    }
+
+    fn listen(handler: Box<Handler>, keeps_requests: bool) -> Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1");
         let address = listener.local_addr().expect("the listener's address");
         let shared = Arc::new(Shared {
-            handler: Box::new(handler),
+            handler,
+            keeps_requests,
             state: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -441,6 +458,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
                 lock(&shared.state).connections.remove(&number);
             }
         });
+        state.threads.retain(|thread| !thread.is_finished());
         state.threads.push(thread);
     }
 }
@@ -470,9 +488,11 @@ fn serve(
     while let Some(request) = connection.next_request() {
         let number = {
             let mut state = lock(&shared.state);
-            state.requests.push(request.clone());
+            if shared.keeps_requests {
+                state.requests.push(request.clone());
+            }
             shared.changed.notify_all();
-            state.requests.len() - 1
+            state.requests.len().saturating_sub(1)
         };
         // An assertion that fails in a handler must not leave the client waiting.
         let called = AssertUnwindSafe(|| (shared.handler)(&request, number));
@@ -578,6 +598,7 @@ impl Connection {
                         return End::Close;
                     }
                 }
+                Step::Do(action) => action(),
                 Step::Hang => {
                     self.wait_while(|| true);
                     return End::Close;

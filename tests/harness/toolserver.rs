@@ -18,13 +18,20 @@ use super::server::{self, Recorded, Reply};
 const MODE: &str = "TOOL_MODE";
 const LOG: &str = "TOOL_LOG";
 
+/// The argument by which q starts this program as a server.
+pub const SERVER: &str = "harness::toolserver::serve";
+
 /// The section of a server with this name that does as these words say, parted by blanks; `more` are more lines of it.
 pub fn section(sandbox: &Sandbox, name: &str, mode: &str, more: &str) -> String {
+    section_with_log(name, mode, &log(sandbox, name), more)
+}
+
+/// The same, where the server writes what it hears into this file.
+pub fn section_with_log(name: &str, mode: &str, log: &str, more: &str) -> String {
     let program = std::env::current_exe().expect("this program");
     format!(
-        "[tools.{name}]\ncommand = [{program:?}, \"harness::toolserver::serve\", \"--exact\", \"--nocapture\"]\n\
-         env = {{ {MODE} = {mode:?}, {LOG} = {:?} }}\n{more}\n",
-        log(sandbox, name),
+        "[tools.{name}]\ncommand = [{program:?}, {SERVER:?}, \"--exact\", \"--nocapture\"]\n\
+         env = {{ {MODE} = {mode:?}, {LOG} = {log:?} }}\n{more}\n",
     )
 }
 

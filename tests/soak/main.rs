@@ -16,14 +16,12 @@
 
 mod command;
 mod faults;
-#[path = "../harness/http.rs"]
-mod http;
+#[path = "../harness/mod.rs"]
+mod harness;
 mod image;
 mod kills;
 mod model;
 mod options;
-#[path = "../harness/pseudo_terminal.rs"]
-mod pseudo_terminal;
 mod question;
 mod random;
 mod report;
@@ -49,6 +47,7 @@ use std::thread;
 use std::time::Instant;
 
 use faults::Faults;
+use harness::pseudo_terminal;
 use options::Options;
 use report::{Kind, Part};
 use soak::Soak;

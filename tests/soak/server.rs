@@ -1,15 +1,15 @@
 //! A server on the loopback that speaks Anthropic's messages API in event streams, and remembers what was sent with each question.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::http;
+use crate::harness::dialect::data;
+use crate::harness::server::{self, Recorded, Reply};
 use crate::image;
 use crate::question::{IN_ROLE, Question, WITH_IMAGE};
 use crate::run::Run;
@@ -24,6 +24,8 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Server {
     pub address: SocketAddr,
     exchanges: Arc<Exchanges>,
+    /// Held only to be dropped.
+    _server: server::Server,
 }
 
 #[derive(Default)]
@@ -53,21 +55,15 @@ pub struct Request {
 }
 
 impl Server {
-    pub fn start() -> io::Result<Server> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
+    pub fn start() -> Server {
         let exchanges = Arc::new(Exchanges::default());
-        thread::spawn({
-            let exchanges = Arc::clone(&exchanges);
-            move || {
-                for stream in listener.incoming().flatten() {
-                    let exchanges = Arc::clone(&exchanges);
-                    // A client that was killed is no fault.
-                    thread::spawn(move || serve(stream, &exchanges));
-                }
-            }
-        });
-        Ok(Server { address, exchanges })
+        let known = Arc::clone(&exchanges);
+        let server = server::Server::forgetful(move |request| reply(request, &known));
+        Server {
+            address: server.address(),
+            exchanges,
+            _server: server,
+        }
     }
 
     /// The answer to this question is to wait.
@@ -134,73 +130,79 @@ impl Exchanges {
     }
 }
 
-/// One request, one reply, and the end.
-fn serve(stream: TcpStream, exchanges: &Exchanges) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let body: Value = serde_json::from_slice(&http::read_body(&stream)?)?;
-    let (question, request) = read_prompt(&body).ok_or(io::ErrorKind::InvalidData)?;
-    let (id, is_first) = (question.id, asks(&body["messages"]));
-    let tool = offered(&body, "input_schema").filter(|_| is_first);
-    if tool.is_none() {
+/// The reply to a question, to what its tool said, or to what its search found.
+fn reply(request: &Recorded, exchanges: &Arc<Exchanges>) -> Reply {
+    let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
+        return Reply::new(400);
+    };
+    let Some((question, request)) = read_prompt(&body) else {
+        return Reply::new(400);
+    };
+    let id = question.id;
+    let tool = offered(&body, "input_schema").filter(|_| asks(&body["messages"]));
+    let Some(tool) = tool else {
         exchanges.change(id, |exchange| exchange.request = Some(request));
         exchanges.wait(id, PATIENCE, |exchange| !exchange.held);
-    }
-    let mut stream = stream;
-    stream.write_all(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
-    )?;
-    let mut send = |event: Value| stream.write_all(format!("data: {event}\n\n").as_bytes());
-    if let Some(tool) = tool {
-        exchanges.change(id, |exchange| exchange.called = true);
-        let call = json!({"type": "tool_use", "id": "call00001", "name": tool["name"], "input": toolserver::arguments()});
-        send(json!({"type": "content_block_start", "index": 0, "content_block": call}))?;
-        return end(&mut send, "tool_use");
-    }
-    let searches = offered(&body, "max_uses").is_some();
-    let is_continued = body["messages"]
-        .as_array()
-        .is_some_and(|all| all.last().is_some_and(|last| last["role"] == "assistant"));
+        return answer(&body, &question, exchanges);
+    };
+    exchanges.change(id, |exchange| exchange.called = true);
+    let name = &tool["name"];
+    let call = json!({"type": "tool_use", "id": "call00001", "name": name, "input": toolserver::arguments()});
+    let start = json!({"type": "content_block_start", "index": 0, "content_block": call});
+    end(stream().piece(data(&start)), "tool_use")
+}
+
+/// The answer in pieces. With a search that pauses, half of it, and the other half to the next request.
+fn answer(body: &Value, question: &Question, exchanges: &Arc<Exchanges>) -> Reply {
+    let searches = offered(body, "max_uses").is_some();
+    let last = body["messages"].as_array().and_then(|all| all.last());
+    let is_continued = last.is_some_and(|last| last["role"] == "assistant");
     let pauses = searches && question.pauses() && !is_continued;
     let half = |count: usize| match (pauses, is_continued) {
         (true, _) => 0..count / 2,
         (_, true) => count / 2..count,
         _ => 0..count,
     };
-    send(
-        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-    )?;
+    let text = json!({"type": "text", "text": ""});
+    let start = json!({"type": "content_block_start", "index": 0, "content_block": text});
+    let mut reply = stream().piece(data(&start));
     let range = half(question.pieces as usize);
-    for (number, piece) in question
-        .pieces()
-        .skip(range.start)
-        .take(range.len())
-        .enumerate()
-    {
+    let pause = question.pause();
+    let pieces = question.pieces().skip(range.start).take(range.len());
+    for (number, piece) in pieces.enumerate() {
         if number > 0 {
-            thread::sleep(question.pause());
+            reply = reply.then(move || thread::sleep(pause));
         }
-        send(
-            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}),
-        )?;
+        let delta = json!({"type": "text_delta", "text": piece});
+        let event = json!({"type": "content_block_delta", "index": 0, "delta": delta});
+        reply = reply.piece(data(&event));
     }
     let sources = question.sources();
     for source in sources[half(sources.len())].iter().filter(|_| searches) {
         let delta = json!({"type": "citations_delta", "citation": source});
-        send(json!({"type": "content_block_delta", "index": 0, "delta": delta}))?;
+        let event = json!({"type": "content_block_delta", "index": 0, "delta": delta});
+        reply = reply.piece(data(&event));
     }
     if pauses {
         let search = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "it"}});
-        send(json!({"type": "content_block_start", "index": 1, "content_block": search}))?;
-        return end(&mut send, "pause_turn");
+        let event = json!({"type": "content_block_start", "index": 1, "content_block": search});
+        return end(reply.piece(data(&event)), "pause_turn");
     }
-    exchanges.change(id, |exchange| exchange.answered = true);
-    end(&mut send, "end_turn")
+    let exchanges = Arc::clone(exchanges);
+    let id = question.id;
+    let reply = reply.then(move || exchanges.change(id, |exchange| exchange.answered = true));
+    end(reply, "end_turn")
+}
+
+fn stream() -> Reply {
+    Reply::sse([""; 0])
 }
 
 /// The end of a reply.
-fn end(send: &mut impl FnMut(Value) -> io::Result<()>, reason: &str) -> io::Result<()> {
-    send(json!({"type": "message_delta", "delta": {"stop_reason": reason}}))?;
-    send(json!({"type": "message_stop"}))
+fn end(reply: Reply, reason: &str) -> Reply {
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": reason}});
+    let stop = json!({"type": "message_stop"});
+    reply.piece(data(&delta)).piece(data(&stop))
 }
 
 /// The last tool that is offered and has this field.

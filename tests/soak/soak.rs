@@ -32,7 +32,7 @@ pub struct Soak {
 impl Soak {
     pub fn new(work: TempDir, findings: PathBuf, deadline: Option<Instant>) -> io::Result<Soak> {
         Ok(Soak {
-            server: Server::start()?,
+            server: Server::start(),
             report: Report::new(findings),
             work,
             stop: Arc::default(),

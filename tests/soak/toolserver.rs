@@ -1,21 +1,22 @@
-//! Tools: this program, started by q, is a tool server or a command, which say what they are asked; and whether any of them
-//! is left.
+//! The tools of the soak: the tests' server, and this program as a command. Both say what they are asked.
 
 use std::fs;
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Make this program a tool server, and a command.
-const SERVER: &str = "--tool-server";
+use crate::harness;
+use crate::harness::toolserver::SERVER;
+
+/// Makes this program a command.
 const COMMAND: &str = "--tool-command";
 
 /// The names of the server and of the section with the command, and of their tools towards models.
 pub const NAME: &str = "look";
 pub const COMMANDS: &str = "note";
-const TOOLS: [&str; 2] = ["look__up", "note__down"];
+const TOOLS: [&str; 2] = ["look__echo", "note__down"];
 
 /// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
@@ -26,74 +27,44 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The sections of q's configuration file for them.
 pub fn sections() -> io::Result<String> {
     let program = std::env::current_exe()?;
-    let command = format!(
-        "[tools.{COMMANDS}.down]\nrun = [{program:?}, {COMMAND:?}, \"{{what}}\"]\nreads = true\n"
-    );
+    let server =
+        harness::toolserver::section_with_log(NAME, "plain", "/dev/null", "only = [\"echo\"]");
+    let run = format!("run = [{program:?}, {COMMAND:?}, \"{{text}}\"]");
     Ok(format!(
-        "[tools.{NAME}]\ncommand = [{program:?}, {SERVER:?}]\n{command}"
+        "{server}[tools.{COMMANDS}.down]\n{run}\nreads = true\n"
     ))
 }
 
-/// The arguments of every call.
+/// The arguments of every call, and its result.
 pub fn arguments() -> Value {
-    json!({"what": "it"})
+    json!({"text": "it"})
 }
+
+const RESULT: &str = "you said it";
 
 /// Whether a call in a file is whole. It may have no result if the answer is interrupted.
 pub fn is_kept_whole(call: &Value, interrupted: bool) -> bool {
-    let is_known = call["name"]
-        .as_str()
-        .is_some_and(|name| TOOLS.contains(&name))
-        && call["arguments"] == arguments();
-    let has_result =
-        call["result"].as_str() == Some(&arguments().to_string()) && call.get("error").is_none();
-    is_known
-        && (has_result || (interrupted && call["result"] == NO_RESULT && call["error"] == true))
+    let name = call["name"].as_str().unwrap_or_default();
+    if !TOOLS.contains(&name) || call["arguments"] != arguments() {
+        return false;
+    }
+    let has_result = call["result"] == RESULT && call.get("error").is_none();
+    has_result || (interrupted && call["result"] == NO_RESULT && call["error"] == true)
 }
 
-/// Is a tool server or a command, if the arguments say so. Returns whether they do.
+/// Is a tool server or a command, if q has started this program as one. Returns whether it is the command.
 pub fn run() -> bool {
+    harness::toolserver::serve_if_asked();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match &arguments[..] {
-        [option] if option == SERVER => serve(),
-        [option, what] if option == COMMAND => {
-            thread::sleep(Duration::from_millis(u64::from(std::process::id() % 16)));
-            print!("{}", json!({"what": what}));
-        }
-        _ => return false,
-    }
-    true
-}
-
-/// Answers until its input ends.
-fn serve() {
-    for line in io::stdin().lock().lines().map_while(Result::ok) {
-        let Some(answer) = serde_json::from_str(&line)
-            .ok()
-            .and_then(|message: Value| answer(&message))
-        else {
-            continue;
-        };
-        // A q that has gone reads nothing.
-        let _ = writeln!(io::stdout(), "{answer}");
-    }
-}
-
-fn answer(message: &Value) -> Option<Value> {
-    let id = message.get("id")?;
-    let result = match message["method"].as_str()? {
-        "initialize" => json!({
-            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "soak", "version": "1"},
-        }),
-        "tools/list" => json!({"tools": [{
-            "name": "up", "description": "looks it up", "inputSchema": {"type": "object"},
-            "annotations": {"readOnlyHint": true, "openWorldHint": false},
-        }]}),
-        _ => {
-            json!({"content": [{"type": "text", "text": message["params"]["arguments"].to_string()}]})
-        }
+    let [option, what] = &arguments[..] else {
+        return false;
     };
-    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    if option != COMMAND {
+        return false;
+    }
+    thread::sleep(Duration::from_millis(u64::from(std::process::id() % 16)));
+    print!("you said {what}");
+    true
 }
 
 /// The process numbers of the servers that are still there after a while, though no q runs any more.

@@ -81,7 +81,8 @@ impl Names {
         let mut rest = text;
         while let Some(character) = rest.chars().next() {
             let after = &rest[character.len_utf8()..];
-            let is_start = !stable.ends_with(|last: char| last.is_ascii_digit());
+            let is_start =
+                character.is_ascii_digit() && !stable.ends_with(|last: char| last.is_ascii_digit());
             if let Some(after) = rest.strip_prefix("session_").and_then(recent_id) {
                 let id = rest[..rest.len() - after.len()].to_owned();
                 let known = self.ids.iter().position(|known| *known == id);
@@ -146,11 +147,10 @@ fn is_recent(year: &str, month: &str, day: &str) -> bool {
 
 /// What follows a duration like `0.3 s`.
 fn seconds(text: &str) -> Option<&str> {
-    let (number, rest) = text.split_once(" s")?;
-    let (whole, part) = number.split_once('.')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let end = text.find(|next: char| !next.is_ascii_digit() && next != '.')?;
+    let rest = text[end..].strip_prefix(" s")?;
     let is_end = !rest.starts_with(|next: char| next.is_alphanumeric());
-    (is_number(whole) && is_number(part) && is_end).then_some(rest)
+    (text[..end].contains('.') && is_end).then_some(rest)
 }
 
 /// Whether lines fit those that are expected, with their wildcards.
