@@ -390,11 +390,16 @@ impl Stage {
                 self.call(value);
             }
             "reply" => {
-                if value != "same" {
+                let (word, count) = pair(' ');
+                let is_same = word == "same";
+                if !is_same {
                     self.last_reply = Some(directive.clone());
                 }
                 let directive = self.last_reply.as_ref().expect("a reply before the same");
-                self.queue(reply(directive, self.variant.split));
+                let count = count.parse().ok().filter(|_| is_same);
+                for _ in 0..count.unwrap_or(1) {
+                    self.queue(reply(directive, self.variant.split));
+                }
             }
             "error" => {
                 let (status, message) = pair(' ');
@@ -453,7 +458,9 @@ impl Stage {
             let given = given.as_object().expect("an object").clone();
             fields.as_object_mut().expect("an object").extend(given);
         }
-        let texts: Vec<&str> = texts.split(" | ").filter(|text| !text.is_empty()).collect();
+        let texts = texts.split(" | ").filter(|text| !text.is_empty());
+        let texts = texts.map(|text| String::from_utf8(bytes_of(text)).expect("a text"));
+        let texts: Vec<String> = texts.collect();
         let mut conversation = idle_for(HOUR, &texts);
         for (name, value) in fields.as_object().expect("an object") {
             conversation = with(conversation, name, value.clone());
@@ -947,12 +954,14 @@ fn model_server(
     models: &Arc<Mutex<Vec<Value>>>,
 ) -> Server {
     let (replies, answer, models) = (Arc::clone(replies), Arc::clone(answer), Arc::clone(models));
-    Server::start(move |request, _| {
+    Server::start(move |request, earlier| {
         if request.method == "GET" {
             return Reply::json(200, json!({ "data": *models.lock().expect("models") }));
         }
         let next = replies.lock().expect("replies").pop_front();
-        next.unwrap_or_else(|| (dialect.reply)(request, &answer.lock().expect("an answer")))
+        let answer = answer.lock().expect("an answer");
+        let answer = answer.replace("<count>", &(earlier + 1).to_string());
+        next.unwrap_or_else(|| (dialect.reply)(request, &answer))
     })
 }
 
