@@ -364,6 +364,7 @@ impl Stage {
             "dialect" | "over" | "splits" | "finish" => {}
             "answer" => {
                 let answer = value.replace("\\n", "\n") + &directive.text();
+                let answer = String::from_utf8(bytes_of(&answer)).expect("a text");
                 *self.answer.lock().expect("an answer") = answer;
             }
             "models" => *self.models.lock().expect("models") = listed(value),
