@@ -25,7 +25,6 @@ mod files;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod hook;
-mod json;
 mod link;
 mod list;
 mod names;
