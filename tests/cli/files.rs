@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::fixtures::{
-    ARCHIVED, ID, MINUTE, OTHER, age, case, documents, everybody, lacks, numbered, other, prompt,
-    shown, snapshot, stored, texts,
+    ARCHIVED, ID, OTHER, case, documents, everybody, lacks, numbered, other, prompt, shown, stored,
+    texts,
 };
 use crate::sandbox::{Outcome, Sandbox};
 
@@ -33,21 +33,6 @@ fn library(sandbox: &Sandbox) {
         "and a merge?",
         "It joins.",
     ]));
-}
-
-#[test]
-fn all_conversations_are_searched_with_grep() {
-    let sandbox = Sandbox::new();
-    library(&sandbox);
-    script(&sandbox, "cd \"$sessions\"; grep -l rebase *.json")
-        .success()
-        .stdout(format!("{OTHER}\n"));
-    script(&sandbox, "q --history | grep -A1 '^.user'")
-        .success()
-        .stdout_contains("\nand a merge?\n");
-    script(&sandbox, "q --list | grep -i squash | cut -f1")
-        .success()
-        .stdout("session_20260115000000000\n");
 }
 
 #[test]
@@ -103,19 +88,6 @@ fn the_manuals_ways_to_find_to_ask_again_and_to_branch_work() {
         ]
     );
     assert_eq!(texts(&sandbox.current()).len(), 4);
-}
-
-#[test]
-fn what_q_itself_writes_has_one_message_a_line_for_grep() {
-    let (_server, sandbox) = numbered();
-    sandbox.q(&["what is\na rebase?"]).run().success();
-    sandbox.q(&["-f", "more"]).run().success();
-    let found = script(&sandbox, "grep -h rebase \"$sessions\"/*.json");
-    found
-        .success()
-        .stdout_contains("\"user\"")
-        .stdout_lacks("answer 0")
-        .stdout_lacks("more");
 }
 
 #[test]
@@ -183,67 +155,18 @@ fn what_jq_has_written_is_continued_with_all_that_was_added() {
     sandbox.expect_texts("work.json", &["three", "four", "six", "answer 1"]);
 }
 
-#[test]
-fn conversations_are_backed_up_and_brought_back() {
-    let (_server, sandbox) = numbered();
-    script(&sandbox, "q one; q two; q -s work three").success();
-    for (minutes, name) in sandbox.all_files().iter().enumerate() {
-        // An archive may keep no more than the second.
-        age(&sandbox.sessions().join(name), MINUTE * minutes as u32);
-    }
-    let before = snapshot(sandbox.sessions()).contents();
-    assert_eq!(before.len(), 4, "three conversations and a link");
-    for (save, restore) in [
-        (
-            "tar -C \"$sessions\" -cf backup.tar .",
-            "tar -C \"$sessions\" -xpf backup.tar",
-        ),
-        (
-            "cp -Rp \"$sessions\" backup",
-            "cp -Pp backup/*.json \"$sessions\"",
-        ),
-    ] {
-        let round = format!(
-            "{save}; q --list > list; q --clear --all --yes; {restore}; q --list | cmp - list; q --last"
-        );
-        script(&sandbox, &round)
-            .success()
-            .stdout("Conversations cleared: 3\nanswer 1\n");
-        assert_eq!(snapshot(sandbox.sessions()).contents(), before, "{restore}");
-    }
-    script(&sandbox, "q -f more; q -s work more").success();
-    assert_eq!(texts(&sandbox.session("work.json")).len(), 4);
-}
-
-#[test]
-fn a_file_or_all_of_them_may_be_removed_by_hand() {
-    let (_server, sandbox) = numbered();
-    let sandbox = sandbox.env("Q_EXPIRE", "never");
-    library(&sandbox);
-    script(
-        &sandbox,
-        "rm \"$sessions\"/session_*.json; q --list | cut -f1 | sort",
-    )
-    .success()
-    .stdout(format!("{ID}\nwork\n"));
-    script(
-        &sandbox,
-        "mv \"$sessions\"/work.json \"$sessions\"/done.json; q -s done more",
-    )
-    .success();
-    assert_eq!(texts(&sandbox.session("done.json")).len(), 4);
-    script(
-        &sandbox,
-        "mv \"$sessions\"/done.json here.json; q -s here.json more",
-    )
-    .success();
-    script(&sandbox, "rm -r \"$sessions\"; q -q --clear; q new")
-        .success()
-        .stdout("Conversation cleared\nanswer 2\n");
-    script(&sandbox, "rm -r \"${sessions%/sessions}\"; q -s work new")
-        .success()
-        .stdout("answer 3\n");
-    sandbox.expect_files(&["work.json"]);
+/// What q printed, and all calls of the system that it made.
+#[track_caller]
+fn traced(sandbox: &Sandbox, slot: &str, args: &[&str]) -> (String, String) {
+    let run = sandbox
+        .shell("exec strace -f -y -s 9999 -o trace q \"$@\"")
+        .arg("sh")
+        .args(args)
+        .env("Q_SESSION", slot);
+    let printed = run.run().success().stdout_text();
+    let trace = fs::read_to_string(sandbox.home().join("trace")).expect("a trace");
+    assert!(trace.contains("execve("), "nothing in the trace");
+    (printed, trace)
 }
 
 #[test]
@@ -253,27 +176,15 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
     }
     let (_server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
+    let (archived, folder) = (
+        "q/sessions/session_20260102030405678.json",
+        "q/sessions/.tmp",
+    );
     for (args, name, temporary) in [
-        (
-            &["-f", "more"][..],
-            "q/sessions/session_20260102030405678.json",
-            "q/sessions/.tmp",
-        ),
-        (
-            &["--again"],
-            "q/sessions/session_20260102030405678.json",
-            "q/sessions/.tmp",
-        ),
-        (
-            &["--undo"],
-            "q/sessions/session_20260102030405678.json",
-            "q/sessions/.tmp",
-        ),
-        (
-            &["-s", "work", "more"],
-            "q/sessions/work.json",
-            "q/sessions/.tmp",
-        ),
+        (&["-f", "more"][..], archived, folder),
+        (&["--again"], archived, folder),
+        (&["--undo"], archived, folder),
+        (&["-s", "work", "more"], "q/sessions/work.json", folder),
         (
             &["-s", "talk.json", "more"],
             "home/talk.json",
@@ -286,12 +197,7 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
         }
         let _ = symlink(ARCHIVED, sandbox.sessions().join("current.json"));
         sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
-        let traced = sandbox
-            .shell("exec strace -f -y -s 500 -o trace q \"$@\"")
-            .arg("sh")
-            .args(args);
-        traced.run().success();
-        let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+        let (_, trace) = traced(&sandbox, "", args);
         let calls: Vec<&str> = trace
             .lines()
             .filter_map(|line| Some(line.split_once(' ')?.1.trim_start()))
@@ -335,17 +241,11 @@ fn what_is_printed_whole_is_written_at_once() {
         &["--last", "-j"],
         &["--dry-run", "one"],
     ] {
-        let traced = sandbox
-            .shell("exec strace -f -s 9999 -e trace=write -o trace q \"$@\"")
-            .arg("sh")
-            .args(args);
-        let printed = traced.run().success().stdout_text();
-        let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+        let (printed, trace) = traced(&sandbox, "", args);
         let written = printed.replace('"', "\\\"").replace('\n', "\\n");
-        assert!(
-            trace.contains(&format!("\"{written}\"")),
-            "{written} in:\n{trace}"
-        );
+        let text = format!(", \"{written}\"");
+        let is_whole = |line: &str| line.contains(" write(") && line.contains(&text);
+        assert!(trace.lines().any(is_whole), "{written} in:\n{trace}");
     }
 }
 
@@ -356,11 +256,7 @@ fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
     }
     let (_server, sandbox) = numbered();
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
-    sandbox
-        .shell("exec strace -f -y -s 500 -o trace q new")
-        .run()
-        .success();
-    let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+    let (_, trace) = traced(&sandbox, "", &["new"]);
     let id = sandbox.current_id();
     let at = |call: &str, words: &[&str]| {
         let has = |line: &str| line.contains(call) && words.iter().all(|word| line.contains(word));
@@ -400,13 +296,7 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
     // What q opens, and whether it looks through the folder.
     let scans = |args: &[&str], slot: &str| {
         let _case = case((args, slot));
-        let traced = sandbox
-            .shell("exec strace -f -y -o trace q \"$@\"")
-            .arg("sh")
-            .args(args);
-        traced.env("Q_SESSION", slot).run().success();
-        let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
-        assert!(trace.contains("execve("), "nothing in the trace");
+        let (_, trace) = traced(&sandbox, slot, args);
         let opens = |line: &&str| {
             line.contains("open") && bystanders.iter().any(|name| line.contains(name))
         };
