@@ -464,38 +464,4 @@ mod tests {
             assert_eq!(around(text, place), expected, "{text}");
         }
     }
-
-    fn rows(count: usize, name: &str) -> Vec<Row> {
-        let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
-        let row = |number| Row {
-            number: Some(number),
-            id: name.to_owned(),
-            name: name.to_owned(),
-            path: String::new(),
-            provider: String::new(),
-            model: String::new(),
-            created: now,
-            updated: now,
-            messages: 2,
-            question: "why".to_owned(),
-            found: None,
-            current: false,
-        };
-        (1..=count).map(row).collect()
-    }
-
-    #[test]
-    fn names_that_q_gives_are_shown_whole() {
-        let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
-        let text = lay_out(
-            &rows(1, "session_20261121100000123"),
-            1,
-            Size {
-                columns: 40,
-                rows: 24,
-            },
-            now,
-        );
-        assert_eq!(text, "  1  session_20261121100000123  0s  why\n");
-    }
 }

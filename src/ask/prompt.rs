@@ -91,17 +91,6 @@ mod tests {
     use super::*;
     use crate::message::Attachment;
 
-    fn said(messages: &[(Role, &str)]) -> Vec<Message> {
-        messages
-            .iter()
-            .map(|(role, text)| Message::text(*role, *text))
-            .collect()
-    }
-
-    fn question(text: &str) -> Message {
-        Message::text(Role::User, text)
-    }
-
     /// A question about images with these names.
     fn about(names: &[&str], text: &str) -> Message {
         let image = |name: &&str| Attachment {
@@ -113,24 +102,6 @@ mod tests {
     }
 
     #[test]
-    fn native_messages_keep_their_attachments() {
-        let window = [
-            about(&["a"], "one"),
-            Message::text(Role::Assistant, "two"),
-            about(&["b"], ""),
-        ];
-        let sent = messages(&window, &about(&["c"], "four"), History::Messages);
-        assert_eq!(
-            sent,
-            [
-                window[0].clone(),
-                window[1].clone(),
-                about(&["b", "c"], "four")
-            ]
-        );
-    }
-
-    #[test]
     fn the_order_to_answer_in_a_shape_has_the_schema() {
         let shape = Shape::from_json("{\"type\":\"object\",\"a\":1}").expect("a schema");
         let order = "Answer with nothing but JSON that fits this JSON Schema:\n{\"type\":\"object\",\"a\":1}";
@@ -139,42 +110,5 @@ mod tests {
             about(&["a"], &format!("why\n\n{order}"))
         );
         assert_eq!(with_shape(&about(&["a"], ""), &shape), about(&["a"], order));
-    }
-
-    #[test]
-    fn native_messages_alternate() {
-        let window = said(&[
-            (Role::User, "one"),
-            (Role::User, "uno"),
-            (Role::Assistant, "two"),
-            (Role::Assistant, "dos"),
-            (Role::User, "three"),
-        ]);
-        let sent = messages(&window, &question("four"), History::Messages);
-        let expected = [
-            (Role::User, "one\n\nuno"),
-            (Role::Assistant, "two\n\ndos"),
-            (Role::User, "three\n\nfour"),
-        ];
-        assert_eq!(sent, said(&expected));
-    }
-
-    #[test]
-    fn the_system_prompt_names_system_shell_and_date() {
-        let today = Date::from_calendar_date(2026, time::Month::November, 21).expect("a date");
-        let prompt = system("linux", Some("/usr/bin/zsh"), today, false);
-        assert!(
-            prompt.contains("linux, shell zsh.") && prompt.contains("2026-11-21"),
-            "{prompt}"
-        );
-        assert!(prompt.contains("in plain text for a terminal"), "{prompt}");
-        for shell in [None, Some("/bin/")] {
-            let prompt = system("linux", shell, today, true);
-            assert!(
-                prompt
-                    .contains("one fenced code block. The user's operating system is linux. Today"),
-                "{prompt}"
-            );
-        }
     }
 }

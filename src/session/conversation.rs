@@ -352,40 +352,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_window_has_attachments_that_have_data() {
-        let attachment = |data: &str| Attachment {
-            data: data.into(),
-            ..Attachment::default()
-        };
-        let mut conversation = conversation(&[("one", "1")]);
-        conversation.exchanges[0].entries[0].attachments = vec![attachment("AAAA"), attachment("")];
-        assert_eq!(conversation.window(2)[0].attachments, [attachment("AAAA")]);
-    }
-
-    #[test]
-    fn what_is_handed_over_says_who_answered_before() {
-        let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
-        conversation.exchanges[1].entries[1].model = Some("own".to_owned());
-        conversation.hand_over("openai", "m");
-        assert_eq!(conversation.exchanges[0].entries[1].model, None);
-        conversation.hand_over("groq", "big");
-        let answers = conversation.exchanges.iter().filter_map(Exchange::answer);
-        let models: Vec<_> = answers
-            .map(|answer| (answer.provider.as_deref(), answer.model.as_deref()))
-            .collect();
-        assert_eq!(models, [(Some("openai"), Some("m")), (None, Some("own"))]);
-        assert_eq!(
-            (conversation.provider.as_str(), conversation.model.as_str()),
-            ("groq", "big")
-        );
-        assert!(
-            conversation
-                .entries()
-                .all(|entry| entry.role == Role::Assistant || entry.model.is_none())
-        );
-    }
-
-    #[test]
     fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
         for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
             let mut conversation = conversation(&[("one", text)]);

@@ -28,6 +28,9 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
         "  3  session_20260102030405678  40d  tab and ^[[31mescape",
     ];
     assert_eq!(lines, expected);
+    // Names that q gives are shown whole.
+    let narrow = on_terminal(&sandbox, &["--list"], 40);
+    assert_eq!(narrow[0], "* 1  session_20260115000000000   5m  wh…");
     // An earlier state has no number: the numbers are those of the plain list.
     sandbox.write_session("work~1.json", &idle_for(HOUR, &["one", "two"]));
     age(&sandbox.sessions().join("work~1.json"), 4 * HOUR);
