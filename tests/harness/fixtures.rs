@@ -10,7 +10,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -45,30 +44,6 @@ impl<T: Debug> Drop for Case<T> {
             eprintln!("failed in the case: {:?}", self.0);
         }
     }
-}
-
-/// How many cases of data run at once: most of their time is spent in starting programs and in waiting.
-const WORKERS: usize = 4;
-
-/// What is wrong with these cases, which run at the same time, in order.
-pub fn failures_of<T: Sync>(
-    cases: &[T],
-    failure: impl Fn(&T) -> Option<String> + Sync,
-) -> Vec<String> {
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let failure = failure(case);
-                    failures.lock().expect("no panic").extend(failure);
-                }
-            });
-        }
-    });
-    let mut failures = failures.into_inner().expect("no panic");
-    failures.sort();
-    failures
 }
 
 // ---- What q has built in
