@@ -546,7 +546,10 @@ impl Stage {
         let mut lines = |bytes: &[u8]| {
             let text = visible(bytes).join("\n");
             let stable = self.stable(&text);
-            stable.lines().map(str::to_owned).collect()
+            if bytes.is_empty() {
+                return Vec::new();
+            }
+            stable.split('\n').map(str::to_owned).collect()
         };
         Output {
             stdout: lines(&outcome.stdout),
