@@ -126,6 +126,14 @@ impl Variant {
     }
 }
 
+/// What the model answers for good.
+struct Answers {
+    question: String,
+    list: Reply,
+    /// As a proxy it lets q through to itself, unless a case says something else.
+    tunnel: Reply,
+}
+
 /// Replies that wait for their requests.
 type Queue = Arc<Mutex<VecDeque<Reply>>>;
 
@@ -133,10 +141,9 @@ pub struct Stage {
     variant: Variant,
     sandbox: Sandbox,
     model: Server,
-    /// What the model answers next, before it answers `answer` for good.
+    /// What the model answers next.
     replies: Queue,
-    answer: Arc<Mutex<String>>,
-    models: Arc<Mutex<Vec<Value>>>,
+    answers: Arc<Mutex<Answers>>,
     /// The tool server over HTTP, where it is one.
     site: Option<Server>,
     /// What it answers to these methods instead of what it would.
@@ -170,9 +177,12 @@ impl Stage {
             symlink(old, program.join("q")).expect("a link");
         }
         let replies = Queue::default();
-        let answer = Arc::new(Mutex::new(ANSWER.to_owned()));
-        let models = Arc::new(Mutex::new(listed("first, second")));
-        let model = model_server(variant.dialect, &replies, &answer, &models);
+        let answers = Arc::new(Mutex::new(Answers {
+            question: ANSWER.to_owned(),
+            list: listed("first, second"),
+            tunnel: Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive(),
+        }));
+        let model = model_server(variant.dialect, &replies, &answers);
         let refusals = Arc::<Mutex<Vec<(String, Reply)>>>::default();
         let site = variant.over_http.then(|| {
             let mode = case.last("tools").unwrap_or_default();
@@ -183,8 +193,7 @@ impl Stage {
             sandbox,
             model,
             replies,
-            answer,
-            models,
+            answers,
             site,
             refusals,
             env: Vec::new(),
@@ -306,7 +315,7 @@ impl Stage {
     /// A directive with what only this run knows.
     fn filled(&self, directive: &Directive) -> Directive {
         let fill = |text: &str| {
-            let mut text = text.to_owned();
+            let mut text = text.replace("<host>", &self.model.address().to_string());
             for (name, value) in self.known() {
                 text = text.replace(name, &value);
             }
@@ -365,9 +374,15 @@ impl Stage {
             "answer" => {
                 let answer = value.replace("\\n", "\n") + &directive.text();
                 let answer = String::from_utf8(bytes_of(&answer)).expect("a text");
-                *self.answer.lock().expect("an answer") = answer;
+                self.answers.lock().expect("answers").question = answer;
             }
-            "models" => *self.models.lock().expect("models") = listed(value),
+            "models" => self.answers.lock().expect("answers").list = listed(value),
+            "list" => {
+                self.answers.lock().expect("answers").list = reply(directive, Split::Whole);
+            }
+            "proxy" => {
+                self.answers.lock().expect("answers").tunnel = reply(directive, Split::Whole);
+            }
             "words" => self.words = value.replace("\\n", "\n"),
             "config" => self.config = format!("{value}\n{}", directive.text()),
             "tools" => self.tools = Some((value.to_owned(), directive.text())),
@@ -954,17 +969,18 @@ fn shortened(line: &str) -> String {
 fn model_server(
     dialect: &'static Dialect,
     replies: &Queue,
-    answer: &Arc<Mutex<String>>,
-    models: &Arc<Mutex<Vec<Value>>>,
+    answers: &Arc<Mutex<Answers>>,
 ) -> Server {
-    let (replies, answer, models) = (Arc::clone(replies), Arc::clone(answer), Arc::clone(models));
+    let (replies, answers) = (Arc::clone(replies), Arc::clone(answers));
     Server::start(move |request, earlier| {
-        if request.method == "GET" {
-            return Reply::json(200, json!({ "data": *models.lock().expect("models") }));
+        let answers = answers.lock().expect("answers");
+        match request.method.as_str() {
+            "GET" => return answers.list.clone(),
+            "CONNECT" => return answers.tunnel.clone(),
+            _ => {}
         }
         let next = replies.lock().expect("replies").pop_front();
-        let answer = answer.lock().expect("an answer");
-        let answer = answer.replace("<count>", &(earlier + 1).to_string());
+        let answer = answers.question.replace("<count>", &(earlier + 1).to_string());
         next.unwrap_or_else(|| (dialect.reply)(request, &answer))
     })
 }
@@ -984,7 +1000,7 @@ fn tool_site(mode: &str, refusals: &Arc<Mutex<Vec<(String, Reply)>>>) -> Server 
 }
 
 /// Models as a server lists them: names, and the time when each was made, if it says so.
-fn listed(models: &str) -> Vec<Value> {
+fn listed(models: &str) -> Reply {
     let mut list = Vec::new();
     for text in models.split(", ").filter(|text| !text.is_empty()) {
         list.push(match text.split_once(' ') {
@@ -994,7 +1010,7 @@ fn listed(models: &str) -> Vec<Value> {
             None => json!({ "id": text }),
         });
     }
-    list
+    Reply::json(200, json!({ "data": list }))
 }
 
 /// What a request to a tool server says: its message, and of any other request the method.
