@@ -29,6 +29,8 @@ const CHECKS: &[&str] = &[
     "offered",
     "requests",
     "request",
+    "asked",
+    "told",
     "calls",
     "ran",
     "heard",
@@ -43,7 +45,7 @@ const CHECKS: &[&str] = &[
 ];
 
 /// Checks whose block is what came, so that it can be written for a person to review.
-const SHOWN: &[&str] = &["request", "files", "calls"];
+const SHOWN: &[&str] = &["request", "asked", "told", "files", "calls"];
 
 /// Headers that say nothing about a request.
 const USUAL_HEADERS: &[&str] = &[
@@ -828,6 +830,16 @@ impl Stage {
             };
         }
         let mut lines = Vec::new();
+        if key == "asked" || key == "told" {
+            let requests = match &self.site {
+                Some(site) if key == "told" => site.requests(),
+                _ => self.model.requests().split_off(self.requests),
+            };
+            for request in requests {
+                lines.push(self.stable(&addressed(&request)));
+            }
+            return lines;
+        }
         for name in self.sandbox.all_files() {
             let line = self.file_line(&name);
             lines.push(self.stable(&line));
@@ -966,6 +978,29 @@ fn shortened(line: &str) -> String {
     )
 }
 
+/// Where a request goes, and its headers, but for those of each request to a model.
+fn addressed(request: &Recorded) -> String {
+    let mut line = format!("{} {}", request.method, request.path);
+    let message = message_method(request);
+    if let Some(method) = &message {
+        line.push_str(&format!(" {method}"));
+    }
+    for (name, value) in &request.headers {
+        let is_usual = USUAL_HEADERS.contains(&name.as_str());
+        let is_content = ["accept", "content-type"].contains(&name.as_str());
+        let is_own = name == "user-agent" && !value.starts_with("q/");
+        if !is_usual || is_own || is_content && message.is_some() {
+            line.push_str(&format!("; {name}: {value}"));
+        }
+    }
+    line
+}
+
+fn message_method(request: &Recorded) -> Option<String> {
+    let message: Value = serde_json::from_slice(&request.body).ok()?;
+    message["jsonrpc"].is_string().then(|| method(&message))
+}
+
 fn model_server(
     dialect: &'static Dialect,
     replies: &Queue,
@@ -980,9 +1015,24 @@ fn model_server(
             _ => {}
         }
         let next = replies.lock().expect("replies").pop_front();
-        let answer = answers.question.replace("<count>", &(earlier + 1).to_string());
+        let answer = answers
+            .question
+            .replace("<count>", &(earlier + 1).to_string());
+        let dialect = dialect_of(&request.path).unwrap_or(dialect);
         next.unwrap_or_else(|| (dialect.reply)(request, &answer))
     })
+}
+
+/// The API that has questions at this path.
+fn dialect_of(path: &str) -> Option<&'static Dialect> {
+    let paths = [
+        ("/chat/completions", "openai"),
+        ("/v1/messages", "anthropic"),
+        ("/v1beta/", "gemini"),
+        ("/responses", "responses"),
+    ];
+    let found = paths.iter().find(|(part, _)| path.contains(part));
+    found.map(|(_, name)| Dialect::named(name))
 }
 
 fn tool_site(mode: &str, refusals: &Arc<Mutex<Vec<(String, Reply)>>>) -> Server {
@@ -999,9 +1049,10 @@ fn tool_site(mode: &str, refusals: &Arc<Mutex<Vec<(String, Reply)>>>) -> Server 
     })
 }
 
-/// Models as a server lists them: names, and the time when each was made, if it says so.
+/// Models as a server lists them, in the form of any API: names, and the time when each was made, if it says so.
 fn listed(models: &str) -> Reply {
     let mut list = Vec::new();
+    let mut names = Vec::new();
     for text in models.split(", ").filter(|text| !text.is_empty()) {
         list.push(match text.split_once(' ') {
             Some((id, created)) => {
@@ -1009,8 +1060,9 @@ fn listed(models: &str) -> Reply {
             }
             None => json!({ "id": text }),
         });
+        names.push(json!({ "name": text }));
     }
-    Reply::json(200, json!({ "data": list }))
+    Reply::json(200, json!({"data": list, "models": names}))
 }
 
 /// What a request to a tool server says: its message, and of any other request the method.
