@@ -1,5 +1,7 @@
 //! What a transcript tells a server to answer, as a reply.
 
+use serde_json::Value;
+
 use crate::compare::bytes_of;
 use crate::format::Directive;
 use crate::harness::server::{Gate, Reply};
@@ -26,7 +28,11 @@ struct Words<'a> {
 pub fn reply(directive: &Directive, split: Split) -> Reply {
     let words = words(&directive.value);
     let has = |flag: &str| words.flags.contains(&flag);
-    let mut body = body(directive, &words.flags);
+    let stop = words.headers.iter().find(|(name, _)| *name == "blocks");
+    let mut body = match stop {
+        Some((_, reason)) => blocks(directive, reason),
+        None => body(directive, &words.flags),
+    };
     let status = words.status.unwrap_or(200);
     if has("raw") {
         return Reply::raw(body);
@@ -42,12 +48,13 @@ pub fn reply(directive: &Directive, split: Split) -> Reply {
     let mut pause = None;
     for (name, value) in words.headers {
         match name {
+            "blocks" => {}
             "content-type" => kind = value,
             "pause" => pause = Some(value.parse().expect("seconds")),
             _ => reply = reply.header(name, value),
         }
     }
-    if !directive.block.is_empty() {
+    if !body.is_empty() {
         reply = reply.header("content-type", kind);
     }
     if is_stream || split != Split::Whole {
@@ -126,6 +133,28 @@ fn body(directive: &Directive, flags: &[&str]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// The events of an answer of Anthropic's that has these blocks, and ends for this reason.
+fn blocks(directive: &Directive, reason: &str) -> Vec<u8> {
+    let given = directive.text();
+    let mut values = serde_json::Deserializer::from_str(&given).into_iter::<Value>();
+    let mut text = String::new();
+    let (mut index, mut begin) = (0, 0);
+    while let Some(value) = values.next() {
+        value.expect("a block as JSON");
+        let block = &given[begin..values.byte_offset()].trim();
+        begin = values.byte_offset();
+        text.push_str(&format!(
+            "data: {{\"type\":\"content_block_start\",\"index\":{index},\"content_block\":{block}}}\n\n"
+        ));
+        index += 1;
+    }
+    text.push_str(&format!(
+        "data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{reason}\"}},\"usage\":{{\"output_tokens\":2}}}}\n\n"
+    ));
+    text.push_str("data: {\"type\":\"message_stop\"}\n\n");
+    text.into_bytes()
 }
 
 /// Each event of a stream by itself.
