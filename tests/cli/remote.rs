@@ -1,4 +1,4 @@
-//! Tools over HTTP: sessions, keys, what breaks on the way, and that nothing is lost by it.
+//! Tools over HTTP in time, with proxies, signals and much data. All else is in `tests/transcripts/remote.txt`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::dialect::{DIALECTS, Dialect, data};
 use crate::fixtures::case;
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Gate, Recorded, Reply, Server};
-use crate::toolserver::{self, IMAGE, INSTRUCTIONS, expect_gone, modern, section};
+use crate::toolserver::{self, IMAGE};
 
 const OPENAI: &Dialect = &DIALECTS[0];
 
@@ -78,14 +78,6 @@ fn heard(site: &Server) -> Vec<String> {
     site.requests().iter().map(name).collect()
 }
 
-const ONE_CALL: [&str; 5] = [
-    "initialize",
-    "notifications/initialized",
-    "tools/list",
-    "tools/call",
-    "DELETE",
-];
-
 /// The calls that a conversation has kept of its last answer.
 fn kept(sandbox: &Sandbox) -> Vec<Value> {
     let steps = sandbox.current()["messages"][1]["steps"]
@@ -96,70 +88,6 @@ fn kept(sandbox: &Sandbox) -> Vec<Value> {
         .iter()
         .flat_map(|step| step["calls"].as_array().cloned().unwrap_or_default())
         .collect()
-}
-
-#[test]
-fn a_question_takes_the_same_two_rounds_as_with_a_program() {
-    let local = model(1);
-    let sandbox = Sandbox::new().server_env(&local);
-    sandbox.config(&section(&sandbox, "web", "", "only = [\"echo\"]"));
-    sandbox
-        .q(&["-t", "web", "what is there?"])
-        .run()
-        .success()
-        .stdout("the answer\n");
-    expect_gone(&sandbox, "web");
-    let expected = (
-        local.last_request().json()["messages"].clone(),
-        kept(&sandbox),
-    );
-    for streams in [false, true] {
-        let _case = case(streams);
-        let site = site(move |_, message| {
-            let notice = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "busy"}});
-            let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
-            let reply = Reply::sse([b": hello\n\n".to_vec(), data(&notice), data(&result)]).hang();
-            (streams && message["method"] == "tools/call").then_some(reply)
-        });
-        let model = model(1);
-        let sandbox = with_web(
-            &model,
-            &format!("{}/mcp?team=a%20b", site.url()),
-            "allow = [\"echo\"]",
-        );
-        sandbox
-            .q(&["-t", "web", "what is there?"])
-            .run()
-            .success()
-            .stdout("the answer\n");
-        assert_eq!(
-            (
-                model.last_request().json()["messages"].clone(),
-                kept(&sandbox)
-            ),
-            expected
-        );
-        assert_eq!(sandbox.current()["tools"], json!(["web"]));
-        assert_eq!(heard(&site), ONE_CALL);
-        for (number, request) in site.requests().iter().enumerate() {
-            assert_eq!(request.path, "/mcp?team=a%20b");
-            // The first request asks for both.
-            let later = number > 0;
-            assert_eq!(request.header("mcp-session-id"), later.then_some("s1"));
-            assert_eq!(
-                request.header("mcp-protocol-version"),
-                later.then_some("2025-06-18")
-            );
-            if request.method == "POST" {
-                assert_eq!(
-                    request.header("accept"),
-                    Some("application/json, text/event-stream")
-                );
-                assert_eq!(request.header("content-type"), Some("application/json"));
-            }
-            assert_eq!(request.header("authorization"), None);
-        }
-    }
 }
 
 #[test]
@@ -247,103 +175,6 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
             .stdout_contains(&site.url())
             .stdout_lacks(TOOL_KEY);
     }
-}
-
-#[test]
-fn what_a_server_says_about_itself_shows_no_key() {
-    let site = site(|request, message| {
-        let about = json!({"name": request.header("authorization"), "version": "1"});
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about});
-        (message["method"] == "initialize").then(|| answer(message, hello))
-    });
-    let model = model(0);
-    let sandbox = with_web(&model, &site.url(), "key_env = \"TOOL_KEY\"").env("TOOL_KEY", TOOL_KEY);
-    let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
-    outcome
-        .exit(0)
-        .stderr_contains("q: web: [redacted] 1, protocol 2025-06-18, 11 tools, ")
-        .stderr_lacks(TOOL_KEY);
-}
-
-/// A tool server that forgets its first session when a tool of it is called.
-fn forgetful() -> Server {
-    let sessions = AtomicUsize::new(0);
-    site(move |request, message| {
-        match (
-            message["method"].as_str()?,
-            request.header("mcp-session-id"),
-        ) {
-            ("initialize", _) => {
-                let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}});
-                let name = format!("s{}", sessions.fetch_add(1, Ordering::SeqCst) + 1);
-                Some(answer(message, hello).header("mcp-session-id", &name))
-            }
-            ("tools/call", Some("s2")) => None,
-            ("tools/call", _) => Some(Reply::json(404, json!({"error": "Session not found"}))),
-            _ => None,
-        }
-    })
-}
-
-#[test]
-fn an_error_with_a_status_is_an_answer_where_it_names_the_call() {
-    for (named, result) in [
-        (true, "no rows (-32602)"),
-        (
-            false,
-            "the tool server web failed: 400 Bad Request: no rows",
-        ),
-    ] {
-        let _case = case(named);
-        let site = site(move |_, message| {
-            let id = if named {
-                message["id"].clone()
-            } else {
-                Value::Null
-            };
-            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no rows"}});
-            (message["method"] == "tools/call").then(|| Reply::json(400, error))
-        });
-        let model = model(1);
-        let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
-        let outcome = sandbox.q(&["-t", "web", "go"]).run();
-        assert!(
-            kept(&sandbox)[0]["result"]
-                .as_str()
-                .is_some_and(|text| text.starts_with(result)),
-            "{:?}",
-            kept(&sandbox)
-        );
-        outcome.exit(0).stderr_has_lines(usize::from(!named));
-    }
-}
-
-#[test]
-fn a_session_that_the_server_has_forgotten_is_replaced_once() {
-    let (model, site) = (model(1), forgetful());
-    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
-    sandbox
-        .q(&["-t", "web", "go"])
-        .run()
-        .success()
-        .stdout("the answer\n");
-    assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
-    let methods = heard(&site);
-    let start = &ONE_CALL[..3];
-    let expected: Vec<&str> = [start, &["tools/call"], start, &["tools/call", "DELETE"]].concat();
-    assert_eq!(methods, expected);
-    // The request for the new session is none of the old one.
-    assert_eq!(site.requests()[4].header("mcp-session-id"), None);
-    assert_eq!(site.last_request().header("mcp-session-id"), Some("s2"));
-    // That a call was sent twice is no secret.
-    let (model, site) = (self::model(1), forgetful());
-    let outcome = with_web(&model, &site.url(), "allow = [\"*\"]")
-        .q(&["-v", "-t", "web", "go"])
-        .run();
-    outcome
-        .exit(0)
-        .stderr_contains("404 Not Found: Session not found");
-    outcome.stderr_contains("sending the call again in a new session");
 }
 
 #[test]
@@ -481,72 +312,6 @@ fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
     assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
 }
 
-/// A tool server without a handshake, which refuses what its headers do not say; others answer the handshake with `status`.
-fn stateless(status: u16) -> Server {
-    Server::start(move |request, _| {
-        let message = message(request);
-        let error = |status: u16, error: Value| {
-            Reply::json(
-                status,
-                json!({"jsonrpc": "2.0", "id": message["id"], "error": error}),
-            )
-        };
-        if message["method"] == "initialize" {
-            return error(
-                status,
-                json!({"code": -32601, "message": "Method not found"}),
-            );
-        }
-        let headers =
-            ["mcp-protocol-version", "mcp-method", "mcp-name"].map(|name| request.header(name));
-        let expected = [
-            Some("2026-07-28"),
-            message["method"].as_str(),
-            message["params"]["name"].as_str(),
-        ];
-        if headers != expected || request.header("mcp-session-id").is_some() {
-            return error(
-                400,
-                json!({"code": -32020, "message": format!("Header mismatch: {headers:?}")}),
-            );
-        }
-        match modern(&message, INSTRUCTIONS) {
-            Ok(Some(result)) => answer(&message, result),
-            Ok(None) => answer(&message, echoed(&message)),
-            Err(refusal) => error(400, refusal),
-        }
-    })
-}
-
-#[test]
-fn a_server_without_a_handshake_is_spoken_to_in_its_own_revision() {
-    for status in [200, 400, 404] {
-        let _case = case(status);
-        let (model, site) = (model(1), stateless(status));
-        let sandbox = with_web(&model, &site.url(), "only = [\"echo\"]\nallow = [\"echo\"]");
-        let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
-        outcome
-            .exit(0)
-            .stdout("the answer\n")
-            .stderr_contains("web: modern 2.0, protocol 2026-07-28, 11 tools,");
-        assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
-        assert_eq!(
-            heard(&site),
-            ["initialize", "server/discover", "tools/list", "tools/call"]
-        );
-        let system = model.last_request().json()["messages"][0]["content"]
-            .as_str()
-            .expect("text")
-            .to_owned();
-        assert!(
-            system.ends_with(&format!(
-                "<instructions-2 server=\"web\">\n{INSTRUCTIONS}\n</instructions-2>"
-            )),
-            "{system}"
-        );
-    }
-}
-
 #[test]
 fn a_server_that_fails_is_reported_though_another_is_silent() {
     let (silent, refuses) = (
@@ -652,34 +417,6 @@ fn the_images_of_all_results_have_a_limit_together() {
 }
 
 #[test]
-fn a_server_without_sessions_needs_no_goodbye_and_may_refuse_a_call_with_a_status() {
-    let site = site(|_, message| {
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}});
-        let error = json!({"code": -32602, "message": "no such row"});
-        match message["method"] == "initialize" {
-            true => Some(answer(message, hello)),
-            false => (message["params"]["arguments"]["text"] == "hi 1")
-                .then(|| Reply::json(400, json!({"id": message["id"], "error": error}))),
-        }
-    });
-    let model = model(2);
-    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
-    sandbox
-        .q(&["-t", "web", "go"])
-        .run()
-        .success()
-        .stdout("the answer\n");
-    assert_eq!(heard(&site), [&ONE_CALL[..4], &["tools/call"]].concat());
-    // With a session, such a status may mean that the server has forgotten it.
-    assert_eq!(kept(&sandbox)[1]["result"], "no such row (-32602)");
-    assert!(
-        site.requests()
-            .iter()
-            .all(|request| request.header("mcp-session-id").is_none())
-    );
-}
-
-#[test]
 fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     let site = site(|request, _| (request.method == "DELETE").then(|| Reply::raw("").hang()));
     let model = model(1);
@@ -734,29 +471,4 @@ fn a_proxy_is_used_and_a_key_without_tls_is_noted() {
     outcome.stderr("q: the key of the tool server web goes to http://tools.example unencrypted\n");
     assert_eq!(proxy.requests()[0].path, "tools.example:80");
     assert_eq!(proxy.last_request().method, "DELETE");
-}
-
-#[test]
-fn a_server_of_a_shared_file_gets_its_headers() {
-    let (model, site) = (model(1), site(|_, _| None));
-    let sandbox = Sandbox::new().server_env(&model).env("TOKEN", TOOL_KEY);
-    let file = sandbox.root().join("mcp.json");
-    let servers = json!({"mcpServers": {"Web": {
-        "type": "http", "url": format!("{}/${{PLACE:-mcp}}", site.url()), "headers": {"Authorization": "Bearer ${TOKEN}"},
-    }}});
-    std::fs::write(&file, servers.to_string()).expect("a file");
-    let sandbox = sandbox.env("Q_MCP", &file);
-    let refused = sandbox.q(&["-t", "web", "go"]).run();
-    refused.exit(0).stderr_contains_all(&[
-        "allow = [\"echo\"] in a section [tools.web] of ",
-        ", together with its url,",
-    ]);
-    let model = self::model(1);
-    let sandbox = sandbox.server_env(&model);
-    sandbox.q(&["-t", "web", "--yes", "go"]).run().success();
-    let request = site.last_request();
-    assert_eq!(
-        (request.path.as_str(), request.header("authorization")),
-        ("/mcp", Some(format!("Bearer {TOOL_KEY}").as_str()))
-    );
 }
