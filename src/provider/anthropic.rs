@@ -420,18 +420,11 @@ fn read_calls(reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{
-        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
-    };
-    use super::super::finish::Finish;
+    use super::super::dialect::tests::{prompt, replied, shapes};
     use super::*;
 
     fn sent(prompt: &Prompt) -> Value {
         body(prompt)
-    }
-
-    fn call(id: &str, input: &Value) -> Value {
-        json!({"type": "tool_use", "id": id, "name": "db__get", "input": input})
     }
 
     #[test]
@@ -459,18 +452,6 @@ mod tests {
     }
 
     #[test]
-    fn text_at_the_start_of_a_block_is_part_of_the_answer() {
-        let mut reply = replied(
-            &DIALECT,
-            &[
-                r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hel"}}"#,
-                r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"lo"}}"#,
-            ],
-        );
-        assert_eq!(reply.take_text().as_str(), "Hello");
-    }
-
-    #[test]
     fn input_counts_with_what_was_read_from_and_written_to_a_cache() {
         for (usage, input) in [
             (
@@ -491,145 +472,5 @@ mod tests {
                 .and_then(|usage| usage.input_tokens);
             assert_eq!(counted, input, "{usage}");
         }
-    }
-
-    #[test]
-    fn calls_and_results_follow_the_messages() {
-        let echo = vec![
-            json!({"type": "thinking", "thinking": "hm", "signature": "s"}),
-            json!({"type": "redacted_thinking", "data": "r"}),
-            json!({"type": "text", "text": ""}),
-            call("x1", &json!({"n": 1})),
-            call("x2", &json!({"n": 2})),
-        ];
-        let (tools, steps) = (
-            [tool()],
-            steps([echo.clone(), vec![call("x3", &json!({"n": 3}))]]),
-        );
-        let mut prompt = with_steps(&tools, &steps);
-        let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
-                            "$defs": {"N": {"type": "integer"}}});
-        let mut expected = json!({
-            "model": "m", "max_tokens": 16_384, "stream": true, "cache_control": {"type": "ephemeral"},
-            "tools": [{"name": "db__get", "description": "Gets it.", "input_schema": schema}],
-            "messages": [
-                {"role": "user", "content": "why"},
-                {"role": "assistant", "content": [echo[0], echo[1], echo[3], echo[4]]},
-                {"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": "x1", "content": "one"},
-                    {"type": "tool_result", "tool_use_id": "x2", "content": "no such row", "is_error": true}]},
-                {"role": "assistant", "content": [call("x3", &json!({"n": 3}))]},
-                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x3", "content": "three"}]},
-            ],
-        });
-        assert_eq!(sent(&prompt), expected);
-        prompt.forbids_calls = true;
-        expected["tool_choice"] = json!({"type": "none"});
-        assert_eq!(sent(&prompt), expected);
-    }
-
-    const CALL_FOLLOWS: &str = r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"x","name":"db__get","input":{}}}"#;
-    const CALLS_END: &str = r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#;
-    const STOP: &str = r#"{"type":"message_stop"}"#;
-
-    #[test]
-    fn blocks_are_put_together_in_order_and_signatures_stay() {
-        let mut reply = replied_with_tools(
-            &DIALECT,
-            &[
-                r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let "}}"#,
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"me"}}"#,
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sig"}}"#,
-                r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"r"}}"#,
-                r#"{"type":"content_block_start","index":3,"content_block":{"type":"text","text":"H"}}"#,
-                r#"{"type":"content_block_delta","index":3,"delta":{"type":"text_delta","text":"i"}}"#,
-                CALL_FOLLOWS,
-                r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":""}}"#,
-                r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"n\""}}"#,
-                r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":": 1}"}}"#,
-                r#"{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"y","name":"db__get"}}"#,
-                r#"{"type":"content_block_start","index":5,"content_block":{"type":"tool_use","name":"a","input":{"n":2}}}"#,
-                CALLS_END,
-                STOP,
-            ],
-        );
-        assert_eq!(
-            (reply.take_text().as_str(), reply.finished()),
-            ("Hi", Some(&Finish::Complete("tool_use".into())))
-        );
-        let expected = [
-            ("x", "db__get", "{\"n\": 1}"),
-            ("y", "db__get", "{}"),
-            ("", "a", "{\"n\":2}"),
-        ];
-        assert_eq!(calls_of(&reply), expected);
-        let own = &reply.calls()[2].id;
-        assert_eq!(
-            reply.echo(),
-            [
-                json!({"type": "thinking", "thinking": "let me", "signature": "sig"}),
-                json!({"type": "redacted_thinking", "data": "r"}),
-                call("x", &json!({"n": 1})),
-                json!({"type": "text", "text": "Hi"}),
-                call("y", &json!({})),
-                json!({"type": "tool_use", "id": own, "name": "a", "input": {"n": 2}}),
-            ]
-        );
-    }
-
-    #[test]
-    fn blocks_without_an_index_are_put_together() {
-        let reply = replied_with_tools(
-            &DIALECT,
-            &[
-                r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hi"}}"#,
-                r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"x","name":"a"}}"#,
-                r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{no"}}"#,
-                STOP,
-            ],
-        );
-        assert_eq!(calls_of(&reply), [("x", "a", "{no")]);
-        let call = json!({"type": "tool_use", "id": "x", "name": "a", "input": {}});
-        assert_eq!(reply.echo(), [json!({"type": "text", "text": "Hi"}), call]);
-    }
-
-    #[test]
-    fn arguments_after_an_empty_object_are_sent_back_as_they_were_run() {
-        let piece = |json: &str| {
-            json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": json}})
-                .to_string()
-        };
-        let reply = replied_with_tools(
-            &DIALECT,
-            &[
-                CALL_FOLLOWS,
-                &piece("{}"),
-                &piece("{\"n\":1}"),
-                CALLS_END,
-                STOP,
-            ],
-        );
-        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}")]);
-        assert_eq!(reply.echo(), [call("x", &json!({"n": 1}))]);
-    }
-
-    #[test]
-    fn calls_in_a_whole_answer_are_read() {
-        let mut reply = Reply::new(true);
-        let content = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Hi"},
-                             call("x", &json!({"n": 1})), call("y", &json!({}))]);
-        let body =
-            json!({"type": "message", "content": content, "stop_reason": "tool_use"}).to_string();
-        read_whole(&body, &mut reply).expect("a whole answer");
-        assert_eq!(
-            (reply.take_text().as_str(), reply.finished()),
-            ("Hi", Some(&Finish::Complete("tool_use".into())))
-        );
-        assert_eq!(
-            calls_of(&reply),
-            [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]
-        );
-        assert_eq!(Value::from(reply.echo()), content);
     }
 }

@@ -134,7 +134,7 @@ pub(super) mod tests {
     use super::super::request::AnswerForm;
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
-    use crate::message::{Message, Role, Step, Tool, ToolCall, ToolRun};
+    use crate::message::{Message, Role};
     use crate::shape::Shape;
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
@@ -157,57 +157,6 @@ pub(super) mod tests {
             paused_turn: &[],
             forbids_calls: false,
             form: AnswerForm::Any,
-        }
-    }
-
-    /// A tool with a schema that some APIs refuse unchanged.
-    pub(in crate::provider) fn tool() -> Tool {
-        let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
-                            "$defs": {"N": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
-        Tool {
-            name: "db__get".into(),
-            description: "Gets it.".into(),
-            schema,
-        }
-    }
-
-    /// Two rounds: two calls at once, one of them failing, then one more. What the API wants back is given by round.
-    pub(in crate::provider) fn steps(echo: [Vec<Value>; 2]) -> Vec<Step> {
-        let ran = |id: &str, arguments: &str, result: &str, is_error| {
-            let call = ToolCall {
-                id: id.into(),
-                name: "db__get".into(),
-                arguments: arguments.into(),
-            };
-            ToolRun::new(&call, result, is_error)
-        };
-        let [first, second] = echo;
-        vec![
-            Step {
-                text: "Let me see.".into(),
-                calls: vec![
-                    ran("x1", "{\"n\":1}", "one", false),
-                    ran("x2", "{\"n\":2}", "no such row", true),
-                ],
-                echo: first,
-                ..Step::default()
-            },
-            Step {
-                calls: vec![ran("x3", "{\"n\":3}", "three", false)],
-                echo: second,
-                ..Step::default()
-            },
-        ]
-    }
-
-    /// The prompt with the tool and these steps.
-    pub(in crate::provider) fn with_steps<'a>(tools: &'a [Tool], steps: &'a [Step]) -> Prompt<'a> {
-        Prompt {
-            messages: vec![Message::text(Role::User, "why")],
-            system: "",
-            tools,
-            steps,
-            ..prompt()
         }
     }
 

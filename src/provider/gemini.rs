@@ -364,33 +364,9 @@ fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{
-        calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps,
-    };
-    use super::super::finish::Finish;
-
+    use super::super::dialect::tests::{prompt, shapes};
     use super::super::table;
     use super::*;
-
-    #[test]
-    fn the_path_names_the_model_and_cannot_be_left_by_it() {
-        let mut prompt = prompt();
-        assert_eq!(
-            path(&prompt),
-            "/v1beta/models/m:streamGenerateContent?alt=sse"
-        );
-        prompt.stream = false;
-        prompt.model = "models/gemini-2.5-flash";
-        assert_eq!(
-            path(&prompt),
-            "/v1beta/models/gemini-2.5-flash:generateContent"
-        );
-        prompt.model = "a/../b?c d";
-        assert_eq!(
-            path(&prompt),
-            "/v1beta/models/a%2F..%2Fb%3Fc%20d:generateContent"
-        );
-    }
 
     #[test]
     fn the_effort_stands_beside_the_form_of_the_answer() {
@@ -412,92 +388,7 @@ mod tests {
         assert_eq!(of(AnswerForm::Shaped(&strict))["thinkingConfig"], effort);
     }
 
-    #[test]
-    fn models_lose_their_prefix() {
-        let listed = |id: &str| ListedModel {
-            id: id.into(),
-            created: None,
-        };
-        assert_eq!(
-            read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#),
-            Ok(vec![listed("a"), listed("b")])
-        );
-    }
-
     fn sent(prompt: &Prompt) -> Value {
         body(prompt, table::find("gemini").expect("a row").quirks)
-    }
-
-    #[test]
-    fn calls_and_results_follow_the_messages() {
-        let call = |n: u8| json!({"name": "db__get", "args": {"n": n}});
-        let mut second = call(2);
-        second["id"] = "x2".into();
-        let echo = vec![
-            json!({"text": "Let me see."}),
-            json!({"functionCall": call(1), "thoughtSignature": "s1"}),
-            json!({"functionCall": second}),
-            json!({"text": "", "thoughtSignature": "s2"}),
-        ];
-        let (tools, steps) = (
-            [tool()],
-            steps([echo.clone(), vec![json!({"functionCall": call(3)})]]),
-        );
-        let mut prompt = with_steps(&tools, &steps);
-        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
-        let mut expected = json!({
-            "tools": [{"functionDeclarations": [
-                {"name": "db__get", "description": "Gets it.", "parametersJsonSchema": schema}]}],
-            "contents": [
-                {"role": "user", "parts": [{"text": "why"}]},
-                {"role": "model", "parts": echo},
-                {"role": "user", "parts": [
-                    {"functionResponse": {"name": "db__get", "response": {"result": "one"}}},
-                    {"functionResponse": {"id": "x2", "name": "db__get", "response": {"error": "no such row"}}}]},
-                {"role": "model", "parts": [{"functionCall": call(3)}]},
-                {"role": "user", "parts": [{"functionResponse": {"name": "db__get", "response": {"result": "three"}}}]},
-            ],
-        });
-        assert_eq!(sent(&prompt), expected);
-        prompt.forbids_calls = true;
-        expected["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
-        assert_eq!(sent(&prompt), expected);
-    }
-
-    const PARTS: [&str; 4] = [
-        r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"so","thought":true,"thoughtSignature":"s0"}]}}]}"#,
-        r#"{"candidates":[{"content":{"parts":[{"text":"Hi"},{"text":""},"!"]}}]}"#,
-        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{"n":1}},"thoughtSignature":"s1"},{"functionCall":{"id":"y","name":"b"}}]}}]}"#,
-        r#"{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"s2"}]},"finishReason":"STOP"}]}"#,
-    ];
-
-    #[test]
-    fn parts_are_kept_with_their_signatures_and_calls_taken_out_of_them() {
-        let mut reply = replied_with_tools(&DIALECT, &PARTS);
-        assert_eq!(
-            (reply.take_text().as_str(), reply.finished()),
-            ("Hi!", Some(&Finish::Complete("STOP".into())))
-        );
-        assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
-        assert!(!reply.calls()[0].id.is_empty());
-        assert_eq!(
-            reply.echo(),
-            [
-                json!({"text": "so", "thought": true, "thoughtSignature": "s0"}),
-                json!({"text": "Hi"}),
-                json!({"text": "!"}),
-                json!({"functionCall": {"name": "a", "args": {"n": 1}}, "thoughtSignature": "s1"}),
-                json!({"functionCall": {"id": "y", "name": "b"}}),
-                json!({"text": "", "thoughtSignature": "s2"}),
-            ]
-        );
-    }
-
-    #[test]
-    fn calls_in_a_whole_answer_are_read() {
-        let mut reply = Reply::new(true);
-        read_whole(PARTS[2], &mut reply).expect("a whole answer");
-        assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
-        assert!(reply.is_blank() && reply.ended());
     }
 }

@@ -518,9 +518,7 @@ fn creation_time(model: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::attachment::tests::{image, pdf, question};
-    use super::super::dialect::tests::{
-        calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps,
-    };
+    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools, shapes};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
@@ -555,37 +553,6 @@ mod tests {
     }
 
     #[test]
-    fn attachments_stay_with_the_question_before_calls_and_where_these_are_text() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let mut prompt = with_steps(&tools, &steps[1..]);
-        let calls = "Tool db__get {\"n\":3}:\n<result>\nthree\n</result>";
-        for (asked, content, as_text) in [
-            (
-                "why",
-                json!([image_part(), text("why")]),
-                format!("why\n\n{calls}"),
-            ),
-            ("", json!([image_part()]), calls.to_owned()),
-        ] {
-            prompt.messages = vec![question(vec![image()], asked)];
-            prompt.forbids_calls = false;
-            let messages = &json(&prompt, table::OPENAI_LIKE.quirks)["messages"];
-            assert_eq!(
-                (&messages[0]["content"], &messages[1]["role"]),
-                (&content, &json!("assistant")),
-                "{asked}"
-            );
-            prompt.forbids_calls = true;
-            let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
-            assert_eq!(
-                json(&prompt, table::OPENAI_LIKE.quirks)["messages"],
-                messages,
-                "{asked}"
-            );
-        }
-    }
-
-    #[test]
     fn the_fields_of_a_schema_stay_in_order() {
         let [strict, _] = shapes();
         let sent = body(
@@ -597,59 +564,6 @@ mod tests {
         )
         .to_string();
         assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
-    }
-
-    fn offered() -> Value {
-        let parameters = tool().schema;
-        json!([{"type": "function",
-                 "function": {"name": "db__get", "description": "Gets it.", "parameters": parameters}}])
-    }
-
-    fn call(id: &str, arguments: &str) -> Value {
-        json!({"id": id, "type": "function", "function": {"name": "db__get", "arguments": arguments}})
-    }
-
-    #[test]
-    fn calls_and_results_follow_the_messages() {
-        let details = json!([{"type": "reasoning.text", "text": "a"}, {"type": "reasoning.encrypted", "data": "s"}]);
-        let kept = format!("{},{},", details[0], details[1]);
-        let echo = json!({"reasoning_content": "hm", "reasoning_details": kept});
-        let (tools, steps) = ([tool()], steps([vec![echo], vec![]]));
-        let prompt = with_steps(&tools, &steps);
-        let mut expected = json!({
-            "model": "m", "stream": true, "stream_options": {"include_usage": true}, "tools": offered(),
-            "messages": [
-                {"role": "user", "content": "why"},
-                {"role": "assistant", "content": "Let me see.", "reasoning_content": "hm", "reasoning_details": details,
-                 "tool_calls": [call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")]},
-                {"role": "tool", "tool_call_id": "x1", "content": "one"},
-                {"role": "tool", "tool_call_id": "x2", "content": "no such row"},
-                {"role": "assistant", "content": "", "tool_calls": [call("x3", "{\"n\":3}")]},
-                {"role": "tool", "tool_call_id": "x3", "content": "three"},
-            ],
-        });
-        assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks), expected);
-        expected["messages"][4]["reasoning_content"] = "".into();
-        let deepseek = table::find("deepseek").expect("a row").quirks;
-        assert_eq!(json(&prompt, deepseek), expected);
-    }
-
-    #[test]
-    fn where_calls_are_forbidden_those_so_far_are_text() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let mut prompt = with_steps(&tools, &steps);
-        prompt.forbids_calls = true;
-        let text = "why\n\nTool db__get {\"n\":1}:\n<result>\none\n</result>\n\n\
-                    Tool db__get {\"n\":2}:\n<result>\nno such row\n</result>\n\n\
-                    Tool db__get {\"n\":3}:\n<result>\nthree\n</result>";
-        let messages = json!([{"role": "user", "content": text}]);
-        let expected = json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
-        assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks), expected);
-        prompt.steps = &[];
-        assert_eq!(
-            json(&prompt, table::OPENAI_LIKE.quirks)["messages"][0]["content"],
-            "why"
-        );
     }
 
     /// An event of a stream with these fragments of calls.
@@ -711,67 +625,6 @@ mod tests {
                 "{case}"
             );
         }
-    }
-
-    #[test]
-    fn what_came_with_a_call_is_sent_back_with_it() {
-        let extra = json!({"google": {"thought_signature": "s"}});
-        let call = json!({"id": "x", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
-        let other = json!({"index": 1, "id": "y", "function": {"name": "b", "arguments": "{}"}});
-        let nameless = json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
-        let events = [call, other, nameless].map(|call| event(&json!([call])));
-        let reply = replied_with_tools(&DIALECT, &[&events[0], &events[1], &events[2], "[DONE]"]);
-        let ran = |call: &crate::message::ToolCall| ToolRun::new(call, "1", false);
-        let calls = reply.calls().iter().map(ran).collect();
-        let step = Step {
-            calls,
-            echo: reply.echo(),
-            ..Step::default()
-        };
-        let turn = elements_of(&step, table::OPENAI_LIKE.quirks).remove(0);
-        assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
-        assert_eq!(
-            (
-                turn["tool_calls"][1].get("extra_content"),
-                turn.get("extra_content")
-            ),
-            (None, None)
-        );
-        assert_eq!(turn["tool_calls"][2]["extra_content"], extra);
-    }
-
-    #[test]
-    fn reasoning_is_kept_to_be_sent_back() {
-        let reply = replied_with_tools(
-            &DIALECT,
-            &[
-                r#"{"choices":[{"delta":{"reasoning_content":"Let "}}]}"#,
-                r#"{"choices":[{"delta":{"reasoning_content":"me","reasoning_details":[{"text":"a"}]}}]}"#,
-                r#"{"choices":[{"delta":{"reasoning_content":null,"reasoning_details":[{"data":"s"}]}}]}"#,
-                "[DONE]",
-            ],
-        );
-        let kept = json!({"reasoning_content": "Let me", "reasoning_details": "{\"text\":\"a\"},{\"data\":\"s\"},"});
-        assert_eq!(reply.echo(), [kept]);
-    }
-
-    #[test]
-    fn calls_in_a_whole_answer_are_read() {
-        let mut reply = Reply::new(true);
-        let message = json!({"role": "assistant", "content": null, "reasoning_content": "hm",
-                              "tool_calls": [call("x", "{\"n\":1}"), call("y", "")]});
-        let body =
-            json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).to_string();
-        read_whole(&body, &mut reply).expect("a whole answer");
-        assert_eq!(
-            calls_of(&reply),
-            [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]
-        );
-        assert_eq!(
-            reply.finished(),
-            Some(&Finish::Complete("tool_calls".into()))
-        );
-        assert_eq!(reply.echo(), [json!({"reasoning_content": "hm"})]);
     }
 
     proptest! {

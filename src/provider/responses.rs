@@ -405,9 +405,7 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{
-        calls_of, replied, replied_with_tools, steps, tool, with_steps,
-    };
+    use super::super::dialect::tests::{calls_of, replied, replied_with_tools};
     use super::super::finish::Finish;
     use super::*;
 
@@ -444,39 +442,6 @@ mod tests {
 
     fn result(id: &str, output: &str) -> Value {
         json!({"type": "function_call_output", "call_id": id, "output": output})
-    }
-
-    #[test]
-    fn calls_and_results_follow_the_messages() {
-        let reasoning =
-            json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
-        let echo = vec![
-            reasoning.clone(),
-            call("x1", "{\"n\":1}"),
-            call("x2", "{\"n\":2}"),
-        ];
-        let (tools, steps) = ([tool()], steps([echo, vec![call("x3", "{\"n\":3}")]]));
-        let mut prompt = with_steps(&tools, &steps);
-        prompt.refuses_storage = true;
-        let schema = tool().schema;
-        let mut expected = json!({
-            "model": "m", "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
-            "tools": [{"type": "function", "name": "db__get", "description": "Gets it.",
-                       "parameters": schema, "strict": false}],
-            "input": [
-                {"role": "user", "content": [{"type": "input_text", "text": "why"}]},
-                reasoning, call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}"),
-                result("x1", "one"), result("x2", "no such row"),
-                call("x3", "{\"n\":3}"), result("x3", "three"),
-            ],
-        });
-        let sent = body;
-        assert_eq!(sent(&prompt), expected);
-        prompt.forbids_calls = true;
-        expected["tool_choice"] = "none".into();
-        assert_eq!(sent(&prompt), expected);
-        prompt.refuses_storage = false;
-        assert_eq!(sent(&prompt).get("include"), None);
     }
 
     /// Items that a model sends, and those that q sends back.
@@ -539,26 +504,6 @@ mod tests {
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
         assert_eq!(replied_with_tools(&DIALECT, &begun).finished(), None);
-    }
-
-    #[test]
-    fn calls_in_a_whole_answer_are_read() {
-        let (items, kept) = items();
-        let mut reply = Reply::new(true);
-        read_whole(
-            &json!({"status": "completed", "output": items}).to_string(),
-            &mut reply,
-        )
-        .expect("a whole answer");
-        assert_eq!(
-            (reply.take_text().as_str(), reply.finished()),
-            ("Hi", Some(&Finish::Complete("completed".into())))
-        );
-        assert_eq!(
-            calls_of(&reply),
-            [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]
-        );
-        assert_eq!(Value::from(reply.echo()), kept);
     }
 
     #[test]
@@ -661,17 +606,5 @@ mod tests {
             );
             assert_eq!(Value::from(reply.echo()), items);
         }
-    }
-
-    #[test]
-    fn a_call_at_the_limit_is_known_for_that() {
-        let done =
-            json!({"type": "response.output_item.done", "item": call("x", "{\"n\"")}).to_string();
-        let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}"#;
-        let reply = replied_with_tools(&DIALECT, &[&done, end]);
-        assert_eq!(
-            (reply.calls().len(), reply.finished()),
-            (1, Some(&Finish::Limit("max_output_tokens".into())))
-        );
     }
 }
