@@ -328,28 +328,4 @@ mod tests {
                 .starts_with("OLLAMA_HOST is not a URL")
         );
     }
-
-    #[test]
-    fn the_environment_moves_providers_of_the_file() {
-        let section = || ProviderSection {
-            name: "my-llm".to_owned(),
-            base_url: Some(Address::parse("http://file/v1").expect("an address")),
-            ..ProviderSection::default()
-        };
-        let address = |variables: &[(&str, &str)]| {
-            let provider = configured(
-                section(),
-                &Environment::new(variables),
-                Path::new("config.toml"),
-            );
-            provider
-                .address()
-                .map_or_else(|error| error.message, ToString::to_string)
-        };
-        assert_eq!(address(&[]), "http://file/v1");
-        assert_eq!(
-            address(&[("MY_LLM_BASE_URL", "http://h:1/v1")]),
-            "http://h:1/v1"
-        );
-    }
 }
