@@ -42,7 +42,6 @@ mod roles;
 mod settings;
 mod shape;
 mod signals;
-mod states;
 mod style;
 mod terminal;
 mod tls;
