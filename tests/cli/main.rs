@@ -48,7 +48,6 @@ mod tls;
 mod tools;
 mod trouble;
 mod unreadable;
-mod upgrade;
 mod web;
 mod wrap;
 

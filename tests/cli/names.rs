@@ -6,35 +6,10 @@ use std::os::unix::fs::{MetadataExt, chown};
 use serde_json::Value;
 
 use crate::dialect::in_two_parts;
-use crate::fixtures::{ARCHIVED, ID, MINUTE, age, case, numbered, set_mode, snapshot, stored};
+use crate::fixtures::{ARCHIVED, ID, case, numbered, set_mode, snapshot, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Server};
-
-#[test]
-fn a_number_of_the_list_on_a_terminal_is_noted_once_and_makes_its_conversation_current() {
-    let (_server, sandbox) = numbered();
-    sandbox.write_session("work.json", &stored(&["named", "x"]));
-    sandbox.write_session(ARCHIVED, &stored(&["second", "x"]));
-    age(&sandbox.sessions().join(ARCHIVED), MINUTE);
-    for args in [&["more"][..], &["--copy", "copied"]] {
-        let _case = case(args);
-        let terminal = Terminal::new(WIDE);
-        let q = sandbox.q(&["-s", "%2"]).args(args);
-        q.stdout_to(terminal.end())
-            .stderr_to(terminal.end())
-            .run()
-            .exit(0);
-        let screen = terminal.screen().join("\n");
-        let noted = args != ["more"] || screen.contains("q: ") && screen.contains(ID);
-        sandbox.check(noted && screen.matches("%2").count() == 1, || {
-            format!("expected one note that says which:\n{screen}")
-        });
-        assert_eq!(sandbox.current_id(), ID);
-    }
-    assert_eq!(sandbox.current()["pinned"], true);
-    sandbox.expect_texts(ARCHIVED, &["second", "x", "more", "answer 0"]);
-}
 
 #[test]
 fn a_conversation_removed_meanwhile_does_not_come_back_without_its_beginning() {
