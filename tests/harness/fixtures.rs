@@ -354,11 +354,6 @@ pub fn lock_folder(path: &Path) -> File {
     folder
 }
 
-/// As on another day: q looks for what is too old.
-pub fn another_day(sandbox: &Sandbox) {
-    let _ = fs::remove_file(sandbox.state().join("q/swept"));
-}
-
 // ---- Files
 
 /// The mode of a file or folder, without its kind.
@@ -470,15 +465,6 @@ impl Snapshot {
         assert!(
             changes.is_empty(),
             "expected no change below {}, but:\n{changes:#?}",
-            self.folder.display()
-        );
-    }
-
-    #[track_caller]
-    pub fn expect_empty(&self) {
-        assert!(
-            self.entries.is_empty(),
-            "expected nothing below {}, but:\n{self:?}",
             self.folder.display()
         );
     }
