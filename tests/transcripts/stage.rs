@@ -39,13 +39,14 @@ const CHECKS: &[&str] = &[
     "current",
     "texts",
     "files",
+    "screen",
     "unchanged",
     "unsaved",
     "lacks",
 ];
 
 /// Checks whose block is what came, so that it can be written for a person to review.
-const SHOWN: &[&str] = &["request", "asked", "told", "files", "calls"];
+const SHOWN: &[&str] = &["request", "asked", "told", "files", "calls", "screen"];
 
 /// Headers that say nothing about a request.
 const USUAL_HEADERS: &[&str] = &[
@@ -159,6 +160,8 @@ pub struct Stage {
     calls: Vec<(String, Value)>,
     last_reply: Option<Directive>,
     stdin: Option<Directive>,
+    /// What the last command had as its standard input, where that was a terminal.
+    terminal: Option<Terminal>,
     obeys_modes: bool,
     names: Names,
     /// How many requests there were before the last command.
@@ -205,6 +208,7 @@ impl Stage {
             calls: Vec::new(),
             last_reply: None,
             stdin: None,
+            terminal: None,
             obeys_modes: false,
             names: Names::default(),
             requests: 0,
@@ -553,7 +557,10 @@ impl Stage {
         };
         match stdin.value.as_str() {
             "open" => q.stdin_open(),
-            "terminal" => q.stdin_from(Terminal::new(WIDE).end()),
+            "terminal" => {
+                let terminal = self.terminal.insert(Terminal::new(WIDE));
+                q.stdin_from(terminal.end())
+            }
             "" => q.stdin(bytes_of(&stdin.text())),
             text => q.stdin(bytes_of(text)),
         }
@@ -821,6 +828,11 @@ impl Stage {
     fn shown(&mut self, key: &str) -> Vec<String> {
         if key == "calls" {
             return self.calls();
+        }
+        if key == "screen" {
+            let screen = self.terminal.take().map(Terminal::screen);
+            let screen = self.stable(&screen.expect("@stdin terminal").join("\n"));
+            return screen.lines().map(str::to_owned).collect();
         }
         if key == "request" {
             let requests = self.model.requests();
