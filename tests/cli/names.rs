@@ -1,4 +1,4 @@
-//! Conversations that a user names, where a terminal, two runs at once or another user has a part; `names.txt` has the rest.
+//! Conversations that a user names, where two runs at once or another user have a part; `names.txt` has the rest.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::dialect::in_two_parts;
 use crate::fixtures::{ARCHIVED, ID, case, numbered, set_mode, snapshot, stored};
-use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Server};
 
@@ -96,35 +95,6 @@ fn a_file_that_a_group_shares_keeps_its_group_and_mode_or_is_refused_before_anyt
     sandbox.q(&["-s", "talk.json", "three"]).run().success();
     let metadata = fs::metadata(&path).unwrap();
     assert_eq!((metadata.gid(), metadata.mode() & 0o777), (65_533, 0o640));
-}
-
-#[test]
-fn a_note_on_a_terminal_says_that_a_name_is_new() {
-    let (server, sandbox) = numbered();
-    sandbox.write_session("work.json", &stored(&["one", "two"]));
-    sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
-    for (name, printed) in [
-        ("wrok", "q: wrok is a new conversation; did you mean work?"),
-        ("garden", "q: garden is a new conversation"),
-    ] {
-        let terminal = Terminal::new(WIDE);
-        sandbox
-            .q(&["-s", name, "hi"])
-            .stderr_to(terminal.end())
-            .run()
-            .exit(0);
-        assert_eq!(terminal.screen(), [printed, ""]);
-        // Not once it exists, and not in a pipe.
-        let terminal = Terminal::new(WIDE);
-        sandbox
-            .q(&["-s", name, "hi"])
-            .stderr_to(terminal.end())
-            .run()
-            .exit(0);
-        assert_eq!(terminal.screen(), [""]);
-    }
-    sandbox.q(&["-s", "house", "hi"]).run().success();
-    server.expect_requests(5);
 }
 
 #[test]
