@@ -38,7 +38,6 @@ mod readme;
 mod remote;
 mod reports;
 mod requests;
-mod roles;
 mod settings;
 mod shape;
 mod signals;
