@@ -29,7 +29,6 @@ mod link;
 mod list;
 mod names;
 mod network;
-mod options;
 mod ourselves;
 mod output;
 mod providers;
