@@ -6,13 +6,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect};
-use crate::fixtures::{
-    case, documents, in_foreground, lacks, session, set_mode, shown, wait_until,
-};
+use crate::fixtures::{case, documents, in_foreground, lacks, session, shown, wait_until};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
-use crate::toolserver::{is_there, section};
+use crate::toolserver::is_there;
 
 /// Its calls come in one piece, so that their arguments may have any characters.
 const GEMINI: &Dialect = &DIALECTS[2];
@@ -88,42 +86,6 @@ fn run_once(lines: &str, arguments: Value) -> (String, bool) {
 }
 
 #[test]
-fn a_command_is_a_tool_that_runs_when_the_model_calls_it() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let server = Server::start(move |request, number| match number {
-            0 => dialect.calling(
-                "",
-                &[("aaaaaaaa1", "shop__sql", json!({"query": "one", "n": 2}))],
-            ),
-            _ => (dialect.reply)(request, "the answer"),
-        });
-        let sandbox = with_command(
-            "run = [\"printf\", \"<%s>\", \"{query}\", \"-n={n}\"]\nabout = \"Ask the shop.\"\n\
-             input = \"query: one SELECT, n int\"",
-        );
-        dialect
-            .q(&sandbox, &server, &["-t", "shop", "go"])
-            .run()
-            .success()
-            .stdout("the answer\n");
-        let first = server.requests()[0].text();
-        for part in [
-            "\"shop__sql\"",
-            "\"Ask the shop.\"",
-            "one SELECT",
-            "\"integer\"",
-            "\"required\":[\"query\",\"n\"]",
-        ] {
-            assert!(first.contains(part), "{part} in {first}");
-        }
-        assert!(server.last_request().text().contains("<one><-n=2>"));
-        assert_eq!(results(&sandbox), [("<one><-n=2>".to_owned(), false)]);
-        assert_eq!(sandbox.current()["tools"], json!(["shop"]));
-    }
-}
-
-#[test]
 fn an_argument_stays_within_its_element_whatever_it_holds() {
     let sandbox = with_command(
         "run = [\"printf\", \"<%s>\", \"{a}\", \"x{a}y{b}\", \"--c={a}\", \"{{a}\", \"{A} {}\", \"{l}\", \"end\"]\n\
@@ -183,127 +145,6 @@ fn an_argument_stays_within_its_element_whatever_it_holds() {
 }
 
 #[test]
-fn a_program_is_looked_for_in_full_folders_of_path() {
-    let sandbox = with_command("run = [\"tool\"]").env("PATH", ".:bin::/usr/bin");
-    fs::create_dir(sandbox.home().join("bin")).unwrap();
-    for name in ["tool", "bin/tool"] {
-        sandbox.write_home(name, "#!/bin/sh\necho ran\n");
-        set_mode(&sandbox.home().join(name), 0o755);
-    }
-    let server = model_of(vec![json!({})]);
-    let q = |sandbox: &Sandbox| GEMINI.q(sandbox, &server, &["-t", "shop", "go"]).run();
-    q(&sandbox)
-        .exit(2)
-        .stdout_is_empty()
-        .stderr_contains("there is no program tool");
-    let bin = sandbox.home().join("bin").display().to_string();
-    let sandbox = sandbox.env("PATH", format!(".:{bin}"));
-    q(&sandbox).success();
-    assert_eq!(results(&sandbox), [("ran\n".to_owned(), false)]);
-    // The variable of the section counts, as the command has it.
-    sandbox.config(&format!(
-        "[tools.shop]\nenv = {{ PATH = \"{bin}\" }}\n[tools.shop.sql]\nrun = [\"tool\"]\nreads = true"
-    ));
-    assert_eq!(run(&sandbox, vec![json!({})])[0].0, "ran\n");
-    // The program sees the name that it is called by.
-    let (name, _) = run_once(
-        "run = [\"sh\", \"-c\", \"echo $0; tr '\\\\0' ' ' </proc/$$/cmdline\"]",
-        json!({}),
-    );
-    assert!(
-        !cfg!(target_os = "linux") || name.starts_with("sh\nsh -c "),
-        "{name}"
-    );
-}
-
-#[test]
-fn a_list_of_all_tools_lacks_only_the_command_whose_program_is_missing() {
-    let sandbox = Sandbox::new();
-    sandbox.config("[tools.shop.a]\nrun = [\"no-such-program\"]\n[tools.shop.b]\nrun = [\"ls\"]\n");
-    let listed = sandbox.q(&["--list-tools"]).run();
-    listed
-        .exit(0)
-        .stdout("shop__b\twrites\tasks\t\n")
-        .stderr("q: tools.shop.a: there is no program no-such-program\n");
-    sandbox
-        .q(&["--list-tools", "-t", "shop"])
-        .run()
-        .exit(2)
-        .stderr_contains("there is no program no-such-program");
-}
-
-#[test]
-fn a_path_leads_to_something_below_the_folder() {
-    let sandbox = Sandbox::new().env("Q_RETRIES", "0");
-    let root = sandbox.root().display().to_string();
-    for folder in ["notes/deep", "notes-2"] {
-        fs::create_dir_all(sandbox.root().join(folder)).unwrap();
-    }
-    for (name, text) in [
-        ("notes/a", "in"),
-        ("notes/-n", "dash"),
-        ("notes/deep/b", "deep"),
-        ("notes-2/c", "out"),
-        ("d", "out"),
-    ] {
-        fs::write(sandbox.root().join(name), text).unwrap();
-    }
-    for (name, target) in [
-        ("away", "../d"),
-        ("up", ".."),
-        ("here", "deep"),
-        ("loop", "loop"),
-        ("broken", "nothing"),
-    ] {
-        std::os::unix::fs::symlink(target, sandbox.root().join("notes").join(name)).unwrap();
-    }
-    sandbox.config(&format!(
-        "[tools.shop]\ncwd = \"{root}/notes\"\n[tools.shop.sql]\nreads = true\nrun = [\"sh\", \"-c\", \"echo $1; cat $1\", \"-\", \"{{file}}\"]\n\
-         input = \"file path\""
-    ));
-    let cases = [
-        ("a", Some(("a", "in"))),
-        ("./deep/../a", Some(("a", "in"))),
-        ("-n", Some(("-n", "dash"))),
-        ("here/b", Some(("deep/b", "deep"))),
-        ("up/notes/a", Some(("a", "in"))),
-        (&format!("{root}/notes/a"), Some(("a", "in"))),
-        ("..", None),
-        ("../d", None),
-        ("../notes-2/c", None),
-        ("deep/../../d", None),
-        ("away", None),
-        ("up/d", None),
-        (&format!("{root}/d"), None),
-        ("/etc/passwd", None),
-        ("broken", None),
-        ("loop", None),
-        ("gone", None),
-        ("", None),
-        ("a/", None),
-        ("~/a", None),
-    ];
-    let results = run(
-        &sandbox,
-        cases
-            .iter()
-            .map(|(path, _)| json!({ "file": path }))
-            .collect(),
-    );
-    for ((path, found), (result, is_error)) in cases.into_iter().zip(results) {
-        let _case = case(path);
-        match found {
-            Some((file, text)) => assert_eq!(result, format!("{root}/notes/{file}\n{text}")),
-            None => assert!(
-                is_error && result.contains("file names nothing below"),
-                "{result}"
-            ),
-        }
-        assert_eq!(is_error, found.is_none());
-    }
-}
-
-#[test]
 fn much_goes_into_a_command_and_out_of_it() {
     let (text, is_error) = run_once("run = [\"yes\"]", json!({}));
     assert!(
@@ -330,106 +171,6 @@ fn much_goes_into_a_command_and_out_of_it() {
     assert!(
         is_error && result.contains("its arguments are too long"),
         "{result}"
-    );
-}
-
-#[test]
-fn a_command_gets_the_environment_of_a_server_and_its_folder() {
-    let server = model(vec![("shop__sql", json!({})), ("shop__own", json!({}))]);
-    let sandbox = Sandbox::new()
-        .gemini_env(&server)
-        .env("Q_RETRIES", "0")
-        .env("GROQ_API_KEY", "groq-key");
-    let sandbox = sandbox
-        .env("SHOP_TOKEN", "token-of-the-shop")
-        .env("AWS_KEY", "key-of-aws")
-        .env("LANG", "C");
-    let script = "pwd; env | grep -v -e ^_= -e ^PWD= -e ^SHLVL= -e ^OLDPWD= | sort | tr '\\n' ' '";
-    sandbox.config(&format!(
-        "[tools.shop]\nenv = {{ A = \"1\", B = \"value-of-b\" }}\nenv_from = [\"SHOP_TOKEN\"]\n\
-         [tools.shop.sql]\nreads = true\nrun = [\"sh\", \"-c\", {script:?}]\n\
-         [tools.shop.own]\nreads = true\nrun = [\"sh\", \"-c\", {script:?}]\ncwd = \".\"\nenv = {{ A = \"2\" }}\nenv_from = [\"AWS_*\"]"
-    ));
-    let home = sandbox.home().display().to_string();
-    fs::create_dir(sandbox.home().join("work")).unwrap();
-    let outcome = sandbox.shell("cd work && exec q -v -t shop go").run();
-    outcome
-        .exit(0)
-        .stderr_lacks("token-of-the-shop")
-        .stderr_lacks("value-of-b");
-    let results = results(&sandbox);
-    // Keys do not go to the model.
-    let variables = |more: [&str; 2]| {
-        let folders = [
-            ("HOME", "home"),
-            ("XDG_CONFIG_HOME", "config"),
-            ("XDG_STATE_HOME", "state"),
-        ];
-        let known = folders
-            .map(|(name, folder)| format!("{name}={}", sandbox.root().join(folder).display()));
-        let known = known.iter().map(String::as_str).chain([
-            "B=value-of-b",
-            "LANG=C",
-            "SHOP_TOKEN=[redacted]",
-        ]);
-        let mut all: Vec<String> = known
-            .chain(more)
-            .filter(|pair| !pair.is_empty())
-            .map(str::to_owned)
-            .collect();
-        all.sort();
-        all
-    };
-    for ((result, _), (folder, more)) in results.iter().zip([
-        (home.clone(), ["A=1", ""]),
-        (home.clone() + "/work", ["A=2", "AWS_KEY=[redacted]"]),
-    ]) {
-        let (first, rest) = result.split_once('\n').expect("a folder");
-        let mut given: Vec<String> = rest
-            .split_whitespace()
-            .filter(|pair| !pair.starts_with("PATH="))
-            .map(str::to_owned)
-            .collect();
-        given.sort();
-        assert_eq!((first, given), (folder.as_str(), variables(more)));
-    }
-}
-
-#[test]
-fn the_passwords_of_urls_among_its_variables_reach_nobody() {
-    let index = "corp=https://me:index%2Dsecret@h/simple https://me:second-secret@h/@x";
-    let server = model_of(vec![json!({})]);
-    let sandbox =
-        with_command("run = [\"env\"]\nenv = { SHOP = \"postgres://me:pa/ss@w0rd@h/db\" }");
-    let sandbox = sandbox
-        .gemini_env(&server)
-        .env("UV_INDEX", index)
-        .env("all_proxy", "http://me:short@h:1");
-    let sandbox = sandbox
-        .env("http_proxy", "http://me:proxy-secret@h:1")
-        .env("HTTPS_PROXY", "me:bare-secret@h:1");
-    sandbox.q(&["-t", "shop", "go"]).run().success();
-    let result = results(&sandbox).remove(0).0;
-    for line in [
-        "UV_INDEX=corp=https://me:[redacted]@h/simple https://me:[redacted]@x\n",
-        "SHOP=postgres://me:[redacted]@h/db\n",
-        "http_proxy=http://me:[redacted]@h:1\n",
-        "HTTPS_PROXY=me:[redacted]@h:1\n",
-        // It could be an ordinary word.
-        "all_proxy=http://me:short@h:1\n",
-    ] {
-        assert!(result.contains(line), "{line}{result}");
-    }
-    assert!(!server.last_request().text().contains("secret"));
-    // Notes hide them, too.
-    let script = "echo I know $http_proxy, index-secret and $SHOP >&2; exit 1";
-    let env = "env = { SHOP = \"postgres://me:pa/ss@w0rd@h/db\" }";
-    sandbox.config(&format!(
-        "[tools.db]\ncommand = [\"sh\", \"-c\", {script:?}]\n{env}\n"
-    ));
-    let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(1).stderr_contains(
-        "I know http://me:[redacted]@h:1, [redacted] and postgres://me:[redacted]@h/db",
     );
 }
 
@@ -510,93 +251,6 @@ fn letters_count_as_two_columns_and_nothing_goes_uncounted() {
         let shown = String::from_utf8(terminal.bytes()).expect("text");
         assert_eq!(shown.contains("[y]es"), asks);
     }
-}
-
-#[test]
-fn tools_are_chosen_listed_and_remembered_by_their_names() {
-    let server = model(vec![]);
-    let sandbox = Sandbox::new().gemini_env(&server).env("Q_EXPIRE", "never");
-    let ran = sandbox.home().join("ran");
-    sandbox.config(&format!(
-        "[tools.shop]\nonly = [\"list-*\", \"sql\", \"write\"]\nallow = [\"write\"]\n\
-         [tools.shop.sql]\nrun = [\"touch\", \"{ran}\", \"{{a}}\"]\nabout = \"Ask.\\nMore.\"\nreads = true\n\
-         [tools.shop.list-all]\nrun = [\"touch\", \"{ran}\"]\n[tools.shop.write]\nrun = [\"touch\", \"{ran}\"]\n\
-         [tools.shop.other]\nrun = [\"touch\", \"{ran}\"]\n{}",
-        section(&sandbox, "db", "", "only = [\"echo\"]"),
-        ran = ran.display(),
-    ));
-    let listed = "shop__list-all\twrites\tasks\t\nshop__sql\treads\truns\tAsk.\nshop__write\twrites\truns\t\n";
-    sandbox
-        .q(&["--list-tools"])
-        .run()
-        .success()
-        .stdout(format!("db__echo\treads\truns\tdoes echo\n{listed}"));
-    sandbox
-        .q(&["--list-tools", "-t", "shop"])
-        .run()
-        .success()
-        .stdout(listed);
-    let outcome = sandbox
-        .q(&["--list-tools", "-t", "shop__sql", "--json"])
-        .run();
-    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
-    let all = json!([{"name": "shop__sql", "description": "Ask.\nMore.", "reads": true, "asks": false, "schema": schema}]);
-    assert_eq!(outcome.success().stdout_json(), all);
-    sandbox
-        .q(&["--status"])
-        .run()
-        .success()
-        .stdout_contains("tools shop   commands sql, list-all, write, other\n");
-    let outcome = sandbox.q(&["--dry-run", "-t", "shop__*l*", "go"]).run();
-    outcome
-        .success()
-        .stdout_contains("shop__list-all")
-        .stdout_contains("shop__sql")
-        .stdout_lacks("shop__write");
-    server.expect_requests(0);
-    for (args, names) in [
-        (
-            &["-t", "shop"][..],
-            &["shop__list-all", "shop__sql", "shop__write"][..],
-        ),
-        (&["-t", "shop__sql"], &["shop__sql"]),
-        (
-            &["-t", "shop__*e*", "-t", "db,shop__sql"],
-            &["db__echo", "shop__sql", "shop__write"],
-        ),
-        (&[], &[]),
-    ] {
-        sandbox.q(args).arg("go").run().success();
-        assert_eq!(
-            GEMINI.offered(&server.last_request().json()),
-            names,
-            "{args:?}"
-        );
-    }
-    // On a terminal a conversation uses its tools again, in a pipe it does not.
-    sandbox.q(&["-t", "shop__s*", "go"]).run().success();
-    assert_eq!(sandbox.current()["tools"], json!(["shop__s*"]));
-    let terminal = Terminal::new(WIDE);
-    sandbox
-        .q(&["-f", "go"])
-        .stdin_from(terminal.end())
-        .run()
-        .success();
-    assert_eq!(GEMINI.offered(&server.last_request().json()), ["shop__sql"]);
-    sandbox
-        .q(&["-f", "go"])
-        .run()
-        .exit(0)
-        .stderr_contains("-t shop__s* uses them");
-    assert!(GEMINI.offered(&server.last_request().json()).is_empty());
-    sandbox.config("");
-    sandbox
-        .q(&["-f", "go"])
-        .stdin_from(terminal.end())
-        .run()
-        .exit(2)
-        .stderr_contains_all(&["“shop”", "-t none drops them"]);
-    assert!(!fs::exists(ran).unwrap());
 }
 
 /// None of the processes that have written themselves down is left.
