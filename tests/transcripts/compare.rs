@@ -47,6 +47,9 @@ fn picture(code: u32) -> char {
 
 /// What a line of a block stands for: bytes for `⟨ff⟩` and control characters for their pictures.
 pub fn bytes_of(text: &str) -> Vec<u8> {
+    if text.is_ascii() {
+        return text.as_bytes().to_vec();
+    }
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some(character) = rest.chars().next() {

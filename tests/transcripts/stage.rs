@@ -330,12 +330,22 @@ impl Stage {
                 let minutes: u32 = minutes.parse().expect("a number of minutes");
                 text = format!("{before}{}{after}", ago(fixtures::MINUTE * minutes));
             }
+            while let Some((before, rest)) = text.split_once("<x ") {
+                let (count, after) = rest.split_once('>').expect("a number, as in <x 1000>");
+                let long = "x".repeat(count.parse().expect("a number"));
+                text = format!("{before}{long}{after}");
+            }
             text
         };
+        let mut block = Vec::new();
+        for line in &directive.block {
+            let (count, line) = repeated(line).unwrap_or((1, line));
+            block.extend(vec![fill(line); count]);
+        }
         Directive {
             key: directive.key.clone(),
             value: fill(&directive.value),
-            block: directive.block.iter().map(|line| fill(line)).collect(),
+            block,
         }
     }
 
@@ -973,6 +983,12 @@ fn expect(command: &Command, came: &Output) -> Result<(), String> {
         text
     };
     Err(diff(&text(&resolved), &text(came)))
+}
+
+/// How often a line is meant, and the line: `<101 times>line`.
+fn repeated(line: &str) -> Option<(usize, &str)> {
+    let (count, line) = line.strip_prefix('<')?.split_once(" times>")?;
+    Some((count.parse().ok()?, line))
 }
 
 /// A line with its beginning and its end, where it is a long one.
