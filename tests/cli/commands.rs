@@ -80,11 +80,6 @@ fn run(sandbox: &Sandbox, arguments: Vec<Value>) -> Vec<(String, bool)> {
     results(sandbox)
 }
 
-/// What comes of one call.
-fn run_once(lines: &str, arguments: Value) -> (String, bool) {
-    run(&with_command(lines), vec![arguments]).remove(0)
-}
-
 #[test]
 fn an_argument_stays_within_its_element_whatever_it_holds() {
     let sandbox = with_command(
@@ -118,11 +113,7 @@ fn an_argument_stays_within_its_element_whatever_it_holds() {
     ];
     let arguments = hostile
         .iter()
-        .map(|text| json!({"a": text, "b": "{a}", "l": [text, "-"]}));
-    let refused: Vec<Value> = arguments.collect();
-    let arguments = refused
-        .iter()
-        .map(|all| json!({"a": all["a"], "b": "{a}", "l": [all["a"], "{a}"]}));
+        .map(|text| json!({"a": text, "b": "{a}", "l": [text, "{a}"]}));
     let results = self::run(&sandbox, arguments.collect());
     for (a, (result, is_error)) in hostile.iter().zip(results) {
         let expected = format!("<{a}><x{a}y{{a}}><--c={a}><{{a}}><{{A}} {{}}><{a}><{{a}}><end>");
@@ -135,43 +126,7 @@ fn an_argument_stays_within_its_element_whatever_it_holds() {
         };
         assert!(is_right && !is_error, "{shown}: {result}");
     }
-    for (result, is_error) in self::run(&sandbox, refused) {
-        assert!(
-            is_error && result.contains("because l begins with “-”"),
-            "{result}"
-        );
-    }
     assert!(!fs::exists(sandbox.home().join("pwned")).unwrap());
-}
-
-#[test]
-fn much_goes_into_a_command_and_out_of_it() {
-    let (text, is_error) = run_once("run = [\"yes\"]", json!({}));
-    assert!(
-        text.ends_with("[cut after 1000000 bytes]\n") && !is_error,
-        "{is_error}"
-    );
-    let long = "ü\n".repeat(20_000);
-    let count = "run = [\"sh\", \"-c\", \"wc -c | tr -d ' '\"]\nstdin = \"{text}\"";
-    assert_eq!(
-        run_once(count, json!({ "text": long })),
-        ("60000\n".to_owned(), false)
-    );
-    // Nobody reads it.
-    let unread = run_once(
-        "run = [\"true\"]\nstdin = \"{text}\"",
-        json!({"text": "x".repeat(1_000_000)}),
-    );
-    assert_eq!(unread, ("[exit status 0]\n".to_owned(), false));
-    // What is too long for the system.
-    let (result, is_error) = run_once(
-        "run = [\"true\", \"{a}\"]",
-        json!({"a": "x".repeat(3_000_000)}),
-    );
-    assert!(
-        is_error && result.contains("its arguments are too long"),
-        "{result}"
-    );
 }
 
 #[test]
