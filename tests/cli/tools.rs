@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect, failure, held_back, typed_event};
-use crate::fixtures::{case, in_foreground, session, stored, wait_until};
+use crate::fixtures::{case, in_foreground, session, wait_until};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -14,14 +14,14 @@ use crate::toolserver::{calls, expect_gone, heard, log, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
 
+/// A call: id, name and arguments.
+type Call = (&'static str, &'static str, Value);
+
 /// A server of models that calls these tools with its replies, one reply after another, and then answers.
-fn model(
-    dialect: &'static Dialect,
-    rounds: Vec<Vec<(&'static str, &'static str, Value)>>,
-) -> Server {
+fn model(rounds: Vec<Vec<Call>>) -> Server {
     Server::start(move |request, number| match rounds.get(number) {
-        Some(calls) => dialect.calling("let me see", calls),
-        None => (dialect.reply)(request, "the answer"),
+        Some(calls) => OPENAI.calling("let me see", calls),
+        None => (OPENAI.reply)(request, "the answer"),
     })
 }
 
@@ -32,13 +32,20 @@ fn with_db(server: &Server, mode: &str, more: &str) -> Sandbox {
     sandbox
 }
 
-fn echo(text: &str) -> (&'static str, &'static str, Value) {
+fn echo(text: &str) -> Call {
     ("call00001", "db__echo", json!({ "text": text }))
+}
+
+fn hang() -> Call {
+    ("call00001", "db__hang", json!({}))
+}
+
+fn write(text: &str) -> Call {
+    ("call00001", "db__write", json!({ "text": text }))
 }
 
 #[test]
 fn a_person_at_the_terminal_is_asked() {
-    let write = |text: &str| vec![("call00001", "db__write", json!({ "text": text }))];
     for (typed, ran) in [
         ("y\n", 1),
         ("n\n", 0),
@@ -49,7 +56,7 @@ fn a_person_at_the_terminal_is_asked() {
         ("yep\n", 0),
     ] {
         let _case = case(typed);
-        let server = model(OPENAI, vec![write("one\u{202e}"), write("two")]);
+        let server = model(vec![vec![write("one\u{202e}")], vec![write("two")]]);
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
         let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
@@ -74,7 +81,7 @@ fn a_person_at_the_terminal_is_asked() {
 
 #[test]
 fn nobody_is_asked_where_the_question_would_not_be_seen() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+    let server = model(vec![vec![write("x")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let notes = fs::File::create(sandbox.home().join("notes")).unwrap();
@@ -91,13 +98,10 @@ fn nobody_is_asked_where_the_question_would_not_be_seen() {
 
 #[test]
 fn a_call_that_cannot_run_is_a_line_on_a_terminal_too() {
-    let server = model(
-        OPENAI,
-        vec![vec![
-            ("call00001", "db__gone", json!({})),
-            ("call00002", "db__echo", json!({})),
-        ]],
-    );
+    let server = model(vec![vec![
+        ("call00001", "db__gone", json!({})),
+        ("call00002", "db__echo", json!({})),
+    ]]);
     let sandbox = with_db(&server, "", "allow = [\"*\"]");
     let terminal = Terminal::new(WIDE);
     in_foreground(&sandbox, &terminal, &["-t", "db", "go"])
@@ -113,7 +117,7 @@ fn a_call_that_cannot_run_is_a_line_on_a_terminal_too() {
 
 #[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+    let server = model(vec![vec![write("x")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     terminal.type_in("y\ny\ny\n");
@@ -127,7 +131,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
 
 #[test]
 fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
-    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let server = model(vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     sandbox
@@ -289,7 +293,7 @@ fn what_has_come_of_an_answer_with_tools_is_saved() {
 
 #[test]
 fn of_the_calls_of_one_reply_only_so_many_run() {
-    let server = model(OPENAI, vec![(0..40).map(|_| echo("hi")).collect()]);
+    let server = model(vec![(0..40).map(|_| echo("hi")).collect()]);
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "go"]).run().success();
     assert_eq!(calls(&sandbox, "db").len(), 32);
@@ -359,7 +363,7 @@ fn no_server_runs_on_after_q() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
-    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let server = model(vec![vec![echo("hi")]]);
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     // The command that prints the key leaves an agent, and so does the shell that becomes q.
     let agent = |name: &str| {
@@ -397,7 +401,7 @@ fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_failure_is_reported_before_stubborn_servers_are_killed() {
-    let server = model(OPENAI, vec![]);
+    let server = model(vec![]);
     let sandbox = with_db(&server, "", "");
     let started = format!(
         "until grep -q tools/list {}; do sleep 0.01; done",
@@ -435,7 +439,7 @@ fn waits_for_pipe(running: &Running) -> bool {
 
 #[test]
 fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
-    let server = model(OPENAI, vec![]);
+    let server = model(vec![]);
     let sandbox = with_db(&server, "stubborn", "");
     let mut running = sandbox.q(&["-t", "db"]).stdin_open().spawn();
     wait_until(|| {
@@ -451,7 +455,7 @@ fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
 
 #[test]
 fn the_waiting_sign_says_which_tool_runs() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__hang", json!({}))]]);
+    let server = model(vec![vec![hang()]]);
     let sandbox = with_db(&server, "", "timeout = \"2s\"");
     let terminal = Terminal::new(WIDE);
     let running = sandbox
@@ -467,41 +471,6 @@ fn the_waiting_sign_says_which_tool_runs() {
     );
 }
 
-#[test]
-fn results_are_shortened_where_the_provider_finds_the_prompt_too_long() {
-    let server = Server::start(|request, number| match number {
-        0 => OPENAI.calling("", &[("call00001", "db__big", json!({}))]),
-        1..=3 => failure(400, "This model's maximum context length is 8192 tokens."),
-        _ => (OPENAI.reply)(request, "the answer"),
-    });
-    let sandbox = with_db(&server, "", "").env("Q_EXPIRE", "never");
-    sandbox.write_current(&stored(&["one", "two"]));
-    let outcome = sandbox.q(&["-f", "-t", "db", "go"]).run();
-    outcome.exit(0).stdout("the answer\n");
-    outcome.stderr_contains_all(&[
-        "messages were not sent",
-        "the longest results of tools were sent in part",
-    ]);
-    let result = |number: usize| {
-        let body = server.requests()[number].json();
-        body["messages"]
-            .as_array()
-            .and_then(|all| all.last().cloned())
-            .expect("a message")["content"]
-            .clone()
-    };
-    let length = |number: usize| result(number).as_str().expect("text").len();
-    // First what is older goes, then most of the result.
-    assert_eq!(length(1), length(3));
-    assert!(length(4) < length(3) / 3, "{} {}", length(3), length(4));
-    // What is kept is what the tool said.
-    let kept = sandbox.current()["messages"][3]["steps"][0]["calls"][0]["result"]
-        .as_str()
-        .expect("text")
-        .len();
-    assert_eq!(kept, length(1));
-}
-
 /// The section of a server that runs this script first.
 fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> String {
     let script = format!("{script}; exec \"$0\" \"$@\"");
@@ -513,7 +482,7 @@ fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> Str
 
 #[test]
 fn servers_start_side_by_side() {
-    let server = model(OPENAI, vec![]);
+    let server = model(vec![]);
     let sandbox = Sandbox::new().server_env(&server);
     // Each waits for the other one before it says a word.
     let waiting = |name: &str, other: &str| {
@@ -590,10 +559,7 @@ fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
         ),
     ] {
         let _case = case((columns, text.len(), args, more));
-        let server = model(
-            OPENAI,
-            vec![vec![("call00001", "db__write", json!({ "text": text }))]],
-        );
+        let server = model(vec![vec![write(&text)]]);
         let sandbox = with_db(&server, "", more);
         let terminal = Terminal::new(columns);
         let running =
@@ -617,15 +583,11 @@ fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
 
 #[test]
 fn always_does_not_hold_for_what_does_not_fit_the_screen() {
-    let write = |text: String| vec![("call00001", "db__write", json!({ "text": text }))];
-    let server = model(
-        OPENAI,
-        vec![
-            write("x".to_owned()),
-            write("x".repeat(4_000)),
-            write("y".to_owned()),
-        ],
-    );
+    let server = model(vec![
+        vec![write("x")],
+        vec![write(&"x".repeat(4_000))],
+        vec![write("y")],
+    ]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(80);
     let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
@@ -643,10 +605,7 @@ fn always_does_not_hold_for_what_does_not_fit_the_screen() {
 fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
     // Its own size counts, too, and not that of standard output.
     let text = "x".repeat(80 * 24);
-    let server = model(
-        OPENAI,
-        vec![vec![("call00001", "db__write", json!({ "text": text }))]],
-    );
+    let server = model(vec![vec![write(&text)]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let running = session(&sandbox, &terminal, "yes | q -n -t db go >answer").spawn();
@@ -662,7 +621,7 @@ fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
 
 #[test]
 fn nobody_is_asked_by_a_q_in_the_background() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+    let server = model(vec![vec![write("x")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     session(&sandbox, &terminal, "set -m; q -t db go & wait")
@@ -679,11 +638,8 @@ fn nobody_is_asked_by_a_q_in_the_background() {
 
 #[test]
 fn a_person_is_asked_about_one_call_at_a_time() {
-    let write = |id: &'static str, text: &str| (id, "db__write", json!({ "text": text }));
-    let server = model(
-        OPENAI,
-        vec![vec![write("call00001", "one"), write("call00002", "two")]],
-    );
+    let second = ("call00002", "db__write", json!({"text": "two"}));
+    let server = model(vec![vec![write("one"), second]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
@@ -702,11 +658,10 @@ fn a_person_is_asked_about_one_call_at_a_time() {
 
 #[test]
 fn always_holds_for_one_run() {
-    let write = || vec![("call00001", "db__write", json!({}))];
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     sandbox.config(&section(&sandbox, "db", "", ""));
     for typed in ["a\n", "n\n"] {
-        let server = model(OPENAI, vec![write()]);
+        let server = model(vec![vec![write("x")]]);
         let terminal = Terminal::new(WIDE);
         let running = in_foreground(&sandbox, &terminal, &["-f", "-t", "db", "go"])
             .server_env(&server)
@@ -722,10 +677,11 @@ fn always_holds_for_one_run() {
 #[test]
 fn what_servers_say_is_disarmed_on_a_terminal() {
     let controls = "\u{1b}[31mno\u{202e}";
-    let server = model(
-        OPENAI,
-        vec![vec![("call00001", "db__echo", json!({ "text": controls }))]],
-    );
+    let server = model(vec![vec![(
+        "call00001",
+        "db__echo",
+        json!({ "text": controls }),
+    )]]);
     let sandbox = with_db(&server, "", "");
     // A server that describes its tool in red.
     let list = json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [
@@ -773,7 +729,7 @@ fn what_servers_say_is_disarmed_on_a_terminal() {
 
 #[test]
 fn a_server_sees_the_end_of_its_input_when_q_is_killed() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__hang", json!({}))]]);
+    let server = model(vec![vec![hang()]]);
     let sandbox = with_db(&server, "", "");
     let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
     wait_until(|| calls(&sandbox, "db").len() == 1);
@@ -789,7 +745,7 @@ fn a_server_sees_the_end_of_its_input_when_q_is_killed() {
 
 #[test]
 fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__hang", json!({}))]]);
+    let server = model(vec![vec![hang()]]);
     let sandbox = with_db(&server, "stubborn", "");
     let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
     wait_until(|| calls(&sandbox, "db").len() == 1);
