@@ -481,15 +481,6 @@ mod tests {
         }
     }
 
-    /// What the model learns about a server that cannot continue, and what only the user learns.
-    fn failed(what: &str, lines: &str) -> Outcome {
-        let server_failed = Some(format!("db: {what}{lines}"));
-        Outcome {
-            server_failed,
-            ..outcome(&format!("the tool server db failed: {what}"), true)
-        }
-    }
-
     /// Calls a tool with arguments in JSON.
     fn call(server: &mut Server, arguments: &str) -> Outcome {
         server.call("a", &serde_json::from_str(arguments).expect("an object"))
@@ -608,28 +599,6 @@ mod tests {
             outcome("the tool server sent a message of more than 16 MB", true)
         );
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
-    }
-
-    #[test]
-    fn a_server_that_ends_during_a_call_is_started_once_more() {
-        let script = "read -r call; case $call in *again*) text 3 ok; read -r call;; esac; echo broken >&2; exit 4";
-        let mut server = started(script);
-        let broken = failed("ended during the call (exit status 4)", ": broken");
-        assert_eq!(call(&mut server, "{}"), broken);
-        assert_eq!(call(&mut server, r#"{"again":1}"#), outcome("ok", false));
-        assert_eq!(call(&mut server, "{}"), broken);
-        let out = failed("it ended twice; q restarts a server only once", "");
-        assert_eq!(call(&mut server, "{}"), out);
-        assert_eq!(call(&mut server, "{}"), out);
-    }
-
-    #[test]
-    fn a_server_that_closes_its_output_did_not_end_by_itself() {
-        let mut server = started("read -r call; echo broken >&2; exec >&-; read -r end");
-        assert_eq!(
-            call(&mut server, "{}"),
-            failed("closed its output during the call", ": broken")
-        );
     }
 
     #[test]
