@@ -17,31 +17,22 @@ const GEMINI: &Dialect = &DIALECTS[2];
 
 /// A server of models that makes these calls with its first reply, and then answers.
 fn model(calls: Vec<(&'static str, Value)>) -> Server {
-    let ids: Vec<String> = (0..calls.len())
-        .map(|number| format!("call{number:05}"))
-        .collect();
     Server::start(move |request, number| {
-        let calls: Vec<_> = ids
-            .iter()
-            .zip(&calls)
-            .map(|(id, (name, arguments))| (id.as_str(), *name, arguments.clone()))
-            .collect();
-        if number == 0 && !calls.is_empty() {
-            GEMINI.calling("", &calls)
-        } else {
-            (GEMINI.reply)(request, "the answer")
+        if number > 0 {
+            return (GEMINI.reply)(request, "the answer");
         }
+        let ids: Vec<String> = (0..calls.len()).map(|at| format!("call{at:05}")).collect();
+        let mut named = Vec::new();
+        for (id, (name, arguments)) in ids.iter().zip(&calls) {
+            named.push((id.as_str(), *name, arguments.clone()));
+        }
+        GEMINI.calling("", &named)
     })
 }
 
-/// A server that calls `shop__sql` with each of these arguments.
-fn model_of(arguments: Vec<Value>) -> Server {
-    model(
-        arguments
-            .into_iter()
-            .map(|arguments| ("shop__sql", arguments))
-            .collect(),
-    )
+/// A server that calls `shop__sql` with these arguments.
+fn model_of(arguments: Value) -> Server {
+    model(vec![("shop__sql", arguments)])
 }
 
 /// A sandbox in which `shop__sql` is a command that these lines describe, and runs without asking.
@@ -67,17 +58,6 @@ fn results(sandbox: &Sandbox) -> Vec<(String, bool)> {
             )
         })
         .collect()
-}
-
-/// What comes of calls of a command, each with these arguments.
-fn run(sandbox: &Sandbox, arguments: Vec<Value>) -> Vec<(String, bool)> {
-    let server = model_of(arguments);
-    GEMINI
-        .q(sandbox, &server, &["-t", "shop", "go"])
-        .run()
-        .success()
-        .stdout("the answer\n");
-    results(sandbox)
 }
 
 #[test]
@@ -111,11 +91,18 @@ fn an_argument_stays_within_its_element_whatever_it_holds() {
         "=",
         &long,
     ];
-    let arguments = hostile
-        .iter()
-        .map(|text| json!({"a": text, "b": "{a}", "l": [text, "{a}"]}));
-    let results = self::run(&sandbox, arguments.collect());
-    for (a, (result, is_error)) in hostile.iter().zip(results) {
+    let arguments = hostile.iter().map(|text| {
+        (
+            "shop__sql",
+            json!({"a": text, "b": "{a}", "l": [text, "{a}"]}),
+        )
+    });
+    let server = model(arguments.collect());
+    GEMINI
+        .q(&sandbox, &server, &["-t", "shop", "go"])
+        .run()
+        .success();
+    for (a, (result, is_error)) in hostile.iter().zip(results(&sandbox)) {
         let expected = format!("<{a}><x{a}y{{a}}><--c={a}><{{a}}><{{A}} {{}}><{a}><{{a}}><end>");
         let shown: String = a.chars().take(20).collect();
         // More than 50,000 bytes lose their middle.
@@ -132,7 +119,7 @@ fn an_argument_stays_within_its_element_whatever_it_holds() {
 #[test]
 fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     for (typed, runs) in [("y\n", true), ("n\n", false)] {
-        let server = model_of(vec![json!({"a": "b  c\u{202e}"})]);
+        let server = model_of(json!({"a": "b  c\u{202e}"}));
         let sandbox = Sandbox::new();
         sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"made\", \"{a}\"]");
         let terminal = Terminal::new(WIDE);
@@ -150,7 +137,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
         assert_eq!(fs::exists(sandbox.home().join("made")).unwrap(), runs);
     }
     // A call that cannot run asks nobody.
-    let server = model_of(vec![json!({"a": "-b"})]);
+    let server = model_of(json!({"a": "-b"}));
     let sandbox = Sandbox::new();
     sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
     let terminal = Terminal::new(WIDE);
@@ -160,7 +147,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
         .exit(0);
     assert!(!terminal.screen().join("\n").contains("[y]es"));
     // No terminal, not even by its name; and what would be shown on one is what q shows.
-    let server = model_of(vec![json!({})]);
+    let server = model_of(json!({}));
     let script = "for to in /dev/tty $T; do echo 'q: run other? [y]es' >$to; done; tty; read -r line </dev/tty; echo \"<$line>\"";
     let sandbox = with_command(&format!(
         "run = [\"setsid\", \"-w\", \"sh\", \"-c\", {script:?}]"
@@ -190,7 +177,7 @@ fn letters_count_as_two_columns_and_nothing_goes_uncounted() {
         ("\u{302e}".repeat(1_700), false),
     ] {
         let _case = case((text.len(), asks));
-        let server = model_of(vec![json!({ "a": text })]);
+        let server = model_of(json!({ "a": text }));
         let sandbox = Sandbox::new();
         sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
         let terminal = Terminal::new(80);
@@ -241,7 +228,7 @@ fn nothing_of_a_command_runs_on_after_its_call_or_q() {
         let end = if signal == 0 { "exit 0" } else { stubborn };
         let script = format!("echo $$ >>pids; {child}{daemon}{ready}; {end}");
         let sandbox = with_command(&format!("run = [\"sh\", \"-c\", {script:?}]"));
-        let server = model_of(vec![json!({})]);
+        let server = model_of(json!({}));
         let args: &[&str] = if saves {
             &["-t", "shop", "go"]
         } else {
