@@ -35,7 +35,6 @@ mod providers;
 mod question;
 mod readme;
 mod remote;
-mod reports;
 mod requests;
 mod settings;
 mod shape;
