@@ -34,12 +34,13 @@ pub fn reply(directive: &Directive, split: Split) -> Reply {
         None => body(directive, &words.flags),
     };
     let status = words.status.unwrap_or(200);
-    if has("raw") {
-        return Reply::raw(body);
-    }
     let is_stream =
         has("stream") || (status == 200 && !body.starts_with(b"{") && !body.starts_with(b"["));
-    let mut reply = Reply::new(status);
+    let mut reply = if has("raw") {
+        Reply::raw("")
+    } else {
+        Reply::new(status)
+    };
     let mut kind = if is_stream {
         "text/event-stream"
     } else {
@@ -57,7 +58,7 @@ pub fn reply(directive: &Directive, split: Split) -> Reply {
     if !body.is_empty() {
         reply = reply.header("content-type", kind);
     }
-    if is_stream || split != Split::Whole {
+    if !has("raw") && (is_stream || split != Split::Whole) {
         reply = reply.chunked();
     }
     reply = match pause {
