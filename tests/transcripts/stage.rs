@@ -48,15 +48,14 @@ const CHECKS: &[&str] = &[
 /// Checks whose block is what came, so that it can be written for a person to review.
 const SHOWN: &[&str] = &["request", "asked", "told", "files", "calls", "screen"];
 
-/// Headers that say nothing about a request.
-const USUAL_HEADERS: &[&str] = &[
-    "host",
-    "content-length",
-    "accept",
-    "accept-encoding",
-    "user-agent",
-    "content-type",
-    "connection",
+/// Headers that say nothing about a request, whatever they are.
+const OTHER_HEADERS: &[&str] = &["host", "content-length"];
+
+/// Headers that each request with a body has so, and that are not shown.
+const USUAL_HEADERS: &[(&str, &str)] = &[
+    ("accept", "*/*"),
+    ("content-type", "application/json"),
+    ("user-agent", concat!("q/", env!("CARGO_PKG_VERSION"))),
 ];
 
 /// One of the ways in which a case is played.
@@ -873,8 +872,14 @@ impl Stage {
     fn request_lines(&mut self, request: &Recorded) -> Vec<String> {
         let mut lines = vec![format!("{} {}", request.method, request.path)];
         for (name, value) in &request.headers {
-            if !USUAL_HEADERS.contains(&name.as_str()) {
+            let is_usual = USUAL_HEADERS.contains(&(name, value));
+            if !is_usual && !OTHER_HEADERS.contains(&name.as_str()) {
                 lines.push(format!("{name}: {value}"));
+            }
+        }
+        for (name, _) in USUAL_HEADERS {
+            if request.method == "POST" && request.header(name).is_none() {
+                lines.push(format!("no {name}"));
             }
         }
         lines.extend(visible(format!("{}\n", request.text()).as_bytes()));
