@@ -17,7 +17,6 @@ mod attach;
 mod commands;
 mod commit;
 mod conversation;
-mod dialects;
 mod documents;
 mod endless;
 mod extract;

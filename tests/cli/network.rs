@@ -241,3 +241,22 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
         .stdout("hi\n");
     serving.join().unwrap();
 }
+
+#[test]
+fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_piece() {
+    // DeepSeek sends such lines while a request waits for its turn. There are so many here that no read gets past them.
+    let server = Server::start(move |_, _| {
+        let answer = json!({"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]});
+        let reply = Reply::new(200)
+            .header("content-type", "application/json")
+            .chunked();
+        reply.piece("\n".repeat(200_000)).piece(answer.to_string())
+    });
+    for args in [&["--no-stream", "hi"][..], &["hi"]] {
+        DIALECTS[0]
+            .q(&Sandbox::new(), &server, args)
+            .run()
+            .success()
+            .stdout("hi\n");
+    }
+}
