@@ -103,12 +103,6 @@ mod tests {
     }
 
     #[test]
-    fn advice_names_no_absurd_wait() {
-        let expected = "the server asks to try again later".to_owned();
-        assert_eq!(advice(Some(Duration::MAX)), Some(expected));
-    }
-
-    #[test]
     fn waits_grow_and_vary_within_bounds() {
         for tried in 0..4 {
             let shortest = MIN_WAIT * 2_u32.pow(tried);
