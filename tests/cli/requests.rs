@@ -10,46 +10,40 @@ use crate::toolserver::section;
 
 #[test]
 fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
-    // Each: arguments, environment, and what the body must have.
-    let table: [(&[&str], &[(&str, &str)], &str); 7] = [
-        (&["-p", "openai", "hi"], &[], "\"stream\":true"),
+    // Each: arguments, the form of the history, and what the body must have.
+    let table: [(&[&str], &str, &str); 7] = [
+        (&["-p", "openai"], "prompt", "\"stream\":true"),
         (
-            &["-p", "openai", "--no-stream", "-S", "be \u{1b}kind", "hi"],
-            &[],
+            &["-p", "openai", "--no-stream", "-S", "be \u{1b}kind"],
+            "prompt",
             "be \\u001bkind",
         ),
-        (&["-p", "anthropic", "hi"], &[], "16384"),
+        (&["-p", "anthropic"], "prompt", "\"max_tokens\":7"),
+        (&["-p", "gemini"], "prompt", "\"maxOutputTokens\":7"),
+        (&["-p", "openai", "-f"], "prompt", "Previous conversation:"),
+        (&["-p", "openai", "-f"], "messages", "\"assistant\""),
         (
-            &["-p", "gemini", "hi"],
-            &[("Q_MAX_TOKENS", "7")],
-            "\"maxOutputTokens\":7",
-        ),
-        (&["-p", "openai", "-f", "hi"], &[], "Previous conversation:"),
-        (
-            &["-p", "openai", "-f", "hi"],
-            &[("Q_HISTORY", "messages")],
-            "\"assistant\"",
-        ),
-        (
-            &["-p", "openai", "-f", "--messages", "0", "hi"],
-            &[],
+            &["-p", "openai", "-f", "--messages", "0"],
+            "prompt",
             "log of today",
         ),
     ];
-    for (args, environment, has) in table {
-        let _case = case((args, environment));
+    for (args, history, has) in table {
+        let _case = case((args, history));
         let server = Server::always(Reply::json(500, json!({})));
         let sandbox = Sandbox::new().every_env(&server);
         sandbox.write_current(&idle_for(HOUR, &["question", "answer"]));
         let before = snapshot(sandbox.state());
-        let environment = [("Q_SYSTEM", "be brief"), ("Q_RETRIES", "0")]
-            .iter()
-            .chain(environment);
-        let [dry, sent] = [&["--dry-run"][..], &["--no-save"]].map(|first| {
-            let q = sandbox.q(first).args(args).stdin("log of today\n");
-            environment
-                .clone()
-                .fold(q, |q, (name, value)| q.env(name, value))
+        let [dry, sent] = ["--dry-run", "--no-save"].map(|first| {
+            let q = sandbox
+                .q(&[first])
+                .args(args)
+                .arg("hi")
+                .stdin("log of today\n");
+            q.env("Q_SYSTEM", "be brief")
+                .env("Q_RETRIES", "0")
+                .env("Q_MAX_TOKENS", "7")
+                .env("Q_HISTORY", history)
                 .run()
         });
         sent.exit(1);
