@@ -31,7 +31,7 @@ fn the_commands_with_files_of_the_documents_work() {
     sandbox.write_home("page.pdf", "%PDF-1.4\nx");
     sandbox.write_home("main.rs", "fn main() {}\n");
     let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PIXEL}")}});
-    let pdf = json!({"type": "file", "file": {"filename": "-", "file_data": "data:application/pdf;base64,JVBERi0xLjQKeA=="}});
+    let pdf = json!({"type": "file", "file": {"filename": "-.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQKeA=="}});
     for (command, fetch, file, first) in [
         (
             "q -a error.png -a main.rs \"what went wrong?\"",
