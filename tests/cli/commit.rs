@@ -195,24 +195,6 @@ fn an_exchange_waits_for_a_lock_that_is_released_in_time() {
 }
 
 #[test]
-fn a_new_conversation_removes_no_other_however_many_there_are() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    for number in 0..1_500 {
-        sandbox.write_bytes(&format!("session_2026010203040{number:04}.json"), "{}");
-    }
-    let before = snapshot(sandbox.sessions());
-    sandbox.q(&["one"]).run().success();
-    assert_eq!(
-        before.changes(),
-        [
-            "+ current.json".to_owned(),
-            format!("+ {}.json", sandbox.current_id())
-        ]
-    );
-}
-
-#[test]
 fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_earlier_state_has_them()
  {
     let long = "x".repeat(990_000);
@@ -297,31 +279,6 @@ fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_ea
 }
 
 #[test]
-fn leftovers_of_a_killed_run_are_removed_by_the_next_that_writes() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
-    for args in [
-        &["-f", "two"][..],
-        &["-s", "work", "two"],
-        &["--undo"],
-        &["new"],
-    ] {
-        let _case = case(args);
-        // Half a conversation that was about to take the current one's place, and a link.
-        sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
-        sandbox.link(".tmp-link", ARCHIVED);
-        sandbox.q(args).run().exit(0);
-        let left: Vec<String> = sandbox
-            .all_files()
-            .into_iter()
-            .filter(|name| name.starts_with('.'))
-            .collect();
-        assert_eq!(left, [""; 0]);
-    }
-}
-
-#[test]
 fn a_follow_up_lands_in_its_conversation_whatever_was_asked_meanwhile() {
     for (meanwhile, current, own) in [
         (
@@ -346,26 +303,6 @@ fn a_follow_up_lands_in_its_conversation_whatever_was_asked_meanwhile() {
             );
             sandbox.expect_texts(ARCHIVED, if own.is_empty() { current } else { own });
         }
-    }
-}
-
-#[test]
-fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
-    let before = sandbox.read_bytes(ARCHIVED);
-    // In the file each of them takes two bytes.
-    let input = "\"".repeat(6_000_000);
-    for option in ["-f", "--no-stream"] {
-        let outcome = sandbox.q(&[option, "two"]).stdin(&input).run();
-        outcome
-            .exit(0)
-            .stdout("answer\n")
-            .stderr_contains("q: ")
-            .stderr_contains("not saved");
-        sandbox.expect_bytes("current.json", &before);
-        assert_eq!(sandbox.all_files(), ["current.json", ARCHIVED]);
     }
 }
 

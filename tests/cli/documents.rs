@@ -24,26 +24,6 @@ fn the_man_page_and_the_completions_are_what_q_generates() {
             format!("{file} is out of date: q --generate {kind} > {file}")
         });
     }
-    for kind in ["keys-bash", "keys-zsh", "keys-fish"] {
-        let key = sandbox.q(&["--generate", kind]).stdin_open().run();
-        key.success()
-            .stdout_contains("command q -x --no-save -n -- ");
-        // Nothing of the user's is in the code that a shell evaluates.
-        let other = Sandbox::new()
-            .env("Q_KEY", "\\C-gk")
-            .env("SHELL", "/bin/other");
-        other.config("model = \"m\"\n[roles.review]\n");
-        other
-            .q(&["--generate", kind])
-            .run()
-            .success()
-            .stdout(key.stdout_text());
-    }
-    let unknown = sandbox.q(&["--generate", "csh"]).run();
-    unknown
-        .exit(2)
-        .stdout_is_empty()
-        .stderr_contains("man, bash, zsh, fish");
 }
 
 #[test]
