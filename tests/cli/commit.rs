@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::dialect::{held_back, openai_reply};
 use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, PIXEL, ahead, attachment, case, hold_the_lock, id_of,
-    idle_for, lock_folder, prompt, snapshot, stored, texts, with_attachments,
+    ARCHIVED, HOUR, ahead, case, hold_the_lock, id_of, idle_for, lock_folder, prompt, snapshot,
+    stored, texts,
 };
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
@@ -192,90 +192,6 @@ fn an_exchange_waits_for_a_lock_that_is_released_in_time() {
     drop(lock);
     running.wait().success();
     sandbox.expect_texts("work.json", &["one", "answer"]);
-}
-
-#[test]
-fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_earlier_state_has_them()
- {
-    let long = "x".repeat(990_000);
-    for (name, state, args) in [
-        ("current.json", EARLIER, &["-f"][..]),
-        ("work.json", "work~1.json", &["-s", "work"]),
-        (ARCHIVED, EARLIER, &["-s", ID]),
-    ] {
-        for keep in ["", "0"] {
-            let _case = case((name, keep));
-            let server = Server::openai("answer");
-            let sandbox = Sandbox::new()
-                .server_env(&server)
-                .env("Q_EXPIRE", "never")
-                .env("Q_KEEP", keep);
-            let attached = [attachment("a.png", "image/png", PIXEL)];
-            let old = with_attachments(
-                with_attachments(stored(&[long.as_str(); 10]), 0, &attached),
-                8,
-                &attached,
-            );
-            sandbox.write_session(name, &old);
-            let before = sandbox.read_bytes(name);
-            assert!(before.len() < LARGEST, "{} bytes", before.len());
-            let outcome = sandbox
-                .q(args)
-                .args(&["--messages", "0", "two"])
-                .stdin("y".repeat(200_000))
-                .run();
-            let continued = sandbox.session(name);
-            let kept = texts(&continued);
-            let note = format!(
-                "q: the conversation would have more than 10000000 bytes: it continues with its newest {} messages",
-                kept.len()
-            );
-            outcome
-                .exit(0)
-                .stdout("answer\n")
-                .stderr_contains(&note)
-                .stderr_has_lines(1);
-            if keep.is_empty() {
-                let path = sandbox.sessions().join(state);
-                outcome.stderr_contains(&format!(
-                    "; the full conversation is in {}\n",
-                    path.display()
-                ));
-                sandbox.expect_bytes(state, &before);
-            }
-            assert_eq!(
-                sandbox.all_files().iter().any(|name| name.contains('~')),
-                keep.is_empty()
-            );
-            let bytes = sandbox.read_bytes(name).len();
-            outcome.check(bytes <= LARGEST, || {
-                format!("expected at most {LARGEST} bytes, not {bytes}")
-            });
-            assert!(
-                kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12,
-                "{} messages",
-                kept.len()
-            );
-            let ends = kept[0] == long
-                && kept[kept.len() - 2].ends_with("two")
-                && kept[kept.len() - 1] == "answer";
-            outcome.check(ends, || {
-                "expected old messages first and the new exchange last".to_owned()
-            });
-            assert_eq!(continued["created"], old["created"]);
-            // The exchanges that remain are complete.
-            assert_eq!(
-                continued["messages"][kept.len() - 4]["attachments"],
-                json!(attached)
-            );
-            sandbox
-                .q(args)
-                .args(&["--messages", "2", "three"])
-                .run()
-                .success();
-            assert_eq!(texts(&sandbox.session(name)).len(), kept.len() + 2);
-        }
-    }
 }
 
 #[test]
