@@ -1019,10 +1019,12 @@ fn addressed(request: &Recorded) -> String {
         line.push_str(&format!(" {method}"));
     }
     for (name, value) in &request.headers {
-        let is_usual = USUAL_HEADERS.contains(&name.as_str());
+        let is_usual = USUAL_HEADERS.iter().any(|(usual, _)| usual == name);
+        let is_other =
+            ["host", "content-length", "accept-encoding", "connection"].contains(&name.as_str());
         let is_content = ["accept", "content-type"].contains(&name.as_str());
         let is_own = name == "user-agent" && !value.starts_with("q/");
-        if !is_usual || is_own || is_content && message.is_some() {
+        if !(is_usual || is_other) || is_own || is_content && message.is_some() {
             line.push_str(&format!("; {name}: {value}"));
         }
     }
