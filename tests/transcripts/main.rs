@@ -42,9 +42,10 @@ fn main() {
     // q starts this program again as its tool server.
     toolserver::serve_if_asked();
     let mut arguments = Arguments::from_args();
-    // A transcript mostly waits for programs to start.
-    let usual = 2 * std::thread::available_parallelism().map_or(2, usize::from);
-    arguments.test_threads = arguments.test_threads.or(Some(usual));
+    // .cargo/config.toml says how many run at once.
+    let usual = env::var("RUST_TEST_THREADS").ok();
+    let usual = usual.and_then(|count| count.parse().ok());
+    arguments.test_threads = arguments.test_threads.or(usual);
     let trials = match env::var_os(OLD) {
         Some(path) => comparisons(&PathBuf::from(path)),
         None => trials(),
