@@ -11,11 +11,13 @@
     clippy::single_match_else
 )]
 
+mod checks;
 mod compare;
 mod format;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod replies;
+mod servers;
 mod stage;
 
 use std::collections::HashSet;

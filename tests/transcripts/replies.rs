@@ -113,6 +113,15 @@ fn body(directive: &Directive, flags: &[&str]) -> Vec<u8> {
             text.push_str(&format!("{data}{line}\n\n"));
         }
     }
+    if flags.contains(&"named") {
+        text.clear();
+        for line in &directive.block {
+            // Not parsed: an event may have half a surrogate pair, which no parser takes.
+            let (_, rest) = line.split_once("\"type\":").expect("a type");
+            let name = rest.split('"').nth(1).expect("its name");
+            text.push_str(&format!("event: {name}\ndata: {line}\n\n"));
+        }
+    }
     let ends: &[&str] = if flags.contains(&"crlf") {
         &["\r\n"]
     } else if flags.contains(&"cr") {

@@ -1,0 +1,101 @@
+//! The servers of a stage: of models, and of tools over HTTP.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::harness::dialect::Dialect;
+use crate::harness::server::{Recorded, Reply, Server};
+use crate::harness::toolserver;
+
+/// What the model answers for good.
+pub struct Answers {
+    pub question: String,
+    pub list: Reply,
+    /// As a proxy it lets q through to itself, unless a case says something else.
+    pub tunnel: Reply,
+}
+
+/// Replies that wait for their requests.
+pub type Queue = Arc<Mutex<VecDeque<Reply>>>;
+
+pub fn model_server(
+    dialect: &'static Dialect,
+    replies: &Queue,
+    answers: &Arc<Mutex<Answers>>,
+) -> Server {
+    let (replies, answers) = (Arc::clone(replies), Arc::clone(answers));
+    Server::start(move |request, earlier| {
+        let answers = answers.lock().expect("answers");
+        match request.method.as_str() {
+            "GET" => return answers.list.clone(),
+            "CONNECT" => return answers.tunnel.clone(),
+            _ => {}
+        }
+        let next = replies.lock().expect("replies").pop_front();
+        let answer = answers
+            .question
+            .replace("<count>", &(earlier + 1).to_string());
+        let dialect = dialect_of(&request.path).unwrap_or(dialect);
+        next.unwrap_or_else(|| (dialect.reply)(request, &answer))
+    })
+}
+
+/// The API that has questions at this path.
+pub fn dialect_of(path: &str) -> Option<&'static Dialect> {
+    let paths = [
+        ("/chat/completions", "openai"),
+        ("/v1/messages", "anthropic"),
+        ("/v1beta/", "gemini"),
+        ("/responses", "responses"),
+    ];
+    let found = paths.iter().find(|(part, _)| path.contains(part));
+    found.map(|(_, name)| Dialect::named(name))
+}
+
+pub fn tool_site(mode: &str, refusals: &Arc<Mutex<Vec<(String, Reply)>>>) -> Server {
+    let refusals = Arc::clone(refusals);
+    toolserver::site(mode, move |request| {
+        let mut refusals = refusals.lock().expect("refusals");
+        let method = method(&message(request));
+        let fits = |name: &str| name.trim_end_matches('*') == method || name == "*";
+        let at = refusals.iter().position(|(name, _)| fits(name))?;
+        if refusals[at].0.ends_with('*') {
+            return Some(refusals[at].1.clone());
+        }
+        Some(refusals.remove(at).1)
+    })
+}
+
+/// Models as a server lists them, in the form of any API: names, and the time when each was made, if it says so.
+pub fn listed(models: &str) -> Reply {
+    let mut list = Vec::new();
+    let mut names = Vec::new();
+    for text in models.split(", ").filter(|text| !text.is_empty()) {
+        list.push(match text.split_once(' ') {
+            Some((id, created)) => {
+                json!({"id": id, "created": created.parse::<u64>().expect("a time")})
+            }
+            None => json!({ "id": text }),
+        });
+        names.push(json!({ "name": text }));
+    }
+    Reply::json(200, json!({"data": list, "models": names}))
+}
+
+pub fn method(message: &Value) -> String {
+    if let Some(method) = message["method"].as_str() {
+        return method.to_owned();
+    }
+    let is_end = message.get("end").is_some();
+    (if is_end { "end" } else { "an answer" }).to_owned()
+}
+
+/// What a request to a tool server says: its message, and of any other request the method.
+pub fn message(request: &Recorded) -> Value {
+    if request.method == "POST" {
+        return request.json();
+    }
+    json!({"method": request.method})
+}
