@@ -1,10 +1,11 @@
 //! Input that comes slowly, stays open or is very large. The rest is in the transcripts.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use crate::fixtures::{asked_by, case, make_pipe, prompt};
+use crate::fixtures::{asked_by, case, lacks, make_pipe, prompt, repository_file};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::Server;
 
@@ -21,8 +22,22 @@ fn input_full_of_closing_tags_is_fenced_without_delay() {
     );
 }
 
+/// How many times as fast as others the clock of these tests runs.
+const FASTER: u32 = 100;
+
+/// A library to preload, with which the clock of q runs so fast; nothing where there is no compiler for C.
+fn fast_clock(sandbox: &Sandbox) -> Option<PathBuf> {
+    if lacks("a compiler for C", "cc --version") {
+        return None;
+    }
+    sandbox.write_home("clock.c", repository_file("tests/cli/fast_clock.c"));
+    let compile = "cc -shared -fPIC -o clock.so clock.c -ldl";
+    sandbox.shell(compile).run().success();
+    Some(sandbox.home().join("clock.so"))
+}
+
 /// Runs q until it notes what it waits for, lets `come` send something, and expects nothing but this note, after half a
-/// minute.
+/// minute on q's clock.
 #[track_caller]
 fn expect_note_after_half_a_minute(q: Q, note: &str, come: impl FnOnce() + Send) {
     let (notes, stderr) = io::pipe().unwrap();
@@ -42,16 +57,28 @@ fn expect_note_after_half_a_minute(q: Q, note: &str, come: impl FnOnce() + Send)
         noted.join().expect("a thread that reads")
     });
     assert_eq!(rest, "");
-    assert!(waited >= Duration::from_secs(30), "after {waited:?}");
+    assert!(
+        waited >= Duration::from_secs(30) / FASTER,
+        "after {waited:?}"
+    );
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "other systems replace a function of a program in other ways"
+)]
 fn after_half_a_minute_without_input_one_note_says_what_q_waits_for() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
+    let Some(clock) = fast_clock(&sandbox) else {
+        return;
+    };
     let (input, mut typing) = io::pipe().unwrap();
     let note = "q: waiting for standard input; -n or </dev/null leaves it alone\n";
-    expect_note_after_half_a_minute(sandbox.q(&["why"]).stdin_from(input), note, move || {
+    let q = sandbox.q(&["why"]).stdin_from(input);
+    let q = q.env("LD_PRELOAD", clock);
+    expect_note_after_half_a_minute(q, note, move || {
         typing.write_all(b"log\n").unwrap();
     });
     assert_eq!(
@@ -61,13 +88,22 @@ fn after_half_a_minute_without_input_one_note_says_what_q_waits_for() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "other systems replace a function of a program in other ways"
+)]
 fn the_note_comes_for_a_named_pipe_that_nobody_opens_too() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
     let pipe = sandbox.home().join("pipe");
     make_pipe(&pipe);
+    let Some(clock) = fast_clock(&sandbox) else {
+        return;
+    };
     expect_note_after_half_a_minute(
-        sandbox.q(&["-n", "-a", "pipe", "why"]),
+        sandbox
+            .q(&["-n", "-a", "pipe", "why"])
+            .env("LD_PRELOAD", clock),
         "q: waiting for pipe\n",
         || {
             std::fs::write(&pipe, "log\n").unwrap();
