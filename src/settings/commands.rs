@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::duration;
 use super::program::{LocalProgram, check_command};
-use super::value::{self, Entry, in_order, string, switch};
+use super::value::{self, TableEntry, in_order, string, switch};
 use crate::argv::Argv;
 
 /// A command that the model may call.
@@ -37,7 +37,7 @@ impl Command {
             ..Keys::default()
         };
         let entries = table.as_table().map(in_order);
-        for Entry { key, value, .. } in entries.unwrap_or_default() {
+        for TableEntry { key, value, .. } in entries.unwrap_or_default() {
             if let Err(reason) = keys.set(key, value) {
                 return Err(format!("{key}: {reason}"));
             }

@@ -4,7 +4,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::{self, ToolServer};
-use super::value::{self, Entry, in_order, must_be, not_empty, string, unknown};
+use super::value::{self, TableEntry, in_order, must_be, not_empty, string, unknown};
 use crate::address::Address;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
@@ -83,7 +83,7 @@ pub fn read(text: &str) -> Result<File, Wrong> {
     })?;
     let mut file = File::default();
     for entry in in_order(table.get_ref()) {
-        let Entry { key, at, value } = entry;
+        let TableEntry { key, at, value } = entry;
         match key {
             "providers" => file.providers = providers(entry, &lines)?,
             "tools" => file.tools = tools(entry, &lines)?,
@@ -107,7 +107,7 @@ pub fn read(text: &str) -> Result<File, Wrong> {
     Ok(file)
 }
 
-fn providers(entry: Entry, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong> {
+fn providers(entry: TableEntry, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong> {
     let mut providers = Vec::new();
     for raw in sections(entry, lines)? {
         let name = raw.name;
@@ -132,7 +132,7 @@ fn providers(entry: Entry, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong>
     Ok(providers)
 }
 
-fn tools(entry: Entry, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
+fn tools(entry: TableEntry, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let mut servers = Vec::new();
     for raw in sections(entry, lines)? {
         let name = raw.name;
@@ -150,7 +150,7 @@ fn tools(entry: Entry, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     Ok(servers)
 }
 
-fn roles(entry: Entry, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
+fn roles(entry: TableEntry, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
     let mut roles = Vec::new();
     for raw in sections(entry, lines)? {
         let name = raw.name;
@@ -161,7 +161,7 @@ fn roles(entry: Entry, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
             name: name.to_owned(),
             ..RoleSection::default()
         };
-        for Entry { key, at, value } in in_order(raw.fields) {
+        for TableEntry { key, at, value } in in_order(raw.fields) {
             if let Err(reason) = role.set(key, value) {
                 return Err(lines.wrong(at, format!("roles.{name}.{key}: {reason}")));
             }
@@ -177,14 +177,14 @@ fn roles(entry: Entry, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
 }
 
 /// The sections `[KIND.NAME]`, in the order of the file.
-fn sections<'a>(entry: Entry<'a>, lines: &Lines) -> Result<Vec<RawSection<'a>>, Wrong> {
+fn sections<'a>(entry: TableEntry<'a>, lines: &Lines) -> Result<Vec<RawSection<'a>>, Wrong> {
     let kind = entry.key;
     let Some(table) = entry.value.as_table() else {
         let message = format!("{kind}: must be sections such as [{kind}.work]");
         return Err(lines.wrong(entry.at, message));
     };
     let mut sections = Vec::new();
-    for Entry {
+    for TableEntry {
         key: name,
         at,
         value,

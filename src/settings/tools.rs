@@ -8,7 +8,7 @@ use super::commands::Command;
 use super::duration;
 use super::pattern;
 use super::program::LocalProgram;
-use super::value::{self, Entry, Fault, in_order};
+use super::value::{self, Fault, TableEntry, in_order};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 
@@ -217,7 +217,7 @@ impl RemoteServer {
 /// Reads the commands of a section. `shared` and `timeout` are what it sets for all of them.
 fn read_commands(
     section: &str,
-    tables: Vec<Entry>,
+    tables: Vec<TableEntry>,
     shared: &LocalProgram,
     timeout: Option<Duration>,
 ) -> Result<Vec<Command>, Fault> {
@@ -242,7 +242,7 @@ fn matches_any(patterns: &[String], tool: &str) -> bool {
     patterns.iter().any(|one| pattern::matches(one, tool))
 }
 
-fn fault(section: &str, entry: &Entry, reason: &str) -> Fault {
+fn fault(section: &str, entry: &TableEntry, reason: &str) -> Fault {
     Fault {
         at: Some(entry.at),
         message: format!("tools.{section}.{}: {reason}", entry.key),
@@ -258,7 +258,7 @@ fn is_set(fields: &DeTable, key: &str) -> bool {
 
 /// Whether an entry of a section is a command. A server has none: there, only a table with `run` counts as one, and is
 /// refused as such. Any other table is the wrong value of a key.
-fn is_command(entry: &Entry, is_server: bool) -> bool {
+fn is_command(entry: &TableEntry, is_server: bool) -> bool {
     let Some(table) = entry.value.as_table() else {
         return false;
     };

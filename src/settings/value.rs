@@ -6,7 +6,7 @@ use crate::secret::Secret;
 
 /// An entry of a table.
 #[derive(Clone, Copy)]
-pub struct Entry<'a> {
+pub struct TableEntry<'a> {
     pub key: &'a str,
     /// The place of the key, in bytes.
     pub at: usize,
@@ -22,10 +22,10 @@ pub struct Fault {
 }
 
 /// The entries of a table in the order of the file.
-pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<TableEntry<'a>> {
     let mut entries = Vec::new();
     for (key, value) in table {
-        entries.push(Entry {
+        entries.push(TableEntry {
             key: key.get_ref(),
             at: key.span().start,
             value: value.get_ref(),
@@ -35,7 +35,7 @@ pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
     entries
 }
 
-impl Entry<'_> {
+impl TableEntry<'_> {
     /// The place of what is wrong. If the value is a table and the reason begins with one of its keys, that is the place of
     /// this key.
     pub fn place_of_fault(&self, reason: &str) -> usize {
