@@ -55,11 +55,16 @@ impl Stage {
     /// What holds for every command: the key comes out nowhere, and after 2 nothing was sent or written.
     pub fn check_always(
         &self,
+        case: &Case,
         command: &Command,
         outcome: &Outcome,
         before: &Snapshot,
     ) -> Result<(), String> {
-        let output = outcome.stdout_text() + &outcome.stderr_text();
+        let mut output = outcome.stdout_text() + &outcome.stderr_text();
+        // A case that names the key may have it in what the model says, which is saved as it came.
+        if !case.text().contains("<key>") {
+            output.push_str(&self.saved_text());
+        }
         if output.contains(API_KEY) {
             return Err(format!("$ {}: the key came out", command.script));
         }
@@ -96,6 +101,13 @@ impl Stage {
             let first = message.lines().next().unwrap_or_default();
             if first.is_empty() || !outcome.stderr_text().contains(first) {
                 return Err(format!("the error is {printed}"));
+            }
+            let reply = self.last_reply.as_ref().map_or("", |reply| &reply.value);
+            let status = reply.split(' ').find_map(|word| word.parse::<u16>().ok());
+            if status.is_some_and(|status| printed["error"]["status"] != status) {
+                return Err(format!(
+                    "the status of the error is not {status:?}: {printed}"
+                ));
             }
             // What came before the error is in the file alone.
             return Ok(command.output.stdout.clone());

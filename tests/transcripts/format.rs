@@ -130,11 +130,11 @@ impl Case {
 
     /// Whether the first command is a question that can be asked with `-j` as well.
     pub fn can_be_json(&self) -> bool {
-        let commands = self.items.iter().filter_map(|item| match item {
+        let first = self.items.iter().find_map(|item| match item {
             Item::Command(command) => Some(command.script.as_str()),
             _ => None,
         });
-        let first = commands.take(1).next().unwrap_or_default();
+        let first = first.unwrap_or_default();
         let is_other = |option| first.contains(option);
         first.starts_with("q ") && ![" -x", " -j", " -v"].into_iter().any(is_other)
     }

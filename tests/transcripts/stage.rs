@@ -40,7 +40,7 @@ impl Variant {
         let dialects = case.last("dialect").unwrap_or("openai");
         let over = case.last("over").unwrap_or("program");
         let mut forms = vec![(Split::Whole, false, "")];
-        if case.last("splits").is_some() {
+        if case.has("splits") {
             forms = vec![
                 (Split::Whole, false, "whole"),
                 (Split::Pieces, false, "in pieces"),
@@ -192,8 +192,8 @@ impl Stage {
                         came.stdout = self.answer_of(case, command, &outcome)?;
                     }
                     expect(command, &came)?;
-                    self.check_always(command, &outcome, &before)?;
-                    if is_first && case.last("splits").is_some() {
+                    self.check_always(case, command, &outcome, &before)?;
+                    if is_first && case.has("splits") {
                         self.check_saved(case, command, &came)?;
                     }
                     last = Some((outcome, before));
