@@ -5,17 +5,6 @@
 //! /dev/shm where that is there, so that the cost of fsync on a disk can be seen. The static archive takes part where `.ci/run`
 //! has built it.
 
-#![allow(
-    unsafe_code,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::match_bool,
-    clippy::needless_for_each,
-    clippy::semicolon_if_nothing_returned,
-    clippy::shadow_unrelated,
-    clippy::single_match_else
-)]
-
 #[path = "../harness/authority.rs"]
 mod authority;
 #[path = "../harness/http.rs"]
@@ -137,45 +126,48 @@ struct Bench {
 /// What is measured: a name, and how to start it.
 type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
 
+fn contestant<'a>(name: &'a str, command: impl Fn() -> Command + 'a) -> Contestant<'a> {
+    (name, Box::new(command))
+}
+
 impl Bench {
     fn short_answer(&self) {
         let saved = |state| self.q(&self.short, state, &["question"]);
         let mut contestants: Vec<Contestant> = vec![
-            ("q", Box::new(|| saved(&self.state))),
-            ("curl", Box::new(|| curl(&self.short))),
-            (
-                "--no-save",
-                Box::new(|| self.q(&self.short, &self.state, &["--no-save", "question"])),
-            ),
-            ("on disk", Box::new(|| saved(&self.disk))),
+            contestant("q", || saved(&self.state)),
+            contestant("curl", || curl(&self.short)),
+            contestant("--no-save", || {
+                self.q(&self.short, &self.state, &["--no-save", "question"])
+            }),
+            contestant("on disk", || saved(&self.disk)),
         ];
         if let Some(client) = &self.client {
             let address = self.short.trim_start_matches("http://");
-            contestants.push(("client", Box::new(move || with(quiet(client), [address]))));
+            contestants.push(contestant("client", move || with(quiet(client), [address])));
         }
         if let Some(archive) = &self.archive {
-            contestants.push((
-                "static",
-                Box::new(|| self.program(archive, &self.short, &self.state, &["question"])),
-            ));
+            contestants.push(contestant("static", || {
+                self.program(archive, &self.short, &self.state, &["question"])
+            }));
         }
         let results = compare(&contestants, 200);
-        let (q, curl) = (results.of("q"), results.of("curl"));
-        times(&format!("{SHORT} deltas, saved"), q, "curl", curl, "0.27");
-        if let Some(client) = results.find("client") {
-            times("the same", q, "a bare static client", client, "2.7");
-        }
-        if let Some(archive) = results.find("static") {
-            times("the same, static archive", archive, "curl", curl, "0.24");
-        }
-        times(
-            &format!("{SHORT} deltas, `--no-save`"),
-            results.of("--no-save"),
+        results.times(
+            &format!("{SHORT} deltas, saved"),
+            "q",
             "curl",
-            curl,
-            "",
+            "curl",
+            "0.27",
         );
-        more("saved on a disk", results.of("on disk"), "on tmpfs", q, "");
+        if self.client.is_some() {
+            results.times("the same", "q", "a bare static client", "client", "2.7");
+        }
+        if self.archive.is_some() {
+            results.times("the same, static archive", "static", "curl", "curl", "0.24");
+        }
+        let unsaved = format!("{SHORT} deltas, `--no-save`");
+        results.times(&unsaved, "--no-save", "curl", "curl", "");
+        results.more("saved on a disk", "on disk", "on tmpfs", "q", "");
+        let (q, curl) = (results.of("q"), results.of("curl"));
         let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
         let (own, other) = (megabytes(q.memory), megabytes(curl.memory));
         line(
@@ -228,51 +220,29 @@ impl Bench {
             command
         };
         let contestants: Vec<Contestant> = vec![
-            (
-                "q",
-                Box::new(|| self.q(&self.long, &self.state, &["question"])),
-            ),
-            ("curl", Box::new(|| curl(&self.long))),
-            ("jq", Box::new(|| with(quiet("sh"), ["-c", &pipeline]))),
-            ("terminal", Box::new(|| on_terminal("false", "false"))),
-            ("wrapped", Box::new(|| on_terminal("true", "false"))),
-            ("styled", Box::new(|| on_terminal("true", "true"))),
+            contestant("q", || self.q(&self.long, &self.state, &["question"])),
+            contestant("curl", || curl(&self.long)),
+            contestant("jq", || with(quiet("sh"), ["-c", &pipeline])),
+            contestant("terminal", || on_terminal("false", "false")),
+            contestant("wrapped", || on_terminal("true", "false")),
+            contestant("styled", || on_terminal("true", "true")),
         ];
         let results = compare(&contestants, 7);
-        let q = results.of("q");
-        times(
-            &format!("{LONG} deltas"),
-            q,
-            "curl",
-            results.of("curl"),
-            "3",
-        );
-        times(
-            "the same",
-            q,
-            "`curl \\| sed \\| jq`",
-            results.of("jq"),
-            "0.05",
-        );
-        times(
+        results.times(&format!("{LONG} deltas"), "q", "curl", "curl", "3");
+        results.times("the same", "q", "`curl \\| sed \\| jq`", "jq", "0.05");
+        results.times(
             "the same on a terminal",
-            results.of("terminal"),
+            "terminal",
             "into /dev/null",
-            q,
+            "q",
             "3",
         );
-        times(
-            "the same, wrapped",
-            results.of("wrapped"),
-            "into /dev/null",
-            q,
-            "3",
-        );
-        times(
+        results.times("the same, wrapped", "wrapped", "into /dev/null", "q", "3");
+        results.times(
             "the same, wrapped and styled",
-            results.of("styled"),
+            "styled",
             "only wrapped",
-            results.of("wrapped"),
+            "wrapped",
             "1.5",
         );
     }
@@ -292,30 +262,24 @@ impl Bench {
         }
         for (name, certificates) in &stores {
             let contestants: Vec<Contestant> = vec![
-                (
-                    "q",
-                    Box::new(|| {
-                        let mut command = self.q(&server.address, &self.state, &["question"]);
-                        command.env("SSL_CERT_FILE", certificates);
-                        command
-                    }),
-                ),
-                (
-                    "curl",
-                    Box::new(|| {
-                        with(
-                            curl(&server.address),
-                            [OsStr::new("--cacert"), certificates.as_os_str()],
-                        )
-                    }),
-                ),
+                contestant("q", || {
+                    let mut command = self.q(&server.address, &self.state, &["question"]);
+                    command.env("SSL_CERT_FILE", certificates);
+                    command
+                }),
+                contestant("curl", || {
+                    with(
+                        curl(&server.address),
+                        [OsStr::new("--cacert"), certificates.as_os_str()],
+                    )
+                }),
             ];
             let results = compare(&contestants, 50);
-            times(
+            results.times(
                 &format!("{SHORT} deltas over TLS, {name}"),
-                results.of("q"),
+                "q",
                 "curl",
-                results.of("curl"),
+                "curl",
                 "",
             );
         }
@@ -326,22 +290,20 @@ impl Bench {
         self.converse(&empty, "bench", "", 0);
         self.converse(&large, "bench", "", LARGE);
         let contestants: Vec<Contestant> = vec![
-            (
-                "empty",
-                Box::new(|| self.q(&self.short, &empty, &["-s", "bench", "question"])),
-            ),
-            (
-                "large",
-                Box::new(|| self.q(&self.short, &large, &["-s", "bench", "question"])),
-            ),
+            contestant("empty", || {
+                self.q(&self.short, &empty, &["-s", "bench", "question"])
+            }),
+            contestant("large", || {
+                self.q(&self.short, &large, &["-s", "bench", "question"])
+            }),
         ];
         let results = compare(&contestants, 30);
         let name = format!("a follow-up on {} MB", LARGE / 1_000_000);
-        more(
+        results.more(
             &name,
-            results.of("large"),
+            "large",
             "on an empty conversation",
-            results.of("empty"),
+            "empty",
             "+50 ms",
         );
     }
@@ -358,32 +320,20 @@ impl Bench {
             self.converse(&many, &format!("talk-{number}"), word, USUAL);
         }
         let contestants: Vec<Contestant> = vec![
-            (
-                "q",
-                Box::new(|| self.q(&self.short, &many, &["--list", "needle"])),
-            ),
-            (
-                "grep",
-                Box::new(|| {
-                    with(
-                        with(quiet("grep"), ["-ril", "needle"]),
-                        [many.join("q/sessions")],
-                    )
-                }),
-            ),
+            contestant("q", || self.q(&self.short, &many, &["--list", "needle"])),
+            contestant("grep", || {
+                with(
+                    with(quiet("grep"), ["-ril", "needle"]),
+                    [many.join("q/sessions")],
+                )
+            }),
         ];
         let results = compare(&contestants, 30);
         let name = format!(
             "`--list WORD`, {SEARCHED} conversations of {} KB",
             USUAL / 1_000
         );
-        times(
-            &name,
-            results.of("q"),
-            "`grep -ril`",
-            results.of("grep"),
-            "2",
-        );
+        results.times(&name, "q", "`grep -ril`", "grep", "2");
     }
 
     fn many_conversations(&self) {
@@ -408,22 +358,13 @@ impl Bench {
             command
         };
         let contestants: Vec<Contestant> = vec![
-            ("few", Box::new(|| self.q(&self.short, few, &["question"]))),
-            (
-                "many",
-                Box::new(|| self.q(&self.short, many, &["question"])),
-            ),
-            ("list", Box::new(listed)),
+            contestant("few", || self.q(&self.short, few, &["question"])),
+            contestant("many", || self.q(&self.short, many, &["question"])),
+            contestant("list", listed),
         ];
         let results = compare(&contestants, 30);
         let name = format!("a question among {MANY} conversations");
-        times(
-            &name,
-            results.of("many"),
-            &format!("among {FEW}"),
-            results.of("few"),
-            "1",
-        );
+        results.times(&name, "many", &format!("among {FEW}"), "few", "1");
         alone(
             &format!("`--list` on a terminal, {MANY} conversations"),
             results.of("list").seconds,
@@ -442,23 +383,11 @@ impl Bench {
             "question",
         ];
         let contestants: Vec<Contestant> = vec![
-            (
-                "plain",
-                Box::new(|| self.q(&self.short, &self.state, &asked[2..])),
-            ),
-            (
-                "image",
-                Box::new(|| self.q(&self.short, &self.state, &asked)),
-            ),
+            contestant("plain", || self.q(&self.short, &self.state, &asked[2..])),
+            contestant("image", || self.q(&self.short, &self.state, &asked)),
         ];
         let results = compare(&contestants, 20);
-        more(
-            "an image of 3.75 MB",
-            results.of("image"),
-            "without",
-            results.of("plain"),
-            "",
-        );
+        results.more("an image of 3.75 MB", "image", "without", "plain", "");
     }
 
     /// Writes a configuration with tool servers, and returns its folder.
@@ -496,27 +425,24 @@ impl Bench {
             command
         };
         let contestants: Vec<Contestant> = vec![
-            ("none", Box::new(|| q(&plain, &[]))),
-            ("unused", Box::new(|| q(&configured, &[]))),
-            ("one", Box::new(|| q(&configured, &["-t", "one"]))),
-            (
-                "three",
-                Box::new(|| q(&configured, &["-t", "one,two,three"])),
-            ),
+            contestant("none", || q(&plain, &[])),
+            contestant("unused", || q(&configured, &[])),
+            contestant("one", || q(&configured, &["-t", "one"])),
+            contestant("three", || q(&configured, &["-t", "one,two,three"])),
         ];
         let results = compare(&contestants, 50);
-        times(
+        results.times(
             "tool servers that are not used",
-            results.of("unused"),
+            "unused",
             "none configured",
-            results.of("none"),
+            "none",
             "1",
         );
-        times(
+        results.times(
             "three tool servers that start in 100 ms",
-            results.of("three"),
+            "three",
             "one of them",
-            results.of("one"),
+            "one",
             "1",
         );
     }
@@ -759,15 +685,27 @@ struct Median {
 struct Results(Vec<(String, Median)>);
 
 impl Results {
-    fn find(&self, name: &str) -> Option<Median> {
-        self.0
-            .iter()
-            .find(|(other, _)| other == name)
-            .map(|(_, median)| *median)
+    fn of(&self, name: &str) -> Median {
+        let found = self.0.iter().find(|(other, _)| other == name);
+        found.expect(name).1
     }
 
-    fn of(&self, name: &str) -> Median {
-        self.find(name).expect(name)
+    /// Prints a line of the table: how often as long as `beside` one of them takes. `label` is what the line calls the other.
+    fn times(&self, what: &str, name: &str, label: &str, beside: &str, goal: &str) {
+        times(what, self.of(name), label, self.of(beside), goal);
+    }
+
+    /// Prints a line that says how much more than `beside` one of them takes, in time and in memory.
+    fn more(&self, what: &str, name: &str, label: &str, beside: &str, goal: &str) {
+        let (q, other) = (self.of(name), self.of(beside));
+        // Rounded, and without the minus of a zero.
+        let tenths = |value: f64| (value * 10.0).round() / 10.0 + 0.0;
+        let time = tenths((q.seconds - other.seconds) * 1e3);
+        let memory = tenths((q.memory - other.memory) / 1e6);
+        let (own, others) = (shown(q.seconds), shown(other.seconds));
+        println!(
+            "| {what} | {own} | {label}: {others} | {time:+.1} ms, {memory:+.1} MB | {goal} |"
+        );
     }
 }
 
@@ -783,17 +721,15 @@ fn compare(contestants: &[Contestant], runs: usize) -> Results {
             }
         }
     }
-    let median = |runs: &Vec<Run>| Median {
-        seconds: middle(runs.iter().map(|run| run.time.as_secs_f64()).collect()),
-        memory: middle(runs.iter().map(|run| run.memory as f64 * 1024.0).collect()),
-    };
-    Results(
-        contestants
-            .iter()
-            .zip(&all)
-            .map(|((name, _), runs)| ((*name).to_owned(), median(runs)))
-            .collect(),
-    )
+    let mut results = Vec::new();
+    for ((name, _), runs) in contestants.iter().zip(&all) {
+        let median = Median {
+            seconds: middle(runs.iter().map(|run| run.time.as_secs_f64()).collect()),
+            memory: middle(runs.iter().map(|run| run.memory as f64 * 1024.0).collect()),
+        };
+        results.push(((*name).to_owned(), median));
+    }
+    Results(results)
 }
 
 fn middle(mut figures: Vec<f64>) -> f64 {
@@ -815,28 +751,14 @@ fn line(what: &str, q: &str, name: &str, other: &str, ratio: f64, goal: &str) {
 }
 
 fn times(what: &str, q: Median, name: &str, other: Median, goal: &str) {
+    let ratio = q.seconds / other.seconds;
     line(
         what,
         &shown(q.seconds),
         name,
         &shown(other.seconds),
-        q.seconds / other.seconds,
+        ratio,
         goal,
-    );
-}
-
-/// A line that says how much more one takes than the other, in time and in memory.
-fn more(what: &str, q: Median, name: &str, other: Median, goal: &str) {
-    // Rounded, and without the minus of a zero.
-    let tenths = |value: f64| (value * 10.0).round() / 10.0 + 0.0;
-    let (time, memory) = (
-        tenths((q.seconds - other.seconds) * 1e3),
-        tenths((q.memory - other.memory) / 1e6),
-    );
-    println!(
-        "| {what} | {} | {name}: {} | {time:+.1} ms, {memory:+.1} MB | {goal} |",
-        shown(q.seconds),
-        shown(other.seconds)
     );
 }
 
