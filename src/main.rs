@@ -1,7 +1,11 @@
 //! Starts q, which asks a language model a question from the shell, and ends it with its exit status.
 
-// Tests may use a name again.
-#![cfg_attr(test, allow(clippy::shadow_unrelated))]
+// What tests may do, and the product may not. The other lints stand in Cargo.toml.
+#![deny(unsafe_code)] // but in unix.rs
+#![warn(clippy::unwrap_used, clippy::expect_used)]
+#![warn(clippy::match_bool, clippy::single_match_else)]
+#![warn(clippy::needless_for_each, clippy::semicolon_if_nothing_returned)]
+#![cfg_attr(not(test), warn(clippy::shadow_unrelated))]
 
 mod actions;
 mod address;

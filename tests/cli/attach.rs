@@ -2,9 +2,7 @@
 
 use serde_json::json;
 
-use crate::fixtures::{
-    PIXEL, PNG, attachment, make_pipe, numbered, prompt, shown, stored, with_attachments,
-};
+use crate::fixtures::{PIXEL, PNG, attachment, numbered, prompt, shown, stored, with_attachments};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 
@@ -16,7 +14,7 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
     q().run().success().stdout_contains(PIXEL);
     let terminal = Terminal::new(WIDE);
     q().stdout_to(terminal.end()).run().success();
-    let shown = String::from_utf8(terminal.bytes()).expect("text");
+    let shown = terminal.text();
     let beginning = &PIXEL[..32];
     assert!(
         shown.contains(&format!("{beginning}… (96 bytes of base64)")) && !shown.contains(PIXEL),
@@ -82,22 +80,6 @@ fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
             && sent.contains("\nchanged\n</file>\n\n<file name=\"notes"),
         "{sent}"
     );
-}
-
-#[test]
-fn a_signal_while_a_file_is_waited_for_leaves_the_terminal_clean() {
-    let (_server, sandbox) = numbered();
-    make_pipe(&sandbox.home().join("pipe"));
-    let terminal = Terminal::new(WIDE);
-    let q = sandbox
-        .q(&["-a", "pipe", "why?"])
-        .stdout_to(terminal.end())
-        .stderr_to(terminal.end());
-    let mut running = q.spawn();
-    terminal.wait_for("waiting for pipe", 0);
-    running.signal(libc::SIGINT);
-    running.wait().killed_by(libc::SIGINT);
-    assert_eq!(terminal.screen(), [""]);
 }
 
 #[test]

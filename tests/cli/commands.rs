@@ -44,80 +44,19 @@ fn with_command(lines: &str) -> Sandbox {
 
 /// The results of the calls of the current conversation's last answer, and which of them are errors.
 fn results(sandbox: &Sandbox) -> Vec<(String, bool)> {
+    let mut results = Vec::new();
     let steps = sandbox.current()["messages"][1]["steps"].clone();
-    let calls = steps
-        .as_array()
-        .expect("steps")
-        .iter()
-        .flat_map(|step| step["calls"].as_array().expect("calls").clone());
-    calls
-        .map(|call| {
-            (
-                call["result"].as_str().expect("text").to_owned(),
-                call["error"] == true,
-            )
-        })
-        .collect()
-}
-
-#[test]
-fn an_argument_stays_within_its_element_whatever_it_holds() {
-    let sandbox = with_command(
-        "run = [\"printf\", \"<%s>\", \"{a}\", \"x{a}y{b}\", \"--c={a}\", \"{{a}\", \"{A} {}\", \"{l}\", \"end\"]\n\
-         input = \"a, b, l list\"",
-    );
-    let long = "x".repeat(100_000);
-    let hostile = [
-        "",
-        " ",
-        "a b",
-        "'",
-        "\"",
-        "\\",
-        "\\n",
-        "$(touch pwned)",
-        "`touch pwned`",
-        "; touch pwned",
-        "| touch pwned",
-        "{b}",
-        "{a}",
-        "{{",
-        "%s%n",
-        "*",
-        "~",
-        "\n\t\r\u{1b}[2J",
-        "é\u{202e}\u{feff}",
-        "a\n-rf",
-        "=",
-        &long,
-    ];
-    let arguments = hostile.iter().map(|text| {
-        (
-            "shop__sql",
-            json!({"a": text, "b": "{a}", "l": [text, "{a}"]}),
-        )
-    });
-    let server = model(arguments.collect());
-    GEMINI
-        .q(&sandbox, &server, &["-t", "shop", "go"])
-        .run()
-        .success();
-    for (a, (result, is_error)) in hostile.iter().zip(results(&sandbox)) {
-        let expected = format!("<{a}><x{a}y{{a}}><--c={a}><{{a}}><{{A}} {{}}><{a}><{{a}}><end>");
-        let shown: String = a.chars().take(20).collect();
-        // More than 50,000 bytes lose their middle.
-        let is_right = if a.len() > 50_000 {
-            expected.starts_with(&result[..30_000])
-        } else {
-            result == expected
-        };
-        assert!(is_right && !is_error, "{shown}: {result}");
+    for step in steps.as_array().expect("steps") {
+        for call in step["calls"].as_array().expect("calls") {
+            let result = call["result"].as_str().expect("text");
+            results.push((result.to_owned(), call["error"] == true));
+        }
     }
-    assert!(!fs::exists(sandbox.home().join("pwned")).unwrap());
+    results
 }
 
 #[test]
-fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
+fn a_person_is_asked() {
     for (typed, runs) in [("y\n", true), ("n\n", false)] {
         let server = model_of(json!({"a": "b  c\u{202e}"}));
         let sandbox = Sandbox::new();
@@ -126,72 +65,14 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
         let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
             .speaks(GEMINI, &server)
             .spawn();
-        terminal.wait_for(
-            "q: run shop__sql {\"a\":\"b  c\\u{202e}\"}\r\nq: run shop__sql? [y]es, [N]o, [a]lways",
-            0,
-        );
-        assert!(!fs::exists(sandbox.home().join("made")).unwrap());
+        let question = "q: run shop__sql {\"a\":\"b  c\\u{202e}\"}\r\n\
+                        q: run shop__sql? [y]es, [N]o, [a]lways";
+        terminal.wait_for(question, 0);
+        let made = sandbox.home().join("made");
+        assert!(!made.exists());
         terminal.type_in(typed);
-        terminal.wait_for("the answer", 0);
         running.wait().exit(0);
-        assert_eq!(fs::exists(sandbox.home().join("made")).unwrap(), runs);
-    }
-    // A call that cannot run asks nobody.
-    let server = model_of(json!({"a": "-b"}));
-    let sandbox = Sandbox::new();
-    sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
-    let terminal = Terminal::new(WIDE);
-    in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
-        .speaks(GEMINI, &server)
-        .run()
-        .exit(0);
-    assert!(!terminal.screen().join("\n").contains("[y]es"));
-    // No terminal, not even by its name; and what would be shown on one is what q shows.
-    let server = model_of(json!({}));
-    let script = "for to in /dev/tty $T; do echo 'q: run other? [y]es' >$to; done; tty; read -r line </dev/tty; echo \"<$line>\"";
-    let sandbox = with_command(&format!(
-        "run = [\"setsid\", \"-w\", \"sh\", \"-c\", {script:?}]"
-    ));
-    let terminal = Terminal::new(WIDE);
-    terminal.type_in("y\n");
-    in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
-        .speaks(GEMINI, &server)
-        .run()
-        .exit(0);
-    let screen = terminal.screen().join("\n");
-    assert!(
-        screen.contains("q: shop__sql {}") && !screen.contains("other"),
-        "{screen}"
-    );
-    assert_eq!(results(&sandbox)[0].0, "not a tty\n<>\n");
-}
-
-#[test]
-fn letters_count_as_two_columns_and_nothing_goes_uncounted() {
-    // A terminal of the tests has 50 rows. The question takes one, and around the text there are 25 characters.
-    let room = 80 * 49 - 25;
-    for (text, asks) in [
-        ("é".repeat(room / 2), true),
-        ("é".repeat(room / 2 + 1), false),
-        // Some terminals give this mark no column and others two, so it could push the beginning of the call out of sight.
-        ("\u{302e}".repeat(1_700), false),
-    ] {
-        let _case = case((text.len(), asks));
-        let server = model_of(json!({ "a": text }));
-        let sandbox = Sandbox::new();
-        sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
-        let terminal = Terminal::new(80);
-        let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
-            .speaks(GEMINI, &server)
-            .spawn();
-        if asks {
-            terminal.wait_for("? [y]es", 0);
-            terminal.type_in("n\n");
-        }
-        terminal.wait_for("the answer", 0);
-        running.wait().exit(0);
-        let shown = String::from_utf8(terminal.bytes()).expect("text");
-        assert_eq!(shown.contains("[y]es"), asks);
+        assert_eq!(made.exists(), runs);
     }
 }
 
@@ -209,57 +90,52 @@ fn expect_gone(list: &Path, count: usize) {
 fn nothing_of_a_command_runs_on_after_its_call_or_q() {
     let stubborn = "trap \"\" TERM INT QUIT; while :; do sleep 100; done";
     let child = format!("sh -c 'echo $$ >>pids; {stubborn}' &\n");
-    for (name, signal, saves) in [
-        ("its own end", 0, true),
-        ("SIGINT", libc::SIGINT, true),
-        ("SIGTERM", libc::SIGTERM, true),
-        ("SIGQUIT", libc::SIGQUIT, true),
-        ("SIGHUP, nothing saved", libc::SIGHUP, false),
-    ] {
-        let _case = case(name);
+    let started = [
+        (0, "-n"),
+        (libc::SIGINT, "-n"),
+        (libc::SIGTERM, "-n"),
+        (libc::SIGQUIT, "-n"),
+        (libc::SIGHUP, "--no-save"),
+    ]
+    .map(|(signal, option)| {
         // The command itself, something that it leaves in its group, and a daemon, which is left until q ends of itself.
-        let (daemon, count) = if signal == 0 {
-            (format!("setsid {child}"), 3)
+        let (daemon, count, end) = if signal == 0 {
+            (format!("setsid {child}"), 3, "exit 0")
         } else {
-            (String::new(), 2)
+            (String::new(), 2, stubborn)
         };
         let ready =
             format!("while [ $(wc -l <pids) -lt {count} ]; do sleep 0.01; done; touch ready");
-        let end = if signal == 0 { "exit 0" } else { stubborn };
         let script = format!("echo $$ >>pids; {child}{daemon}{ready}; {end}");
         let sandbox = with_command(&format!("run = [\"sh\", \"-c\", {script:?}]"));
         let server = model_of(json!({}));
-        let args: &[&str] = if saves {
-            &["-t", "shop", "go"]
-        } else {
-            &["--no-save", "-t", "shop", "go"]
-        };
-        let mut running = GEMINI.q(&sandbox, &server, args).spawn();
-        if signal == 0 {
-            running.wait().success();
-        } else {
-            wait_until(|| fs::exists(sandbox.home().join("ready")).unwrap());
+        let running = GEMINI
+            .q(&sandbox, &server, &[option, "-t", "shop", "go"])
+            .spawn();
+        (signal, option, count, server, sandbox, running)
+    });
+    for (signal, option, count, _server, sandbox, mut running) in started {
+        let _case = case(signal);
+        let was_stopped = signal != 0;
+        if was_stopped {
+            wait_until(|| sandbox.home().join("ready").exists());
             running.signal(signal);
             running.wait().killed_by(signal);
+        } else {
+            running.wait().success();
         }
         if cfg!(target_os = "linux") {
             expect_gone(&sandbox.home().join("pids"), count);
         }
-        if saves {
-            let answer = &sandbox.current()["messages"][1];
-            let result = answer["steps"][0]["calls"][0]["result"]
-                .as_str()
-                .expect("text")
-                .to_owned();
-            assert_eq!(answer.get("interrupted").is_some(), signal != 0);
-            assert_eq!(
-                result.contains("interrupted before the result came"),
-                signal != 0,
-                "{result}"
-            );
-        } else {
+        if option == "--no-save" {
             sandbox.expect_no_state();
+            continue;
         }
+        let interrupted = sandbox.current()["messages"][1]["interrupted"].as_bool();
+        assert_eq!(interrupted, was_stopped.then_some(true));
+        let (result, _) = results(&sandbox).remove(0);
+        let is_marked = result.contains("interrupted before the result came");
+        assert_eq!(is_marked, was_stopped, "{result}");
     }
 }
 
@@ -303,123 +179,81 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     if lacks("sqlite3", "sqlite3 -safe -readonly :memory: 'select 1'") {
         return;
     }
-    let server = Server::start(|request, number| match number {
-        0 => GEMINI.calling(
-            "",
-            &[(
-                "call00000",
-                "shop__sql",
-                json!({"query": "SELECT name FROM customers WHERE owes > 0"}),
-            )],
-        ),
+    let query =
+        |sql: &str| GEMINI.calling("", &[("call00000", "shop__sql", json!({"query": sql}))]);
+    let server = Server::start(move |request, number| match number {
+        0 => query("SELECT name FROM customers WHERE owes > 0"),
         1 => (GEMINI.reply)(request, "Bob."),
-        2 => GEMINI.calling(
-            "",
-            &[(
-                "call00001",
-                "shop__sql",
-                json!({"query": "SELECT owes FROM customers WHERE name = 'Bob'"}),
-            )],
-        ),
+        2 => query("SELECT owes FROM customers WHERE name = 'Bob'"),
         _ => (GEMINI.reply)(request, "40."),
     });
     let sandbox = Sandbox::new().gemini_env(&server);
     let made = "sqlite3 ~/shop.db \"CREATE TABLE customers (name, owes); INSERT INTO customers VALUES ('Ann', 0), ('Bob', 40)\"";
     sandbox.shell(shown(made)).run().success();
     sandbox.config(&recipe(&sandbox, "shop"));
-    let ask = |question: &str, answer: &str| {
+    let ask = |question: &str, answer: &str, sent: &[&str]| {
         let terminal = Terminal::new(WIDE);
         let running = session(&sandbox, &terminal, shown(question)).spawn();
-        terminal.wait_for("q: run shop__sql? [y]es", 0);
-        terminal.type_in("y\n");
-        terminal.wait_for(answer, 0);
+        terminal.answer(&[("q: run shop__sql? [y]es", "y\n")]);
         running.wait().success();
+        assert!(terminal.text().contains(answer));
+        let last = server.last_request().text();
+        assert!(sent.iter().all(|text| last.contains(text)), "{last}");
     };
-    ask(
-        "cd && q -s shop -t shop -S \"$(sqlite3 shop.db .schema)\" \"Which customers have not paid?\"",
-        "Bob.",
-    );
-    assert!(
-        server.requests()[0]
-            .text()
-            .contains("CREATE TABLE customers (name, owes)")
-    );
-    assert!(
-        server.requests()[1]
-            .text()
-            .contains("[{\\\"name\\\":\\\"Bob\\\"}]"),
-        "{}",
-        server.requests()[1].text()
-    );
-    ask("q -s shop -t shop \"And how much do they owe?\"", "40.");
-    let last = server.last_request().text();
-    assert!(
-        last.contains("CREATE TABLE customers")
-            && last.contains("owes > 0")
-            && last.contains("[{\\\"owes\\\":40}]"),
-        "{last}"
-    );
+    let schema = "CREATE TABLE customers (name, owes)";
+    let first = "cd && q -s shop -t shop -S \"$(sqlite3 shop.db .schema)\" \"Which customers have not paid?\"";
+    ask(first, "Bob.", &[schema, "[{\\\"name\\\":\\\"Bob\\\"}]"]);
+    let second = "q -s shop -t shop \"And how much do they owe?\"";
+    let owed = "[{\\\"owes\\\":40}]";
+    ask(second, "40.", &[schema, "owes > 0", owed]);
     // None of these changes a file, and a query may begin in any way.
-    let (target, before) = (
+    let (target, database) = (
         sandbox.home().join("target"),
-        fs::read(sandbox.home().join("shop.db")).unwrap(),
+        sandbox.home().join("shop.db"),
     );
+    let before = fs::read(&database).unwrap();
     sandbox.write_home("target", "kept");
-    let there = target.display();
     let hostile = [
-        format!(".output {there}"),
-        format!(".once {there}"),
-        format!(".log {there}"),
-        format!(".shell rm {there}"),
-        format!(".save {there}"),
-        format!("\n.output {there}"),
-        format!("SELECT 1;\n.output {there}\nSELECT 2;"),
-        format!("-cmd .output {there}"),
-        format!("SELECT writefile('{there}', 'x')"),
-        format!("ATTACH '{there}' AS t; CREATE TABLE t.x (y)"),
-        format!("VACUUM INTO '{there}2'"),
-        "DELETE FROM customers".to_owned(),
-        "PRAGMA writable_schema = 1; DELETE FROM sqlite_schema".to_owned(),
-        "DROP TABLE customers".to_owned(),
-        "SELECT load_extension('x')".to_owned(),
-        "SELECT edit('x')".to_owned(),
-    ];
+        ".output TARGET",
+        ".once TARGET",
+        ".log TARGET",
+        ".shell rm TARGET",
+        ".save TARGET",
+        "\n.output TARGET",
+        "SELECT 1;\n.output TARGET\nSELECT 2;",
+        "-cmd .output TARGET",
+        "SELECT writefile('TARGET', 'x')",
+        "ATTACH 'TARGET' AS t; CREATE TABLE t.x (y)",
+        "VACUUM INTO 'TARGET2'",
+        "DELETE FROM customers",
+        "PRAGMA writable_schema = 1; DELETE FROM sqlite_schema",
+        "DROP TABLE customers",
+        "SELECT load_extension('x')",
+        "SELECT edit('x')",
+    ]
+    .map(|query| query.replace("TARGET", &target.display().to_string()));
     // A query that begins with a comment would be an option without the blank before it.
     let comments = ["-- all\nSELECT 7", "--help\nSELECT 7", "/* all */ SELECT 7"];
-    let calls = hostile
-        .iter()
-        .map(String::as_str)
-        .chain(comments)
-        .map(|query| ("shop__sql", json!({ "query": query })));
+    let queries = hostile.iter().map(String::as_str).chain(comments);
+    let calls = queries.map(|query| ("shop__sql", json!({ "query": query })));
     let results = cook(&sandbox, "shop", calls.collect(), &["--yes"]);
-    assert!(
-        results[hostile.len()..]
-            .iter()
-            .all(|(text, is_error)| text == "[{\"7\":7}]\n" && !is_error),
-        "{results:?}"
-    );
+    let seven = ("[{\"7\":7}]\n".to_owned(), false);
     assert_eq!(
-        (
-            fs::read(&target).unwrap(),
-            fs::read(sandbox.home().join("shop.db")).unwrap()
-        ),
-        (b"kept".to_vec(), before)
+        results[hostile.len()..],
+        [seven.clone(), seven.clone(), seven]
     );
-    assert!(!fs::exists(sandbox.home().join("target2")).unwrap());
+    assert_eq!(fs::read(&target).unwrap(), b"kept");
+    assert_eq!(fs::read(&database).unwrap(), before);
+    assert!(!sandbox.home().join("target2").exists());
     // A missing database is an error, and none is made.
-    fs::remove_file(sandbox.home().join("shop.db")).unwrap();
-    let (text, is_error) = cook(
-        &sandbox,
-        "shop",
-        vec![("shop__sql", json!({"query": "SELECT 1"}))],
-        &["--yes"],
-    )
-    .remove(0);
+    fs::remove_file(&database).unwrap();
+    let call = vec![("shop__sql", json!({"query": "SELECT 1"}))];
+    let (text, is_error) = cook(&sandbox, "shop", call, &["--yes"]).remove(0);
     assert!(
         is_error && text.contains("unable to open database"),
         "{text}"
     );
-    assert!(!fs::exists(sandbox.home().join("shop.db")).unwrap());
+    assert!(!database.exists());
 }
 
 #[test]
@@ -428,30 +262,21 @@ fn no_query_reaches_a_file_unasked() {
     let sandbox = Sandbox::new();
     sandbox.write_home("private", "a key");
     sandbox.write_home("shop.db", "");
-    let (private, made) = (sandbox.home().join("private"), sandbox.home().join("made"));
-    let read = format!(
-        "SELECT CAST(data AS TEXT) FROM fsdir('{}')",
-        private.display()
-    );
-    let write = format!(
-        "CREATE VIRTUAL TABLE temp.z USING zipfile('{}'); INSERT INTO z(name) VALUES (1)",
-        made.display()
-    );
-    let calls = [read, write].map(|query| ("shop__sql", json!({ "query": query })));
+    let home = sandbox.home().display().to_string();
+    let calls = [
+        format!("SELECT CAST(data AS TEXT) FROM fsdir('{home}/private')"),
+        format!("CREATE VIRTUAL TABLE temp.z USING zipfile('{home}/made'); INSERT INTO z(name) VALUES (1)"),
+    ]
+    .map(|query| ("shop__sql", json!({ "query": query })));
     if !lacks("sqlite3", "sqlite3 -safe -readonly :memory: 'select 1'") {
-        let results = cook(&sandbox, "shop", calls.to_vec(), &[]);
-        assert!(
-            results
-                .iter()
-                .all(|(text, is_error)| *is_error && !text.contains("a key")),
-            "{results:?}"
-        );
-        assert!(!fs::exists(made).unwrap());
+        for (text, is_error) in cook(&sandbox, "shop", calls.to_vec(), &[]) {
+            assert!(is_error && !text.contains("a key"), "{text}");
+        }
+        assert!(!sandbox.home().join("made").exists());
     }
     let documents = documents();
-    let mut examples = documents
-        .split("\n\n")
-        .filter(|block| block.contains("[\"sqlite3\""));
+    let blocks = documents.split("\n\n");
+    let mut examples = blocks.filter(|block| block.contains("[\"sqlite3\""));
     assert!(examples.clone().count() > 1 && !examples.any(|block| block.contains("reads = true")));
 }
 
@@ -461,22 +286,14 @@ fn the_recipe_for_a_folder_reads_files_below_it_and_asks() {
     fs::create_dir(sandbox.home().join("notes")).unwrap();
     sandbox.write_home("notes/todo.md", "buy milk");
     sandbox.write_home("secret", "no");
-    let read = || {
-        ["todo.md", "../secret"]
-            .map(|file| ("notes__read", json!({ "file": file })))
-            .to_vec()
-    };
-    let results = cook(&sandbox, "notes", read(), &["--yes"]);
+    let calls = ["todo.md", "../secret"].map(|file| ("notes__read", json!({ "file": file })));
+    let results = cook(&sandbox, "notes", calls.to_vec(), &["--yes"]);
     assert_eq!(results[0], ("buy milk".to_owned(), false));
-    assert!(
-        results[1].1 && results[1].0.contains("names nothing below"),
-        "{results:?}"
-    );
-    assert!(
-        cook(&sandbox, "notes", read(), &[])
-            .iter()
-            .all(|(text, is_error)| *is_error && !text.contains("milk"))
-    );
+    let (text, is_error) = &results[1];
+    assert!(*is_error && text.contains("names nothing below"), "{text}");
+    for (text, is_error) in cook(&sandbox, "notes", calls.to_vec(), &[]) {
+        assert!(is_error && !text.contains("milk"), "{text}");
+    }
 }
 
 #[test]
@@ -484,39 +301,26 @@ fn the_recipe_for_git_searches_the_repository_that_q_is_started_in() {
     if lacks("git", "git --version") {
         return;
     }
-    let sandbox = Sandbox::new().env("PATH", std::env::var_os("PATH").expect("a path"));
+    let sandbox = Sandbox::new();
     sandbox.write_home("a.txt", "one\n-- two {x}\n");
     let commit = "git init -q . && git add a.txt && git -c user.name=A -c user.email=a@b commit -q -m 'Add the first file'";
-    let outcome = sandbox
-        .shell(commit)
-        .env("PATH", std::env::var_os("PATH").expect("a path"))
-        .run();
-    outcome.success();
-    let of = |name, key: &str, text: &str| (name, json!({ key: text }));
-    let results = cook(
-        &sandbox,
-        "git",
-        vec![
-            of("git__log", "words", "FIRST"),
-            of("git__log", "words", "--output=x"),
-            of("git__grep", "text", "two {x}"),
-            of("git__grep", "text", "-O"),
-            of("git__grep", "text", "gone"),
-        ],
-        &[],
-    );
-    assert!(
-        results[0].0.ends_with(" Add the first file\n") && !results[0].1,
-        "{results:?}"
-    );
-    assert!(
-        !results[1].1 || !fs::exists(sandbox.home().join("x")).unwrap(),
-        "{results:?}"
-    );
+    sandbox.shell(commit).run().success();
+    let calls = [
+        ("git__log", json!({"words": "FIRST"})),
+        ("git__log", json!({"words": "--output=x"})),
+        ("git__grep", json!({"text": "two {x}"})),
+        ("git__grep", json!({"text": "-O"})),
+        ("git__grep", json!({"text": "gone"})),
+    ];
+    let results = cook(&sandbox, "git", calls.to_vec(), &[]);
+    let (log, is_error) = &results[0];
+    assert!(log.ends_with(" Add the first file\n") && !is_error, "{log}");
+    assert!(!sandbox.home().join("x").exists(), "{results:?}");
     assert_eq!(results[2], ("a.txt:2:-- two {x}\n".to_owned(), false));
+    let (refusal, is_error) = &results[3];
     assert!(
-        results[3].1 && results[3].0.contains("would see an option"),
-        "{results:?}"
+        *is_error && refusal.contains("would see an option"),
+        "{refusal}"
     );
     assert_eq!(results[4], ("[exit status 1]\n".to_owned(), true));
 }
@@ -549,34 +353,19 @@ fn the_recipe_for_a_page_asks_and_stays_with_its_host() {
         format!("x http://{away}/"),
         format!("x\nurl = http://{away}/"),
     ];
-    let calls = || {
-        titles
-            .iter()
-            .map(|title| ("web__page", json!({ "title": title })))
-            .collect()
+    let calls = titles.map(|title| ("web__page", json!({ "title": title })));
+    let ask = |option| {
+        let server = model(calls.to_vec());
+        let q = GEMINI.q(&sandbox, &server, &[option, "-t", "web", "go"]);
+        q.run()
     };
-    let server = model(calls());
-    GEMINI
-        .q(&sandbox, &server, &["-t", "web", "go"])
-        .run()
-        .exit(0)
-        .stderr_contains("web__page did not run");
+    ask("-n").exit(0).stderr_contains("web__page did not run");
     host.expect_requests(0);
-    let server = model(calls());
-    GEMINI
-        .q(&sandbox, &server, &["--yes", "-t", "web", "go"])
-        .run()
-        .exit(0);
+    ask("--yes").exit(0);
     assert_eq!(results(&sandbox)[0], ("\"a page\"".to_owned(), false));
-    let paths: Vec<String> = host
-        .requests()
-        .into_iter()
-        .map(|request| request.path)
-        .collect();
-    assert!(
-        paths.contains(&"/wiki/Rust".to_owned()) && paths.len() <= titles.len(),
-        "{paths:?}"
-    );
+    let requests = host.requests();
+    assert!(requests.len() <= calls.len(), "{requests:?}");
+    assert!(requests.iter().any(|request| request.path == "/wiki/Rust"));
     other.expect_requests(0);
 }
 
@@ -585,25 +374,14 @@ fn the_recipe_for_the_calendar_says_which_day_it_is() {
     if lacks("GNU date", "date --date=2026-12-24") {
         return;
     }
-    let sandbox = Sandbox::new();
-    let on = |when: &str| ("date__calendar", json!({ "when": when }));
-    let results = cook(
-        &sandbox,
-        "date",
-        vec![
-            on("2026-12-24"),
-            on("24 December 2026 + 1 day"),
-            on("$(touch x)"),
-        ],
-        &[],
-    );
-    assert_eq!(
-        results[0],
-        ("Thursday, 24 December 2026\n".to_owned(), false)
-    );
-    assert_eq!(results[1], ("Friday, 25 December 2026\n".to_owned(), false));
+    let calls = ["2026-12-24", "24 December 2026 + 1 day", "$(touch x)"]
+        .map(|when| ("date__calendar", json!({ "when": when })));
+    let results = cook(&Sandbox::new(), "date", calls.to_vec(), &[]);
+    let of = |day: &str| (format!("{day} December 2026\n"), false);
+    assert_eq!(results[..2], [of("Thursday, 24"), of("Friday, 25")]);
+    let (text, is_error) = &results[2];
     assert!(
-        results[2].1 && results[2].0.contains("[exit status 1]\n[standard error]\n"),
-        "{results:?}"
+        *is_error && text.contains("[exit status 1]\n[standard error]\n"),
+        "{text}"
     );
 }

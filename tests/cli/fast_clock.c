@@ -2,8 +2,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 
 #define FACTOR 100
@@ -47,4 +50,29 @@ long syscall(long number, ...) {
         d = (long)&until;
     }
     return real(number, a, b, c, d, e, f);
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left) {
+    long long slow = (time->tv_sec * SECOND + time->tv_nsec) / FACTOR + 1;
+    struct timespec wait = {slow / SECOND, slow % SECOND};
+    return syscall(SYS_clock_nanosleep, clock, flags, &wait, left);
+}
+
+/* It waits so for a connection. */
+int poll(struct pollfd *list, nfds_t count, int timeout) {
+    static int (*real)(struct pollfd *, nfds_t, int);
+    if (!real) real = dlsym(RTLD_NEXT, "poll");
+    return real(list, count, timeout > 0 ? timeout / FACTOR + 1 : timeout);
+}
+
+/* A limit of 0 would be none. */
+int setsockopt(int socket, int level, int name, const void *value, socklen_t size) {
+    static int (*real)(int, int, int, const void *, socklen_t);
+    if (!real) real = dlsym(RTLD_NEXT, "setsockopt");
+    if (level != SOL_SOCKET || name != SO_RCVTIMEO) return real(socket, level, name, value, size);
+    struct timeval limit = *(const struct timeval *)value;
+    long long slow = (limit.tv_sec * 1000000LL + limit.tv_usec) / FACTOR + 1;
+    limit.tv_sec = slow / 1000000;
+    limit.tv_usec = slow % 1000000;
+    return real(socket, level, name, &limit, size);
 }

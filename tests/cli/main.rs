@@ -1,16 +1,5 @@
 //! q from outside: the real binary against a server inside the test process.
 
-#![allow(
-    unsafe_code,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::match_bool,
-    clippy::needless_for_each,
-    clippy::semicolon_if_nothing_returned,
-    clippy::shadow_unrelated,
-    clippy::single_match_else
-)]
-
 mod actions;
 mod again;
 mod attach;

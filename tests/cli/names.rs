@@ -3,10 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 
-use serde_json::Value;
-
 use crate::dialect::in_two_parts;
-use crate::fixtures::{ARCHIVED, ID, case, numbered, set_mode, snapshot, stored};
+use crate::fixtures::{ARCHIVED, ID, case, numbered, set_mode, snapshot, stored, texts};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Server};
 
@@ -100,29 +98,22 @@ fn a_file_that_a_group_shares_keeps_its_group_and_mode_or_is_refused_before_anyt
 #[test]
 fn the_right_conversation_is_cleared_or_copied_beside_a_new_question() {
     let (_server, sandbox) = numbered();
+    let asked = |outcome: Outcome| {
+        let id = &outcome.success().stdout_json()["id"];
+        id.as_str().expect("an id").to_owned()
+    };
     for round in 0..75 {
         let _case = case(round);
-        for action in [&["--clear"][..], &["--copy"]] {
-            let before: Value = sandbox
-                .q(&["--json", "before"])
-                .run()
-                .success()
-                .stdout_json();
-            let id = before["id"].as_str().expect("an id");
-            let copy = format!("copy-{round}");
-            let name: &[&str] = if action == ["--copy"] { &[&copy] } else { &[] };
+        for action in [&["--clear"][..], &["--copy", &format!("copy-{round}")]] {
+            let before = asked(sandbox.q(&["--json", "before"]).run());
             let question = sandbox.q(&["--json", "beside"]).spawn();
-            sandbox.q(&["-s", id]).args(action).args(name).run().exit(0);
-            let beside = question.wait().success().stdout_json();
-            let kept = |id: &str, question: &str| {
-                sandbox
-                    .q(&["-s", id, "--history"])
-                    .run()
-                    .stdout_contains(question);
-            };
-            kept(beside["id"].as_str().expect("an id"), "beside");
-            if action == ["--copy"] {
-                kept(&copy, "before");
+            let done = sandbox.q(&["-s", &before]).args(action).run();
+            done.exit(0);
+            let beside = asked(question.wait());
+            let kept = |name: &str| texts(&sandbox.session(&format!("{name}.json"))).remove(0);
+            assert_eq!(kept(&beside), "beside");
+            if let [_, copy] = action {
+                assert_eq!(kept(copy), "before");
             }
         }
     }

@@ -32,49 +32,37 @@ fn without_a_provider_the_first_local_server_with_a_model_is_asked_with_a_note()
     let running = everybody("ok");
     let empty = Server::always(Reply::json(200, json!({"data": []})));
     let hanging = Server::always(Reply::raw("").hang());
-    let (running_url, empty_url, hanging_url) = (running.url(), empty.url(), hanging.url());
-    let (running_url, empty_url, hanging_url) = (
-        running_url.as_str(),
-        empty_url.as_str(),
-        hanging_url.as_str(),
-    );
-    for (ollama, llamacpp, lmstudio, vllm, expected) in [
-        (running_url, running_url, running_url, running_url, "ollama"),
-        (CLOSED, running_url, running_url, running_url, "llamacpp"),
-        (CLOSED, empty_url, running_url, running_url, "lmstudio"),
-        (hanging_url, CLOSED, running_url, CLOSED, "lmstudio"),
-        (CLOSED, CLOSED, CLOSED, running_url, "vllm"),
+    let (runs, is_empty, hangs) = (running.url(), empty.url(), hanging.url());
+    let (runs, is_empty, hangs) = (runs.as_str(), is_empty.as_str(), hangs.as_str());
+    for (urls, expected) in [
+        ([runs, runs, runs, runs], "ollama"),
+        ([CLOSED, runs, runs, runs], "llamacpp"),
+        ([CLOSED, is_empty, runs, runs], "lmstudio"),
+        ([hangs, CLOSED, runs, CLOSED], "lmstudio"),
+        ([CLOSED, CLOSED, CLOSED, runs], "vllm"),
     ] {
-        let sandbox = Sandbox::new()
-            .env("OLLAMA_BASE_URL", ollama)
-            .env("LLAMACPP_BASE_URL", llamacpp)
-            .env("LMSTUDIO_BASE_URL", lmstudio)
-            .env("VLLM_BASE_URL", vllm);
+        let mut sandbox = Sandbox::new();
+        for (name, url) in LOCAL.iter().zip(urls) {
+            sandbox = sandbox.env(format!("{}_BASE_URL", name.to_uppercase()), url);
+        }
         let named = format!("Q_PROVIDER={expected}");
         let outcome = in_time(
             || sandbox.q(&["hi"]).run(),
             |outcome| outcome.stderr_text().contains(&named),
         );
-        outcome
-            .exit(0)
-            .stdout("ok\n")
-            .stderr_has_lines(1)
-            .stderr_contains(expected)
-            .stderr_contains("Q_PROVIDER");
+        outcome.exit(0).stdout("ok\n").stderr_has_lines(1);
+        outcome.stderr_contains_all(&[expected, "Q_PROVIDER"]);
         assert_eq!(sandbox.current()["provider"], expected);
         assert_eq!(sandbox.current()["model"], "first");
         // The setting that the note names silences it.
-        sandbox
-            .q(&["hi"])
-            .env("Q_PROVIDER", expected)
-            .run()
-            .success();
+        let named = sandbox.q(&["hi"]).env("Q_PROVIDER", expected).run();
+        named.success().stderr_is_empty();
     }
     // A key anywhere comes first: no local server is asked.
     let asked = running.requests().len();
     let server = Server::openai("of the key");
     let local = Sandbox::new()
-        .env("OLLAMA_BASE_URL", running_url)
+        .env("OLLAMA_BASE_URL", runs)
         .server_env(&server);
     local.q(&["hi"]).run().success().stdout("of the key\n");
     running.expect_requests(asked);

@@ -1,11 +1,10 @@
 //! Input that comes slowly, stays open or is very large. The rest is in the transcripts.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use crate::fixtures::{asked_by, case, lacks, make_pipe, prompt, repository_file};
+use crate::fixtures::{FASTER, asked_by, case, fast_clock, make_pipe, prompt};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::Server;
 
@@ -20,20 +19,6 @@ fn input_full_of_closing_tags_is_fenced_without_delay() {
         "{}…",
         &question[..question.len().min(100)]
     );
-}
-
-/// How many times as fast as others the clock of these tests runs.
-const FASTER: u32 = 100;
-
-/// A library to preload, with which the clock of q runs so fast; nothing where there is no compiler for C.
-fn fast_clock(sandbox: &Sandbox) -> Option<PathBuf> {
-    if lacks("a compiler for C", "cc --version") {
-        return None;
-    }
-    sandbox.write_home("clock.c", repository_file("tests/cli/fast_clock.c"));
-    let compile = "cc -shared -fPIC -o clock.so clock.c -ldl";
-    sandbox.shell(compile).run().success();
-    Some(sandbox.home().join("clock.so"))
 }
 
 /// Runs q until it notes what it waits for, lets `come` send something, and expects nothing but this note, after half a

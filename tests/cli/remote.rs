@@ -18,16 +18,12 @@ const TOOL_KEY: &str = "tool-key-1234567";
 
 /// A server of models that calls `web__echo` in each of so many rounds, with other words each time, and then answers.
 fn model(rounds: usize) -> Server {
-    Server::start(move |request, number| match number < rounds {
-        true => OPENAI.calling(
-            "let me see",
-            &[(
-                "call00001",
-                "web__echo",
-                json!({"text": format!("hi {number}")}),
-            )],
-        ),
-        false => (OPENAI.reply)(request, "the answer"),
+    Server::start(move |request, number| {
+        let text = json!({"text": format!("hi {number}")});
+        match number < rounds {
+            true => OPENAI.calling("let me see", &[("call00001", "web__echo", text)]),
+            false => (OPENAI.reply)(request, "the answer"),
+        }
     })
 }
 
@@ -78,157 +74,118 @@ fn heard(site: &Server) -> Vec<String> {
     site.requests().iter().map(name).collect()
 }
 
-/// The calls that a conversation has kept of its last answer.
-fn kept(sandbox: &Sandbox) -> Vec<Value> {
-    let steps = sandbox.current()["messages"][1]["steps"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    steps
-        .iter()
-        .flat_map(|step| step["calls"].as_array().cloned().unwrap_or_default())
-        .collect()
+/// The results of the calls that a conversation has kept of its last answer.
+fn results(sandbox: &Sandbox) -> Vec<String> {
+    let mut results = Vec::new();
+    let steps = sandbox.current()["messages"][1]["steps"].clone();
+    for step in steps.as_array().into_iter().flatten() {
+        for call in step["calls"].as_array().into_iter().flatten() {
+            results.push(call["result"].as_str().expect("text").to_owned());
+        }
+    }
+    results
+}
+
+/// Asks, gets the answer, and returns the result of the only call.
+#[track_caller]
+fn only_result(sandbox: &Sandbox) -> String {
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    outcome.success().stdout("the answer\n").stderr("");
+    results(sandbox).remove(0)
 }
 
 #[test]
 fn a_server_gets_its_own_headers_and_its_own_key() {
-    let bearer = format!("Bearer {TOOL_KEY}");
     let cmd = format!("key_cmd = [\"printf\", \"{TOOL_KEY}\\\\nmore\"]");
     let own = format!("headers = {{ Authorization = \"Token {TOOL_KEY}\" }}");
+    let both = format!("{own}\nkey_env = \"TOOL_KEY\"");
+    let login = format!("me:{TOOL_KEY}@");
+    let (bearer, token) = (format!("Bearer {TOOL_KEY}"), format!("Token {TOOL_KEY}"));
+    // me:tool-key-1234567
+    let basic = "Basic bWU6dG9vbC1rZXktMTIzNDU2Nw==";
     for (login, more, authorization) in [
         ("", "key_env = \"TOOL_KEY\"", bearer.as_str()),
         ("", &cmd, &bearer),
-        ("", &own, &format!("Token {TOOL_KEY}")),
-        (
-            "",
-            &format!("{own}\nkey_env = \"TOOL_KEY\""),
-            &format!("Token {TOOL_KEY}"),
-        ),
-        // me:tool-key-1234567
-        (
-            &format!("me:{TOOL_KEY}@"),
-            "",
-            "Basic bWU6dG9vbC1rZXktMTIzNDU2Nw==",
-        ),
-        (
-            &format!("me:{TOOL_KEY}@"),
-            "key_env = \"TOOL_KEY\"",
-            &bearer,
-        ),
+        ("", &own, &token),
+        ("", &both, &token),
+        (&login, "", basic),
+        (&login, "key_env = \"TOOL_KEY\"", &bearer),
     ] {
-        let _case = case(more);
+        let _case = case((login, more));
         // It repeats what it was sent, as the reason for a failure, as an error of the tool, and as its result.
         let site = site(|request, message| {
             let sent = format!("I know {:?}", request.header("authorization"));
+            let result = json!({"content": [{"type": "text", "text": sent}]});
+            let error = json!({"jsonrpc": "2.0", "id": message["id"], "error": {"message": sent}});
             match message["params"]["arguments"]["text"].as_str()? {
                 "hi 0" => Some(Reply::new(500).piece(sent)),
-                "hi 1" => Some(answer(
-                    message,
-                    json!({"content": [{"type": "text", "text": sent}]}),
-                )),
-                _ => Some(Reply::json(
-                    200,
-                    json!({"jsonrpc": "2.0", "id": message["id"], "error": {"message": sent}}),
-                )),
+                "hi 1" => Some(answer(message, result)),
+                _ => Some(Reply::json(200, error)),
             }
         });
         let model = model(3);
         let url = site.url().replace("http://", &format!("http://{login}"));
-        let headers = if more.contains("headers") {
-            ""
-        } else {
-            "headers = { x-team = \"infra\", Accept = \"*/*\" }\n"
-        };
+        let has_headers = more.contains("headers");
+        let headers = "headers = { x-team = \"infra\", Accept = \"*/*\" }\n";
+        let headers = if has_headers { "" } else { headers };
         let sandbox = with_web(&model, &url, &format!("{headers}{more}\nallow = [\"*\"]"))
             .env("TOOL_KEY", TOOL_KEY);
         let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
-        outcome
-            .exit(0)
-            .stdout("the answer\n")
-            .stderr_contains("[redacted]")
-            .stderr_lacks(TOOL_KEY);
+        outcome.exit(0).stdout("the answer\n");
         let secret = authorization.rsplit(' ').next().expect("a word");
-        outcome.stderr_lacks(secret);
-        assert_eq!(kept(&sandbox).len(), 3);
+        outcome
+            .stderr_contains("[redacted]")
+            .stderr_lacks(TOOL_KEY)
+            .stderr_lacks(secret);
+        assert_eq!(results(&sandbox).len(), 3);
         assert!(!sandbox.current().to_string().contains(secret));
+        assert!(!model.last_request().text().contains(secret));
         for request in site.requests() {
-            assert_eq!(
-                request.header("authorization"),
-                Some(authorization),
-                "{} {}",
-                request.method,
-                request.text()
-            );
-            assert_eq!(request.header("x-team").is_some(), !headers.is_empty());
+            assert_eq!(request.header("authorization"), Some(authorization));
+            assert_eq!(request.header("x-team").is_some(), !has_headers);
             let accepts_all = request.header("accept") == Some("*/*");
-            assert_eq!(
-                accepts_all,
-                !headers.is_empty() || request.method == "DELETE"
-            );
+            assert_eq!(accepts_all, !has_headers || request.method == "DELETE");
             assert!(!format!("{:?}", request.headers).contains(API_KEY));
         }
-        assert!(!model.last_request().text().contains(secret));
-        sandbox
-            .q(&["--status"])
-            .run()
-            .success()
-            .stdout_contains(&site.url())
-            .stdout_lacks(TOOL_KEY);
+        let status = sandbox.q(&["--status"]).run();
+        status.stdout_contains(&site.url()).stdout_lacks(TOOL_KEY);
     }
 }
 
 #[test]
 fn only_progress_prolongs_the_time_for_a_call() {
-    for (name, lasting, result) in [
-        (
-            "comments",
-            |_: &Value| b": working\n\n".to_vec(),
-            "no answer within 1 s",
-        ),
-        (
-            "log",
-            |_: &Value| data(&json!({"method": "notifications/message", "params": {}})),
-            "no answer within 1 s",
-        ),
-        (
-            "progress",
-            |call: &Value| {
-                let token = &call["params"]["_meta"]["progressToken"];
-                data(
-                    &json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}),
-                )
-            },
-            "you said hi 0",
-        ),
-    ] as [(&str, fn(&Value) -> Vec<u8>, &str); 3]
-    {
-        let _case = case(name);
+    let late = "no answer within 1 s";
+    let started = [
+        ("comment", late),
+        ("notifications/message", late),
+        ("notifications/progress", "you said hi 0"),
+    ]
+    .map(|(method, result)| {
         let site = site(move |_, message| {
             if message["method"] != "tools/call" {
                 return None;
             }
+            let token = &message["params"]["_meta"]["progressToken"];
+            let params = json!({"progressToken": token, "progress": 1});
+            let sign = match method {
+                "comment" => b": working\n\n".to_vec(),
+                _ => data(&json!({"method": method, "params": params})),
+            };
             let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
-            let gates: Vec<Gate> = (0..16).map(|_| Gate::new()).collect();
+            let pause = || std::thread::sleep(Duration::from_millis(150));
             let begun = Reply::sse([""; 0]);
-            let reply = gates.iter().fold(begun, |reply, gate| {
-                reply.piece(lasting(message)).wait_for(gate)
-            });
-            std::thread::spawn(move || {
-                for gate in gates {
-                    std::thread::sleep(Duration::from_millis(150));
-                    gate.open();
-                }
-            });
-            Some(reply.piece(data(&answer)))
+            let working = (0..10).fold(begun, |reply, _| reply.piece(&sign).then(pause));
+            Some(working.piece(data(&answer)))
         });
         let model = model(1);
         let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"1s\"");
-        sandbox
-            .q(&["-t", "web", "go"])
-            .run()
-            .success()
-            .stdout("the answer\n");
-        assert_eq!(kept(&sandbox)[0]["result"], result);
+        let running = sandbox.q(&["-t", "web", "go"]).spawn();
+        (method, result, site, model, sandbox, running)
+    });
+    for (method, result, _site, _model, sandbox, running) in started {
+        let _case = case(method);
+        running.wait().success().stdout("the answer\n");
+        assert_eq!(results(&sandbox), [result]);
     }
 }
 
@@ -270,25 +227,11 @@ fn a_servers_own_requests_are_answered_during_a_call() {
     });
     let model = model(1);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
-    sandbox
-        .q(&["-t", "web", "go"])
-        .run()
-        .success()
-        .stdout("the answer\n")
-        .stderr("");
-    assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
-    let answers = site.requests().into_iter().map(|request| message(&request));
-    let of = |id: &str| {
-        answers
-            .clone()
-            .find(|message| message["id"] == id)
-            .expect("an answer")
-    };
-    assert_eq!(
-        of("p1"),
-        json!({"jsonrpc": "2.0", "id": "p1", "result": {}})
-    );
-    assert_eq!(of("p2")["error"]["code"], -32601);
+    assert_eq!(only_result(&sandbox), "you said hi 0");
+    let heard: Vec<Value> = site.requests().iter().map(message).collect();
+    assert!(heard.contains(&json!({"jsonrpc": "2.0", "id": "p1", "result": {}})));
+    let refusal = heard.iter().find(|message| message["id"] == "p2");
+    assert_eq!(refusal.expect("an answer")["error"]["code"], -32601);
 }
 
 #[test]
@@ -304,20 +247,13 @@ fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
     });
     let model = model(1);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"never\"");
-    sandbox
-        .q(&["-t", "web", "go"])
-        .run()
-        .success()
-        .stdout("the answer\n");
-    assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
+    assert_eq!(only_result(&sandbox), "you said hi 0");
 }
 
 #[test]
 fn a_server_that_fails_is_reported_though_another_is_silent() {
-    let (silent, refuses) = (
-        Server::always(Reply::raw("").hang()),
-        Server::always(Reply::new(401)),
-    );
+    let silent = Server::always(Reply::raw("").hang());
+    let refuses = Server::always(Reply::new(401));
     let model = model(0);
     let sandbox = Sandbox::new().server_env(&model).env("Q_RETRIES", "0");
     let section = |name: &str, site: &Server| {
@@ -339,59 +275,19 @@ fn a_server_that_fails_is_reported_though_another_is_silent() {
 
 #[test]
 fn more_tools_than_q_lists_are_noted() {
+    // One more tool a page, without an end.
     let site = site(|_, message| {
-        if message["method"] != "tools/list" {
-            return None;
-        }
-        // One more tool a page, without an end.
-        let page = message["params"]["cursor"]
-            .as_str()
-            .map_or(0, |cursor| cursor.parse::<usize>().expect("a number"));
+        let cursor = &message["params"]["cursor"];
+        let page: usize = cursor.as_str().unwrap_or("0").parse().expect("a number");
         let tools = json!([{"name": format!("t{page}"), "inputSchema": {"type": "object"}}]);
-        Some(answer(
-            message,
-            json!({"tools": tools, "nextCursor": (page + 1).to_string()}),
-        ))
+        let list = json!({"tools": tools, "nextCursor": (page + 1).to_string()});
+        (message["method"] == "tools/list").then(|| answer(message, list))
     });
-    let model = model(0);
-    let sandbox = with_web(&model, &site.url(), "");
+    let sandbox = with_web(&model(0), &site.url(), "");
     let outcome = sandbox.q(&["--list-tools"]).run();
-    outcome
-        .exit(0)
-        .stdout_contains("web__t99\t")
-        .stdout_lacks("web__t100");
+    outcome.exit(0).stdout_contains("web__t99\t");
+    outcome.stdout_lacks("web__t100");
     outcome.stderr("q: web: only the first 100 tools are listed; the server has more\n");
-}
-
-#[test]
-fn long_instructions_lose_their_middle() {
-    let site = site(|_, message| {
-        let instructions = format!("begin{}end", "ü".repeat(4_000));
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "instructions": instructions});
-        (message["method"] == "initialize").then(|| answer(message, hello))
-    });
-    let model = model(0);
-    with_web(&model, &site.url(), "")
-        .q(&["-t", "web", "-S", "", "go"])
-        .run()
-        .success();
-    let system = model.request().json()["messages"][0]["content"]
-        .as_str()
-        .expect("text")
-        .to_owned();
-    let text = system
-        .strip_prefix("<instructions server=\"web\">\n")
-        .expect("a fence");
-    let text = text.strip_suffix("\n</instructions>").expect("a fence");
-    assert!(
-        text.starts_with("begin") && text.contains(" bytes left out]") && text.ends_with("end"),
-        "{text}"
-    );
-    assert!(
-        text.len() <= 4_000 && text.len() > 3_900,
-        "{} bytes",
-        text.len()
-    );
 }
 
 #[test]
@@ -407,13 +303,8 @@ fn the_images_of_all_results_have_a_limit_together() {
         .run()
         .success();
     let sent = model.last_request().text();
-    assert_eq!(
-        (
-            sent.matches("data:image/png").count(),
-            sent.matches("[image image/png, ").count()
-        ),
-        (1, 2)
-    );
+    assert_eq!(sent.matches("data:image/png").count(), 1);
+    assert_eq!(sent.matches("[image image/png, ").count(), 2);
 }
 
 #[test]
@@ -447,8 +338,7 @@ fn a_signal_during_a_call_keeps_what_has_run() {
     site.wait_for_requests(5);
     running.signal(libc::SIGINT);
     running.wait().killed_by(libc::SIGINT);
-    let calls = kept(&sandbox);
-    assert_eq!(calls[0]["result"], "you said hi 0");
+    assert_eq!(results(&sandbox)[0], "you said hi 0");
     assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
 }
 

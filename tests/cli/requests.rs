@@ -10,23 +10,17 @@ use crate::toolserver::section;
 
 #[test]
 fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
+    let whole = &["-p", "openai", "--no-stream", "-S", "be \u{1b}kind"];
+    let alone = &["-p", "openai", "-f", "--messages", "0"];
     // Each: arguments, the form of the history, and what the body must have.
     let table: [(&[&str], &str, &str); 7] = [
         (&["-p", "openai"], "prompt", "\"stream\":true"),
-        (
-            &["-p", "openai", "--no-stream", "-S", "be \u{1b}kind"],
-            "prompt",
-            "be \\u001bkind",
-        ),
+        (whole, "prompt", "be \\u001bkind"),
         (&["-p", "anthropic"], "prompt", "\"max_tokens\":7"),
         (&["-p", "gemini"], "prompt", "\"maxOutputTokens\":7"),
         (&["-p", "openai", "-f"], "prompt", "Previous conversation:"),
         (&["-p", "openai", "-f"], "messages", "\"assistant\""),
-        (
-            &["-p", "openai", "-f", "--messages", "0"],
-            "prompt",
-            "log of today",
-        ),
+        (alone, "prompt", "log of today"),
     ];
     for (args, history, has) in table {
         let _case = case((args, history));
@@ -73,19 +67,11 @@ fn what_is_sent_again_begins_with_the_same_bytes() {
         q.run().exit(0).stdout("fine\n");
     };
     let begins = |number: usize, same: &[&str]| {
-        let (one, other) = (
-            server.requests()[number].json(),
-            server.requests()[number + 1].json(),
-        );
-        for place in same
-            .iter()
-            .chain(&["/model", "/system", "/tools", "/cache_control"])
-        {
-            assert_eq!(
-                one.pointer(place).map(Value::to_string),
-                other.pointer(place).map(Value::to_string),
-                "{place}"
-            );
+        let requests = server.requests();
+        let always = ["/model", "/system", "/tools", "/cache_control"];
+        for place in same.iter().chain(&always) {
+            let at = |number: usize| requests[number].json().pointer(place).map(Value::to_string);
+            assert_eq!(at(number), at(number + 1), "{place}");
         }
     };
     asked(&["-a", "page.pdf", "one"]);

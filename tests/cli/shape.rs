@@ -25,8 +25,8 @@ fn on_a_terminal_too_an_answer_is_printed_when_it_has_the_shape() {
         let terminal = Terminal::new(WIDE);
         let q = sandbox.q(&["--schema", "name, age int", "who?"]);
         q.stdout_to(terminal.end()).run().success();
-        let shown = String::from_utf8(terminal.bytes()).expect("text");
-        assert_eq!(shown.replace("\r\n", "\n"), format!("{printed}\n"));
+        let shown = terminal.text();
+        assert_eq!(shown, format!("{printed}\n"));
     }
 }
 

@@ -1,9 +1,9 @@
 //! Markdown on a terminal has weight and colour, and every character stays; nothing else gets a style.
 
 use libc::{SIGINT, SIGKILL};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::dialect::{DIALECTS, data, openai_stream, typed_event, word};
+use crate::dialect::{data, openai_stream, word};
 use crate::fixtures::{HOUR, attachment, case, idle_for};
 use crate::pty::{Terminal, WIDE, without_styles};
 use crate::sandbox::{Q, Sandbox};
@@ -136,68 +136,12 @@ fn no_style_is_left_on_when_q_is_stopped() {
         terminal.wait_for("wor", 0);
         running.signal(signal);
         running.wait().killed_by(signal);
-        let shown = String::from_utf8(terminal.bytes()).expect("UTF-8");
+        let shown = terminal.text();
+        let (_, after) = shown.rsplit_once("\u{1b}").expect("a style");
         assert!(
-            shown.contains("\u{1b}[1m") && is_off_at_end(&shown),
+            shown.contains("\u{1b}[1m") && after.starts_with("[0m"),
             "{shown:?}"
         );
-    }
-}
-
-#[test]
-fn the_sign_says_when_a_model_thinks() {
-    let openai = |delta: Value| data(&json!({"choices": [{"delta": delta}]}));
-    let thinking =
-        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking"}});
-    let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}});
-    let item =
-        json!({"type": "response.output_item.added", "item": {"type": "reasoning", "id": "r"}});
-    let summary = json!({"type": "response.reasoning_summary_text.delta", "delta": "hm"});
-    let thought =
-        json!({"candidates": [{"content": {"parts": [{"text": "hm", "thought": true}]}}]});
-    for (provider, reasoning) in [
-        ("openai", openai(json!({"reasoning_content": "hm"}))),
-        ("openai", openai(json!({"reasoning": "hm"}))),
-        (
-            "openai",
-            openai(json!({"reasoning_details": [{"text": "hm"}]})),
-        ),
-        (
-            "openai",
-            openai(
-                json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
-            ),
-        ),
-        ("openai", openai(json!({"content": "<think>hm"}))),
-        ("anthropic", typed_event(thinking)),
-        ("anthropic", typed_event(delta)),
-        ("responses", typed_event(item)),
-        ("responses", typed_event(summary)),
-        ("gemini", data(&thought)),
-    ] {
-        let _case = case((provider, String::from_utf8_lossy(&reasoning)));
-        let gates = [Gate::new(), Gate::new()];
-        let reply = Reply::sse([": wait\n\n"])
-            .wait_for(&gates[0])
-            .piece(&reasoning)
-            .wait_for(&gates[1]);
-        let server = Server::always(reply.cut());
-        let sandbox = Sandbox::new();
-        let dialect = DIALECTS
-            .iter()
-            .find(|dialect| dialect.provider == provider)
-            .expect("a dialect");
-        let terminal = Terminal::new(WIDE);
-        let q = dialect.q(&sandbox, &server, &["hi"]);
-        let running = q
-            .stdout_to(terminal.end())
-            .stderr_to(terminal.end())
-            .spawn();
-        terminal.wait_for("waiting for ", 0);
-        gates[0].open();
-        terminal.wait_for("thinking, ", 0);
-        gates[1].open();
-        running.wait().exit(1);
     }
 }
 
@@ -216,11 +160,7 @@ fn empty_fields_for_reasoning_are_none() {
     );
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(WIDE);
-    let running = sandbox
-        .q(&["hi"])
-        .stdout_to(terminal.end())
-        .stderr_to(terminal.end())
-        .spawn();
+    let running = sandbox.q(&["hi"]).on(&terminal).spawn();
     terminal.wait_for("waiting for openai, ", 0);
     gates[0].open();
     // The first may have been on its way.
@@ -230,7 +170,7 @@ fn empty_fields_for_reasoning_are_none() {
     }
     gates[1].open();
     running.wait().exit(1);
-    let shown = String::from_utf8(terminal.bytes()).expect("UTF-8");
+    let shown = terminal.text();
     assert!(!shown.contains("thinking"), "{shown}");
 }
 
@@ -246,11 +186,7 @@ fn the_sign_stops_to_say_it_when_the_answer_comes() {
     let server = Server::always(reply.pieces(openai_stream(&["b\n```\n"])));
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(WIDE);
-    let running = sandbox
-        .q(&["-x", "hi"])
-        .stdout_to(terminal.end())
-        .stderr_to(terminal.end())
-        .spawn();
+    let running = sandbox.q(&["-x", "hi"]).on(&terminal).spawn();
     terminal.wait_for("thinking, ", 0);
     let seen = terminal.so_far().len();
     held.open();
@@ -258,12 +194,6 @@ fn the_sign_stops_to_say_it_when_the_answer_comes() {
     gate.open();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["ab", ""]);
-}
-
-/// Whether no style is on at the end.
-fn is_off_at_end(text: &str) -> bool {
-    text.rsplit_once('\u{1b}')
-        .is_none_or(|(_, rest)| rest.starts_with("[0m"))
 }
 
 /// A style that is switched off and on again between two words has not changed.
@@ -295,7 +225,5 @@ fn joined(text: &str) -> String {
 fn on_terminal(q: Q, columns: u16) -> String {
     let terminal = Terminal::new(columns);
     q.stdout_to(terminal.end()).run().success();
-    String::from_utf8(terminal.bytes())
-        .expect("UTF-8")
-        .replace("\r\n", "\n")
+    terminal.text()
 }

@@ -1,15 +1,14 @@
 //! What a terminal gets: harmless text whatever the model or the server says, and the waiting sign.
 
 use std::fs;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::dialect::{data, openai_stream, word};
+use crate::dialect::{Dialect, data, openai_stream, word};
 use crate::fixtures::{HOUR, case, idle_for, make_pipe, prompt, with};
 use crate::pty::{Terminal, WIDE, screen};
-use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
 /// Text that must pass as it is: marks, joiners, both directions, tabs; and CR LF, which passes as LF.
@@ -21,45 +20,31 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
     let said = all_controls();
     let spaced = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let quoted = json!(said).to_string();
+    let within = &quoted[1..quoted.len() - 1];
+    let beginning = &spaced[..spaced.find('\u{1c}').expect("a later control")];
     let error = json!({"error": {"message": said}});
-
-    let blocked = json!({"promptFeedback": {"blockReason": said}});
+    let blocked = Reply::sse([data(&json!({"promptFeedback": {"blockReason": said}}))]);
+    let models = Reply::json(200, json!({"data": [{"id": said}]}));
     let block = format!("```\n{said}\n```\n");
     let answer = format!("{said}{ORDINARY}");
     let letters: Vec<String> = answer.chars().map(String::from).collect();
     // What q is called with, what the server says to that, and what must arrive in a pipe.
     let table: Vec<(&[&str], Reply, &str)> = vec![
         (&["hi"], Reply::json(400, error.clone()), &spaced),
-        (
-            &["hi"],
-            Reply::new(400).piece(&said),
-            &spaced[..spaced.find('\u{1c}').expect("a later control")],
-        ),
+        (&["hi"], Reply::new(400).piece(&said), beginning),
         (&["hi"], Reply::sse(vec![word("x"), data(&error)]), &spaced),
-        (
-            &["-p", "gemini", "hi"],
-            Reply::sse(vec![data(&blocked)]),
-            &said,
-        ),
+        (&["-p", "gemini", "hi"], blocked, &said),
         (&["hi"], Reply::sse(openai_stream(&[&answer])), &answer),
         (&["hi"], Reply::sse(openai_stream(&letters)), &answer),
         (&["-x", "hi"], Reply::sse(openai_stream(&[&block])), &said),
         (&["-j", "hi"], Reply::sse(openai_stream(&[&said])), &quoted),
+        (&["--models"], models, &said),
         (
-            &["--models"],
-            Reply::json(200, json!({"data": [{"id": said}]})),
-            &said,
-        ),
-        (
-            &["-f", "-m", "other", "hi"],
+            &["-f", "-m", "x", "hi"],
             Reply::sse(openai_stream(&["x"])),
             &said,
         ),
-        (
-            &["--dry-run", "-f", "hi"],
-            Reply::new(500),
-            &quoted[1..quoted.len() - 1],
-        ),
+        (&["--dry-run", "-f", "hi"], Reply::new(500), within),
         (&["--history"], Reply::new(500), &said),
         (&["--history", "-j"], Reply::new(500), &quoted),
         (&["--last"], Reply::new(500), &said),
@@ -74,10 +59,8 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
             let sandbox = Sandbox::new().gemini_env(&server).server_env(&server);
             sandbox.write_current(&all_of(&said));
             // A file that the list cannot show, and quotes in a note.
-            sandbox.write_session(
-                "stranger.json",
-                &json!({"version": 1, "messages": [{"role": said, "content": ""}]}),
-            );
+            let stranger = json!({"version": 1, "messages": [{"role": said, "content": ""}]});
+            sandbox.write_session("stranger.json", &stranger);
             sandbox.env("TERM", "dumb").env("Q_RETRIES", "0")
         };
         let outcome = used().q(args).run();
@@ -88,7 +71,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
 
         // Wide enough for the longest line.
         let terminal = Terminal::new(WIDE);
-        both(used().q(args), &terminal).run();
+        used().q(args).on(&terminal).run();
         let bytes = terminal.bytes();
         assert_harmless(&bytes);
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
@@ -102,53 +85,102 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
 
 #[test]
 fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |request, _| {
+        let reply = Reply::new(200).wait_for(&held);
+        let whole = json!({"choices": [{"message": {"content": "Hello"}}]});
+        match request.method.as_str() {
+            "GET" => reply.piece(json!({"data": [{"id": "test-model"}]}).to_string()),
+            _ if request.text().contains("\"stream\":true") => reply
+                .header("content-type", "text/event-stream")
+                .pieces(openai_stream(&["```\nHello\n```\n"])),
+            _ => reply.piece(whole.to_string()),
+        }
+    });
     // What q is called with, how the screen begins in the end, and how many lines it has.
-    for (args, first, lines) in [
+    let started = [
         (&["hi"][..], "```\nHello\n```\n", 3),
         (&["-x", "hi"], "Hello\n", 1),
         (&["-j", "hi"], "{\"answer\":", 1),
         (&["--no-stream", "hi"], "Hello\n", 1),
         (&["--models"], "test-model\n", 1),
-    ] {
-        let _case = case(args);
-        let gate = Gate::new();
-        let held = gate.clone();
-        let server = Server::start(move |request, _| {
-            let mut reply = Reply::new(200).wait_for(&held);
-            reply = match request.method.as_str() {
-                "GET" => reply.piece(json!({"data": [{"id": "test-model"}]}).to_string()),
-                _ if request.text().contains("\"stream\":true") => reply
-                    .header("content-type", "text/event-stream")
-                    .pieces(openai_stream(&["```\nHello\n```\n"])),
-                _ => {
-                    reply.piece(json!({"choices": [{"message": {"content": "Hello"}}]}).to_string())
-                }
-            };
-            reply
-        });
-        let sandbox = Sandbox::new();
+    ]
+    .map(|(args, first, lines)| {
+        let sandbox = Sandbox::new().server_env(&server);
         let terminal = Terminal::new(WIDE);
-        let started = Instant::now();
-        let running = both(sandbox.q(args).server_env(&server), &terminal).spawn();
+        let began = Instant::now();
+        let running = sandbox.q(args).on(&terminal).spawn();
         terminal.wait_for("waiting for openai, ", 0);
-        assert!(
-            started.elapsed() >= Duration::from_millis(300),
-            "after {:?}",
-            started.elapsed()
-        );
+        assert!(began.elapsed() >= Duration::from_millis(300), "{args:?}");
+        (args, first, lines, sandbox, terminal, running)
+    });
+    for (args, _, _, _, terminal, _) in &started {
         terminal.wait_for_seconds("waiting for openai, ", 0);
         let screen = terminal.screen_so_far();
-        assert!(
-            screen.len() == 1 && screen[0].starts_with("waiting for openai, "),
-            "{screen:?}"
-        );
-        gate.open();
+        let is_alone = screen.len() == 1 && screen[0].starts_with("waiting for openai, ");
+        assert!(is_alone, "{args:?} {screen:?}");
+    }
+    gate.open();
+    for (args, first, lines, _sandbox, terminal, running) in started {
         running.wait().exit(0);
         let screen = terminal.screen().join("\n");
-        assert!(
-            screen.starts_with(first) && screen.matches('\n').count() == lines,
-            "{screen:?}"
+        let is_right = screen.starts_with(first) && screen.matches('\n').count() == lines;
+        assert!(is_right, "{args:?} {screen:?}");
+    }
+}
+
+/// Events between which and the answer the sign says something else than that it waits.
+const SIGNS: &str = r#"
+openai thinking {"choices":[{"delta":{"reasoning_content":"hm"}}]}
+openai thinking {"choices":[{"delta":{"reasoning":"hm"}}]}
+openai thinking {"choices":[{"delta":{"reasoning_details":[{"text":"hm"}]}}]}
+openai thinking {"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}}]}
+openai thinking {"choices":[{"delta":{"content":"<think>hm"}}]}
+anthropic thinking {"type":"content_block_start","index":0,"content_block":{"type":"thinking"}}
+anthropic thinking {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}
+anthropic searching {"type":"content_block_start","content_block":{"type":"server_tool_use","name":"web_search"}}
+responses thinking {"type":"response.output_item.added","item":{"type":"reasoning","id":"r"}}
+responses thinking {"type":"response.reasoning_summary_text.delta","delta":"hm"}
+responses searching {"type":"response.web_search_call.searching","output_index":0,"item_id":"ws_1"}
+responses searching {"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}
+gemini thinking {"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]}}]}
+gemini searching {"candidates":[{"content":{"parts":[{"toolCall":{"toolType":"GOOGLE_SEARCH_WEB"}}]}}]}
+"#;
+
+#[test]
+fn the_waiting_sign_says_that_the_model_thinks_or_that_the_provider_searches() {
+    let mut started = Vec::new();
+    for line in SIGNS.trim().lines() {
+        let mut words = line.splitn(3, ' ').map(str::to_owned);
+        let [provider, sign, event] = [(); 3].map(|()| words.next().expect("three words"));
+        let gates = [Gate::new(), Gate::new()];
+        let reply = Reply::sse([": wait\n\n"]).wait_for(&gates[0]);
+        let reply = reply.piece(format!("data: {event}\n\n"));
+        let dialect = Dialect::named(&provider);
+        let server = Server::always(reply.wait_for(&gates[1]).cut());
+        let sandbox = Sandbox::new();
+        let terminal = Terminal::new(WIDE);
+        let option = if sign == "searching" { "-w" } else { "-n" };
+        let q = dialect.q(&sandbox, &server, &[option, "hi"]);
+        let running = q.on(&terminal).spawn();
+        started.push((line, sign, gates, server, sandbox, terminal, running));
+    }
+    for (line, sign, gates, _server, _sandbox, terminal, running) in started {
+        let _case = case(line);
+        terminal.wait_for("waiting for ", 0);
+        gates[0].open();
+        let searches = sign == "searching";
+        terminal.wait_for(
+            if searches {
+                "searching the web, "
+            } else {
+                "thinking, "
+            },
+            0,
         );
+        gates[1].open();
+        running.wait().exit(1);
     }
 }
 
@@ -166,9 +198,9 @@ fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
         let q = match variant {
             "stdout" => sandbox.q(&["hi"]).stdout_to(terminal.end()),
             "stderr" => sandbox.q(&["hi"]).stderr_to(terminal.end()),
-            "quiet" => both(sandbox.q(&["-q", "hi"]), &terminal),
-            "dumb" => both(sandbox.q(&["hi"]), &terminal).env("TERM", "dumb"),
-            _ => both(sandbox.q(&["hi"]), &terminal).env("TERM", "xterm"),
+            "quiet" => sandbox.q(&["-q", "hi"]).on(&terminal),
+            "dumb" => sandbox.q(&["hi"]).on(&terminal).env("TERM", "dumb"),
+            _ => sandbox.q(&["hi"]).on(&terminal).env("TERM", "xterm"),
         };
         (terminal, q.spawn())
     };
@@ -201,54 +233,21 @@ fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
         text if text.contains("begun") => Reply::sse([word("half")]).hang(),
         _ => Reply::new(200).hang(),
     });
-    for (what, args, sign, signal) in [
-        (
-            "the first word",
-            &["-n", "hi"][..],
-            "waiting for openai",
-            libc::SIGINT,
-        ),
-        (
-            "the first word",
-            &["-n", "hi"],
-            "waiting for openai",
-            libc::SIGTERM,
-        ),
-        (
-            "the first word",
-            &["-n", "hi"],
-            "waiting for openai",
-            libc::SIGHUP,
-        ),
-        (
-            "the end of the code",
-            &["-n", "-x", "begun"],
-            "waiting for openai",
-            libc::SIGINT,
-        ),
-        (
-            "another try",
-            &["-n", "retried"],
-            "retrying in",
-            libc::SIGINT,
-        ),
-        (
-            "standard input",
-            &["hi"],
-            "waiting for standard input",
-            libc::SIGINT,
-        ),
-        (
-            "the models",
-            &["--models"],
-            "waiting for openai",
-            libc::SIGINT,
-        ),
+    for (args, sign, signal) in [
+        (&["-n", "hi"][..], "waiting for openai", libc::SIGINT),
+        (&["-n", "hi"], "waiting for openai", libc::SIGTERM),
+        (&["-n", "hi"], "waiting for openai", libc::SIGHUP),
+        (&["-n", "-x", "begun"], "waiting for openai", libc::SIGINT),
+        (&["-n", "retried"], "retrying in", libc::SIGINT),
+        (&["hi"], "waiting for standard input", libc::SIGINT),
+        (&["-n", "-a", "p", "hi"], "waiting for p, ", libc::SIGINT),
+        (&["--models"], "waiting for openai", libc::SIGINT),
     ] {
-        let _case = case((what, signal));
+        let _case = case((args, signal));
         let sandbox = Sandbox::new().server_env(&server);
+        make_pipe(&sandbox.home().join("p"));
         let terminal = Terminal::new(80);
-        let mut running = both(sandbox.q(args), &terminal).stdin_open().spawn();
+        let mut running = sandbox.q(args).on(&terminal).stdin_open().spawn();
         terminal.wait_for(sign, 0);
         running.signal(signal);
         running.wait().killed_by(signal);
@@ -260,14 +259,9 @@ fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
 fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
     // How many columns the terminal has, what the sign says, what comes then, and the last line.
     let error = data(&json!({"error": "no"}));
+    let waiting = "waiting for openai";
     for (columns, sign, busy, comes, last) in [
-        (
-            80,
-            "waiting for openai",
-            false,
-            vec![error],
-            "q: openai: no",
-        ),
+        (80, waiting, false, vec![error], "q: openai: no"),
         (16, "waiting", false, openai_stream(&["Hello"]), "Hello"),
         (80, "retrying in ", true, openai_stream(&["Hello"]), "Hello"),
     ] {
@@ -279,7 +273,11 @@ fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
             _ => reply.clone(),
         });
         let terminal = Terminal::new(columns);
-        let running = both(Sandbox::new().q(&["hi"]).server_env(&server), &terminal).spawn();
+        let running = Sandbox::new()
+            .q(&["hi"])
+            .server_env(&server)
+            .on(&terminal)
+            .spawn();
         terminal.wait_for(sign, 0);
         gate.open();
         running.wait();
@@ -296,7 +294,7 @@ fn the_waiting_sign_counts_down_to_the_next_try() {
     let server = Server::always(Reply::new(503).header("retry-after", "50").piece("{}"));
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
-    let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
+    let mut running = sandbox.q(&["hi"]).server_env(&server).on(&terminal).spawn();
     let first = terminal.wait_for_seconds("retrying in ", 0);
     let next = terminal.wait_for_seconds("retrying in ", terminal.so_far().len());
     assert!(next < first && first <= 50, "{first}, {next}");
@@ -309,7 +307,10 @@ fn the_waiting_sign_says_that_standard_input_is_waited_for() {
     let server = Server::openai("Hello");
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
-    let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal)
+    let mut running = sandbox
+        .q(&["hi"])
+        .server_env(&server)
+        .on(&terminal)
         .stdin_open()
         .spawn();
     terminal.wait_for_seconds("waiting for standard input, ", 0);
@@ -334,7 +335,7 @@ fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
     });
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(80);
-    let running = both(sandbox.shell("q one | q -f two"), &terminal).spawn();
+    let running = sandbox.shell("q one | q -f two").on(&terminal).spawn();
     server.wait_for_requests(1);
     terminal.wait_for_seconds("waiting for standard input, ", 0);
     let before = terminal.so_far();
@@ -367,19 +368,12 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
         pipe.display()
     ));
     let terminal = Terminal::new(WIDE);
-    let mut running = both(sandbox.q(&["hi"]), &terminal).stdin_open().spawn();
+    let mut running = sandbox.q(&["hi"]).on(&terminal).stdin_open().spawn();
     terminal.wait_for("waiting for standard input", 0);
     running.write_stdin("log\n").close_stdin();
     terminal.wait_for("Passphrase: ", 0);
     let asked = terminal.screen_so_far();
-    let mut writer = fs::OpenOptions::new()
-        .write(true)
-        .open(&pipe)
-        .expect("a command that reads");
-    writer
-        .write_all(format!("{API_KEY}\n").as_bytes())
-        .expect("a command that reads");
-    drop(writer);
+    fs::write(&pipe, format!("{API_KEY}\n")).expect("a command that reads");
     running.wait().exit(0);
     assert_eq!(asked, ["Passphrase: "]);
 }
@@ -388,10 +382,8 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
 fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
     let broken = Reply::sse([word("Hello")]).cut();
     let whole = Reply::sse(openai_stream(&["Hello"]));
-    let long = Reply::json(
-        400,
-        json!({"error": {"message": "long", "code": "context_length_exceeded"}}),
-    );
+    let error = json!({"error": {"message": "long", "code": "context_length_exceeded"}});
+    let long = Reply::json(400, error);
     // What q is called with, the replies to its requests, and a word of what it says in the end.
     let table: [(&[&str], Vec<Reply>, &str); 3] = [
         (&["hi"], vec![broken], "q: openai: "),
@@ -401,26 +393,14 @@ fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
     for (args, replies, said) in table {
         let _case = case(args);
         let server = Server::start(move |_, number| replies[number].clone());
-        let sandbox = Sandbox::new()
-            .server_env(&server)
-            .env("TERM", "dumb")
-            .env("Q_MODEL", "m");
+        let sandbox = Sandbox::new().server_env(&server).env("Q_MODEL", "m");
         sandbox.write_current(&all_of("m"));
         let terminal = Terminal::new(WIDE);
-        both(sandbox.q(args), &terminal).run();
+        sandbox.q(args).on(&terminal).env("TERM", "dumb").run();
         let screen = terminal.screen();
-        assert!(screen.iter().any(|line| line == "Hello"), "{screen:#?}");
-        let after = screen.iter().skip_while(|line| *line != "Hello").skip(1);
-        assert!(
-            after.clone().any(|line| line.starts_with(said)),
-            "{screen:#?}"
-        );
+        let mut after = screen.iter().skip_while(|line| *line != "Hello").skip(1);
+        assert!(after.any(|line| line.starts_with(said)), "{screen:#?}");
     }
-}
-
-/// Standard output and standard error on the same terminal.
-fn both(q: Q, terminal: &Terminal) -> Q {
-    q.stdout_to(terminal.end()).stderr_to(terminal.end())
 }
 
 /// A conversation with this text in every field that somebody else can have written.
@@ -430,20 +410,20 @@ fn all_of(text: &str) -> Value {
 
 /// Every character that could drive a terminal, with its visible form.
 fn controls() -> Vec<(char, String)> {
+    let mut controls = vec![('\u{7f}', "^?".to_owned())];
     let c0 = ('\0'..='\u{1f}').filter(|character| !matches!(character, '\t' | '\n'));
-    let c0 = c0
-        .zip("@ABCDEFGHKLMNOPQRSTUVWXYZ[\\]^_".chars())
-        .map(|(control, letter)| (control, format!("^{letter}")));
-    let c1 =
-        ('\u{80}'..='\u{9f}').map(|control| (control, format!("<{:02X}>", u32::from(control))));
-    let bidirectional = "\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
-    let bidirectional = bidirectional
-        .chars()
-        .map(|control| (control, format!("<U+{:04X}>", u32::from(control))));
-    c0.chain([('\u{7f}', "^?".to_owned())])
-        .chain(c1)
-        .chain(bidirectional)
-        .collect()
+    for (control, letter) in c0.zip("@ABCDEFGHKLMNOPQRSTUVWXYZ[\\]^_".chars()) {
+        controls.push((control, format!("^{letter}")));
+    }
+    for control in '\u{80}'..='\u{9f}' {
+        controls.push((control, format!("<{:02X}>", u32::from(control))));
+    }
+    for control in
+        "\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}".chars()
+    {
+        controls.push((control, format!("<U+{:04X}>", u32::from(control))));
+    }
+    controls
 }
 
 /// All of them in one text, apart from each other.
@@ -471,9 +451,11 @@ fn assert_harmless(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("UTF-8");
     let controls = controls();
     for character in text.replace("\r\n", "").chars() {
-        let harmless =
-            character != '\n' && controls.iter().all(|(control, _)| *control != character);
-        assert!(harmless, "{character:?} in {text:?}");
+        let is_control = controls.iter().any(|(control, _)| *control == character);
+        assert!(
+            character != '\n' && !is_control,
+            "{character:?} in {text:?}"
+        );
     }
     // The same by the rules of a terminal.
     screen(bytes, u16::MAX);

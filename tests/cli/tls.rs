@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustls::{ServerConnection, StreamOwned};
-use serde_json::json;
 
 use crate::authority::Authority;
 use crate::dialect::{openai_stream, word};
 use crate::fixtures::{UNKNOWN_HOST, case, lacks, prompt, snapshot, talked};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Reply, Server};
+use crate::toolserver;
 
 /// The years in which a certificate is valid that is neither too old nor too new.
 const ALWAYS: RangeInclusive<i32> = 2000..=2999;
@@ -160,12 +160,8 @@ impl Proxy {
     }
 
     fn saw(&self, text: &str) -> bool {
-        self.seen
-            .lock()
-            .unwrap()
-            .bytes
-            .windows(text.len())
-            .any(|window| window == text.as_bytes())
+        let seen = self.seen.lock().unwrap();
+        String::from_utf8_lossy(&seen.bytes).contains(text)
     }
 }
 
@@ -249,10 +245,6 @@ fn an_authority_that_is_named_is_taken() {
         }
     }
     server.expect_requests(4);
-    assert_eq!(
-        server.last_request().header("authorization"),
-        Some(&*format!("Bearer {API_KEY}"))
-    );
 }
 
 #[test]
@@ -287,9 +279,10 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
         let mut run = sandbox.shell("exec unshare -rm sh -c \"$0\"").arg(script);
         if let Some(named) = named {
             let file = certificate(&sandbox, named);
+            let is_folder = name == "SSL_CERT_DIR";
             run = run.env(
                 name,
-                if name == "SSL_CERT_DIR" {
+                if is_folder {
                     file.parent().unwrap()
                 } else {
                     &file
@@ -297,69 +290,38 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
             );
         }
         let outcome = run.run();
-        match is_taken {
-            true => outcome.success().stdout("sealed\n"),
-            false => outcome
-                .exit(1)
-                .stdout_is_empty()
-                .stderr_contains("UnknownIssuer"),
-        };
+        if is_taken {
+            outcome.success().stdout("sealed\n");
+        } else {
+            outcome.exit(1).stdout_is_empty();
+            outcome.stderr_contains("UnknownIssuer");
+        }
     }
 }
 
 #[test]
 fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
     let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
-    // What is wrong, who signed, for which host, in which years, words of the error.
-    for (what, signer, name, years, words) in [
-        (
-            "unknown authority",
-            &stranger,
-            "localhost",
-            ALWAYS,
-            &["UnknownIssuer", "SSL_CERT_FILE"][..],
-        ),
-        (
-            "wrong host",
-            &authority,
-            "elsewhere.example",
-            ALWAYS,
-            &["localhost", "elsewhere.example"],
-        ),
-        (
-            "too old",
-            &authority,
-            "localhost",
-            2000..=2001,
-            &["xpired", "clock"],
-        ),
-        (
-            "too new",
-            &authority,
-            "localhost",
-            2998..=2999,
-            &["valid", "clock"],
-        ),
+    let (here, elsewhere) = ("localhost", "elsewhere.example");
+    // Who signed, for which host, in which years, and words of the error.
+    for (signer, name, years, words) in [
+        (&stranger, here, ALWAYS, ["UnknownIssuer", "SSL_CERT_FILE"]),
+        (&authority, elsewhere, ALWAYS, [here, elsewhere]),
+        (&authority, here, 2000..=2001, ["xpired", "clock"]),
+        (&authority, here, 2998..=2999, ["valid", "clock"]),
     ] {
-        let _case = case(what);
+        let _case = case(words);
         let server = Server::openai("never");
         let tls = Tls::start(signer, &[name], years, &server, End::Farewell);
         let sandbox = talked("openai", 1);
         let before = snapshot(sandbox.state());
         let file = certificate(&sandbox, &authority);
         let url = tls.url("localhost");
-        let outcome = q(&sandbox, url.clone(), &["-f", "next"])
-            .env("SSL_CERT_FILE", file)
-            .run();
-        outcome
-            .exit(1)
-            .stdout_is_empty()
-            .explains()
-            .stderr_contains_all(words);
-        outcome
-            .stderr_contains("TLS")
-            .stderr_contains(&url)
-            .stderr_lacks(API_KEY);
+        let q = q(&sandbox, url.clone(), &["-f", "next"]);
+        let outcome = q.env("SSL_CERT_FILE", file).run();
+        outcome.exit(1).stdout_is_empty().explains();
+        outcome.stderr_contains_all(&words).stderr_contains("TLS");
+        outcome.stderr_contains(&url).stderr_lacks(API_KEY);
         assert_eq!(*tls.connections.lock().unwrap(), 1, "it was tried again");
         server.expect_requests(0);
         before.expect_unchanged();
@@ -370,29 +332,19 @@ fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
 fn errors_of_the_library_are_reported_in_plain_words() {
     let (authority, server) = (Authority::new("known"), Server::openai("never"));
     let tls = Tls::start(&authority, &[], ALWAYS, &server, End::Farewell);
+    let authoritys = "TLS: the server's certificate is one for an authority, not for a server";
+    let plain = "TLS: the server does not speak TLS on this port";
     for (url, words) in [
-        (
-            tls.url("localhost"),
-            [
-                "TLS: the server's certificate is one for an authority, not for a server",
-                "CA:FALSE",
-            ],
-        ),
-        (
-            server.url().replace("http:", "https:"),
-            ["TLS: the server does not speak TLS on this port", "http://"],
-        ),
+        (tls.url("localhost"), [authoritys, "CA:FALSE"]),
+        (server.url().replace("http:", "https:"), [plain, "http://"]),
     ] {
         let _case = case(&url);
         let sandbox = Sandbox::new();
-        let outcome = q(&sandbox, url.clone(), &["hi"])
-            .env("SSL_CERT_FILE", certificate(&sandbox, &authority))
-            .run();
-        outcome
-            .exit(1)
-            .stdout_is_empty()
-            .explains()
-            .stderr_contains_all(&words);
+        let file = certificate(&sandbox, &authority);
+        let q = q(&sandbox, url.clone(), &["hi"]);
+        let outcome = q.env("SSL_CERT_FILE", file).run();
+        outcome.exit(1).stdout_is_empty().explains();
+        outcome.stderr_contains_all(&words);
         outcome
             .stderr_lacks("CaUsedAsEndEntity")
             .stderr_lacks("InvalidContentType");
@@ -402,25 +354,12 @@ fn errors_of_the_library_are_reported_in_plain_words() {
 #[test]
 fn a_tool_servers_certificate_is_checked_like_every_other() {
     let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
-    let server = Server::start(|request, _| {
-        let message = request.json();
-        let result = match message["method"].as_str() {
-            Some("initialize") => {
-                json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
-            }
-            Some("tools/list") => json!({"tools": [{"name": "look"}]}),
-            _ => return Reply::new(202),
-        };
-        Reply::json(
-            200,
-            json!({"jsonrpc": "2.0", "id": message["id"], "result": result}),
-        )
-    });
+    let server = toolserver::site("", |_| None);
     let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Farewell);
     let sandbox = Sandbox::new();
+    let url = tls.url("localhost");
     sandbox.config(&format!(
-        "[tools.web]\nurl = \"https://localhost:{}/mcp\"\n",
-        tls.address.port()
+        "[tools.web]\nurl = \"{url}\"\nonly = [\"echo\"]\n"
     ));
     let list = |known: &Authority| {
         sandbox
@@ -430,7 +369,7 @@ fn a_tool_servers_certificate_is_checked_like_every_other() {
     };
     list(&authority)
         .success()
-        .stdout("web__look\twrites\tasks\t\n");
+        .stdout("web__echo\treads\tasks\tdoes echo\n");
     list(&stranger)
         .exit(0)
         .stdout_is_empty()
@@ -481,22 +420,15 @@ fn a_proxy_sees_the_host_but_neither_key_nor_question() {
         let tls = Tls::start(&authority, &[host], ALWAYS, &server, End::Farewell);
         let proxy = Proxy::start(greet, tls.address);
         let sandbox = Sandbox::new();
-        let q = q(
-            &sandbox,
-            format!("https://{host}/v1"),
-            &["a secret question"],
-        );
-        let q = q.env("SSL_CERT_FILE", certificate(&sandbox, &authority));
-        q.env(name, format!("{scheme}://{}", proxy.address))
-            .run()
-            .success()
-            .stdout("sealed\n");
+        let url = format!("https://{host}/v1");
+        let q = q(&sandbox, url, &["a secret question"])
+            .env("SSL_CERT_FILE", certificate(&sandbox, &authority))
+            .env(name, format!("{scheme}://{}", proxy.address));
+        q.run().success().stdout("sealed\n");
         assert_eq!(proxy.targets(), [format!("{host}:443")]);
-        assert_eq!(prompt(&server.request()), "a secret question");
-        assert_eq!(
-            server.request().header("authorization"),
-            Some(&*format!("Bearer {API_KEY}"))
-        );
+        let (request, bearer) = (server.request(), format!("Bearer {API_KEY}"));
+        assert_eq!(prompt(&request), "a secret question");
+        assert_eq!(request.header("authorization"), Some(bearer.as_str()));
         for text in [API_KEY, "a secret question"] {
             assert!(!proxy.saw(text), "the proxy saw {text}");
         }
@@ -551,19 +483,13 @@ fn a_proxy_that_speaks_tls_is_held_to_the_same_certificates() {
         q.env("SSL_CERT_FILE", file).run()
     };
     // Its refusal can be read, so its certificate was taken.
-    asked(certificate(&sandbox, &authority))
-        .exit(1)
-        .stderr_contains("407")
-        .stderr_lacks("TLS");
+    let taken = asked(certificate(&sandbox, &authority));
+    taken.exit(1).stderr_contains("407").stderr_lacks("TLS");
     assert_eq!(server.request().method, "CONNECT");
-    asked(sandbox.home().join("none.pem"))
-        .exit(2)
-        .stderr_contains("SSL_CERT_FILE");
-    let outcome = asked(certificate(&sandbox, &Authority::new("unknown")));
-    outcome
-        .exit(1)
-        .stderr_contains("TLS")
-        .stderr_contains("localhost")
-        .stderr_contains("HTTP_PROXY");
+    let missing = asked(sandbox.home().join("none.pem"));
+    missing.exit(2).stderr_contains("SSL_CERT_FILE");
+    let refused = asked(certificate(&sandbox, &Authority::new("unknown")));
+    refused.exit(1);
+    refused.stderr_contains_all(&["TLS", "localhost", "HTTP_PROXY"]);
     server.expect_requests(1);
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::dialect::{DIALECTS, Dialect, failure, held_back, typed_event};
+use crate::dialect::{DIALECTS, Dialect, failure, held_back};
 use crate::fixtures::{case, in_foreground, session, wait_until};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Running, Sandbox};
-use crate::server::{Gate, Reply, Server};
+use crate::server::{Gate, Server};
 use crate::toolserver::{calls, expect_gone, heard, log, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
@@ -45,7 +45,7 @@ fn write(text: &str) -> Call {
 }
 
 #[test]
-fn a_person_at_the_terminal_is_asked() {
+fn a_person_is_asked_about_one_call_at_a_time() {
     for (typed, ran) in [
         ("y\n", 1),
         ("n\n", 0),
@@ -56,63 +56,26 @@ fn a_person_at_the_terminal_is_asked() {
         ("yep\n", 0),
     ] {
         let _case = case(typed);
-        let server = model(vec![vec![write("one\u{202e}")], vec![write("two")]]);
+        let two = ("call00002", "db__write", json!({"text": "two"}));
+        let server = model(vec![vec![write("one\u{202e}"), two]]);
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
         let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
         let question = "q: run db__write {\"text\":\"one\\u{202e}\"}\r\n\
                         q: run db__write? [y]es, [N]o, [a]lways in this run ";
-        let shown = terminal.wait_for(question, 0).len();
+        let shown = terminal.wait_for(question, 0);
         assert_eq!(calls(&sandbox, "db").len(), 0);
+        assert!(!String::from_utf8_lossy(&shown).contains("two"));
         terminal.type_in(typed);
         if ran < 2 {
-            terminal.wait_for(
-                "q: run db__write {\"text\":\"two\"}\r\nq: run db__write? ",
-                shown,
-            );
+            let question = "q: run db__write {\"text\":\"two\"}\r\nq: run db__write? ";
+            terminal.wait_for(question, shown.len());
+            assert_eq!(calls(&sandbox, "db").len(), ran);
             terminal.type_in("\n");
         }
-        terminal.wait_for("the answer", shown);
         running.wait().exit(0);
         assert_eq!(calls(&sandbox, "db").len(), ran);
-        expect_gone(&sandbox, "db");
     }
-}
-
-#[test]
-fn nobody_is_asked_where_the_question_would_not_be_seen() {
-    let server = model(vec![vec![write("x")]]);
-    let sandbox = with_db(&server, "", "");
-    let terminal = Terminal::new(WIDE);
-    let notes = fs::File::create(sandbox.home().join("notes")).unwrap();
-    // A question that was asked all the same would wait for an answer.
-    terminal.type_in("y\n");
-    in_foreground(&sandbox, &terminal, &["-t", "db", "go"])
-        .stderr_to(notes)
-        .run()
-        .exit(0);
-    assert_eq!(calls(&sandbox, "db").len(), 0);
-    let said = fs::read_to_string(sandbox.home().join("notes")).unwrap();
-    assert!(said.contains("db__write did not run"), "{said}");
-}
-
-#[test]
-fn a_call_that_cannot_run_is_a_line_on_a_terminal_too() {
-    let server = model(vec![vec![
-        ("call00001", "db__gone", json!({})),
-        ("call00002", "db__echo", json!({})),
-    ]]);
-    let sandbox = with_db(&server, "", "allow = [\"*\"]");
-    let terminal = Terminal::new(WIDE);
-    in_foreground(&sandbox, &terminal, &["-t", "db", "go"])
-        .spawn()
-        .wait()
-        .exit(0);
-    let screen = terminal.screen().join("\n");
-    assert!(
-        screen.contains("q: db__gone did not run: There is no tool db__gone."),
-        "{screen}"
-    );
 }
 
 #[test]
@@ -122,150 +85,9 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     let terminal = Terminal::new(WIDE);
     terminal.type_in("y\ny\ny\n");
     let running = in_foreground(&sandbox, &terminal, &["-q", "-t", "db", "go"]).spawn();
-    terminal.wait_for("? [y]es", 0);
-    terminal.type_in("n\n");
-    terminal.wait_for("the answer", 0);
+    terminal.answer(&[("? [y]es", "n\n")]);
     running.wait().exit(0);
     assert_eq!(calls(&sandbox, "db").len(), 0);
-}
-
-#[test]
-fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
-    let server = model(vec![vec![echo("hi")]]);
-    let sandbox = with_db(&server, "", "");
-    let terminal = Terminal::new(WIDE);
-    sandbox
-        .q(&["-t", "db", "go"])
-        .stdout_to(terminal.end())
-        .stderr_to(terminal.end())
-        .run()
-        .exit(0);
-    assert_eq!(
-        terminal.screen(),
-        [
-            "let me see",
-            "q: db__echo {\"text\":\"hi\"}",
-            "the answer",
-            ""
-        ]
-    );
-    for option in ["--no-stream", "-x", "-j", "--schema=name"] {
-        let _case = case(option);
-        let answer = if option == "--schema=name" {
-            "{\"name\":\"the answer\"}"
-        } else {
-            "```\nthe answer\n```"
-        };
-        let server = Server::start(move |request, number| match number {
-            0 => OPENAI.calling("let me see", &[echo("hi")]),
-            _ => (OPENAI.reply)(request, answer),
-        });
-        let terminal = Terminal::new(WIDE);
-        let sandbox = with_db(&server, "", "");
-        let q = sandbox.q(&[option, "-t", "db", "go"]);
-        q.stdout_to(terminal.end())
-            .stderr_to(terminal.end())
-            .run()
-            .exit(0);
-        let screen = terminal.screen().join("\n");
-        assert!(
-            screen.contains("the answer") && !screen.contains("let me see"),
-            "{screen}"
-        );
-    }
-}
-
-/// A streamed reply of the Responses API with these items.
-fn items(items: &[Value], end: &str) -> Reply {
-    let mut events = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        events.push(
-            json!({"type": "response.output_item.added", "output_index": index, "item": item}),
-        );
-        if let Some(text) = item.pointer("/content/0/text") {
-            events.push(
-                json!({"type": "response.output_text.delta", "output_index": index, "delta": text}),
-            );
-        }
-        events.push(
-            json!({"type": "response.output_item.done", "output_index": index, "item": item}),
-        );
-    }
-    let why = (end == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
-    let response = json!({"status": end, "output": items, "incomplete_details": why});
-    events.push(json!({"type": format!("response.{end}"), "response": response}));
-    Reply::sse(events.into_iter().map(typed_event))
-}
-
-#[test]
-fn commentary_before_a_call_goes_back_to_the_model_and_nowhere_else() {
-    let said = |phase: Value, text: &str| json!({"type": "message", "role": "assistant", "phase": phase, "content": [{"type": "output_text", "text": text}]});
-    let commentary = |text: &str| said(json!("commentary"), text);
-    let call = json!({"type": "function_call", "call_id": "x1", "name": "db__echo", "arguments": "{\"text\":\"hi\"}"});
-    let first = vec![
-        commentary("I look."),
-        said(json!(null), "Now:"),
-        commentary("Here."),
-        call.clone(),
-    ];
-    let shown = "q: db__echo {\"text\":\"hi\"}";
-    for (what, second, end, exit, answer) in [
-        (
-            "an answer",
-            vec![
-                commentary("Done."),
-                said(json!("final_answer"), "It is hi."),
-            ],
-            "completed",
-            0,
-            "It is hi.",
-        ),
-        (
-            "commentary alone",
-            vec![commentary("It is hi.")],
-            "completed",
-            0,
-            "It is hi.",
-        ),
-        (
-            "commentary before a call that is cut",
-            vec![commentary("It is hi."), call.clone()],
-            "incomplete",
-            3,
-            "It is hi.",
-        ),
-        ("nothing", vec![], "completed", 1, ""),
-    ] {
-        let _case = case(what);
-        let replies = [items(&first, "completed"), items(&second, end)];
-        let server = Server::start(move |_, number| replies[number].clone());
-        let sandbox = Sandbox::new().env("Q_RETRIES", "0");
-        sandbox.config(&section(&sandbox, "db", "", ""));
-        let terminal = Terminal::new(WIDE);
-        let q = DIALECTS[3].q(&sandbox, &server, &["-t", "db", "go"]);
-        q.stdout_to(terminal.end())
-            .stderr_to(terminal.end())
-            .run()
-            .exit(exit);
-        let screen = terminal.screen();
-        assert_eq!(screen[..2], ["Now:", shown]);
-        assert!(
-            screen[2].starts_with(if exit == 1 { "q: " } else { answer }),
-            "{screen:?}"
-        );
-        let [_, request] = &server.requests()[..] else {
-            panic!("two requests")
-        };
-        assert_eq!(
-            request.json()["input"].as_array().expect("a list")[1..5],
-            first
-        );
-        let saved = &sandbox.current()["messages"][1];
-        assert_eq!(
-            (&saved["content"], &saved["steps"][0]["text"]),
-            (&json!(answer), &json!("Now:"))
-        );
-    }
 }
 
 #[test]
@@ -311,38 +133,33 @@ fn of_the_calls_of_one_reply_only_so_many_run() {
 
 #[test]
 fn no_server_runs_on_after_q() {
-    for (name, signal) in [
+    let started = [
         ("normal end", 0),
         ("an error", 0),
         ("SIGINT", libc::SIGINT),
         ("SIGTERM", libc::SIGTERM),
         ("SIGQUIT", libc::SIGQUIT),
-    ] {
-        let _case = case(name);
+    ]
+    .map(|(name, signal)| {
+        let second = if signal == 0 { "db__echo" } else { "db__hang" };
         let server = Server::start(move |request, number| match (name, number) {
             ("an error", 1) => failure(500, "down"),
-            (_, 0) => OPENAI.calling(
-                "",
-                &[
-                    echo("hi"),
-                    (
-                        "call00002",
-                        if signal == 0 { "db__echo" } else { "db__hang" },
-                        json!({}),
-                    ),
-                ],
-            ),
+            (_, 0) => OPENAI.calling("", &[echo("hi"), ("call00002", second, json!({}))]),
             _ => (OPENAI.reply)(request, "the answer"),
         });
         let sandbox = with_db(&server, "stubborn", "");
-        let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
-        if signal == 0 {
-            running.wait().exit(i32::from(name == "an error"));
-        } else {
+        let running = sandbox.q(&["-t", "db", "go"]).spawn();
+        (name, signal, server, sandbox, running)
+    });
+    for (name, signal, _server, sandbox, mut running) in started {
+        let _case = case(name);
+        let was_stopped = signal != 0;
+        if was_stopped {
             wait_until(|| calls(&sandbox, "db").len() == 2);
             running.signal(signal);
-            let outcome = running.wait();
-            outcome.killed_by(signal);
+            running.wait().killed_by(signal);
+        } else {
+            running.wait().exit(i32::from(name == "an error"));
         }
         expect_gone(&sandbox, "db");
         // What had run is kept, marked; and so is a call that may have done what it was to do.
@@ -350,13 +167,10 @@ fn no_server_runs_on_after_q() {
         assert_eq!(answer.get("interrupted").is_some(), name != "normal end");
         let calls = &answer["steps"][0]["calls"];
         assert_eq!(calls[0]["result"], "you said hi");
-        assert_eq!(calls[1]["error"].as_bool(), (signal != 0).then_some(true));
+        assert_eq!(calls[1]["error"].as_bool(), was_stopped.then_some(true));
         let result = calls[1]["result"].as_str().expect("text");
-        assert_eq!(
-            result.contains("interrupted before the result came"),
-            signal != 0,
-            "{result}"
-        );
+        let is_marked = result.contains("interrupted before the result came");
+        assert_eq!(is_marked, was_stopped, "{result}");
     }
 }
 
@@ -388,11 +202,8 @@ fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
         .stdout("the answer\n");
     expect_gone(&sandbox, "db");
     for name in ["agent", "job"] {
-        let id: i32 = fs::read_to_string(sandbox.home().join(name))
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
+        let id = fs::read_to_string(sandbox.home().join(name)).unwrap();
+        let id: i32 = id.trim().parse().unwrap();
         // SAFETY: a plain system call, and the process is one that this test has started.
         assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0, "{name}");
     }
@@ -458,11 +269,7 @@ fn the_waiting_sign_says_which_tool_runs() {
     let server = model(vec![vec![hang()]]);
     let sandbox = with_db(&server, "", "timeout = \"2s\"");
     let terminal = Terminal::new(WIDE);
-    let running = sandbox
-        .q(&["-t", "db", "go"])
-        .stdout_to(terminal.end())
-        .stderr_to(terminal.end())
-        .spawn();
+    let running = sandbox.q(&["-t", "db", "go"]).on(&terminal).spawn();
     terminal.wait_for("waiting for db__hang, ", 0);
     running.wait().exit(0);
     assert_eq!(
@@ -534,71 +341,43 @@ fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
 fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
     // A terminal of the tests has 50 rows, and one that does not know its size counts as one of 80 by 24. The question
     // takes one row, and around the text there are 28 characters.
-    let fits = |columns: usize| {
-        if columns == 0 {
-            80 * 23 - 28
-        } else {
-            columns * 49 - 28
-        }
-    };
-    let no: &[&str] = &[];
-    for (columns, text, args, more, asks, runs) in [
-        (80, "x".repeat(fits(80)), no, "", true, false),
-        (80, "x".repeat(fits(80) + 1), no, "", false, false),
-        (80, " ".repeat(40_000), no, "", true, false),
-        (0, "x".repeat(fits(0)), no, "", true, false),
-        (0, "x".repeat(fits(0) + 1), no, "", false, false),
-        (80, "x".repeat(fits(80) + 1), &["--yes"], "", false, true),
-        (
-            80,
-            "x".repeat(fits(80) + 1),
-            no,
-            "allow = [\"write\"]",
-            false,
-            true,
-        ),
+    let (known, unknown) = (80 * 49 - 28, 80 * 23 - 28);
+    for (columns, length, option, more, asks, runs) in [
+        (80, known, "-n", "", true, false),
+        (80, known + 1, "-n", "", false, false),
+        (0, unknown, "-n", "", true, false),
+        (0, unknown + 1, "-n", "", false, false),
+        (80, known + 1, "--yes", "", false, true),
+        (80, known + 1, "-n", "allow = [\"write\"]", false, true),
     ] {
-        let _case = case((columns, text.len(), args, more));
-        let server = model(vec![vec![write(&text)]]);
+        let _case = case((columns, length, option, more));
+        let server = model(vec![vec![write(&"x".repeat(length))]]);
         let sandbox = with_db(&server, "", more);
         let terminal = Terminal::new(columns);
-        let running =
-            in_foreground(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
+        let running = in_foreground(&sandbox, &terminal, &[option, "-t", "db", "go"]).spawn();
         if asks {
-            terminal.wait_for("? [y]es", 0);
-            terminal.type_in("n\n");
+            terminal.answer(&[("? [y]es", "n\n")]);
         }
-        terminal.wait_for("the answer", 0);
         running.wait().exit(0);
-        let shown = String::from_utf8(terminal.bytes()).expect("text");
+        let shown = terminal.text();
         assert_eq!(shown.contains("[y]es"), asks);
-        assert_eq!(shown.contains("⟨40000 blanks⟩"), text.starts_with(' '));
-        assert_eq!(
-            shown.contains("db__write did not run: its arguments do not fit the screen"),
-            !asks && !runs
-        );
+        let refusal = "db__write did not run: its arguments do not fit the screen";
+        assert_eq!(shown.contains(refusal), !asks && !runs);
         assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
     }
 }
 
 #[test]
 fn always_does_not_hold_for_what_does_not_fit_the_screen() {
-    let server = model(vec![
-        vec![write("x")],
-        vec![write(&"x".repeat(4_000))],
-        vec![write("y")],
-    ]);
+    let texts = ["x", &"x".repeat(4_000), "y"];
+    let server = model(texts.map(|text| vec![write(text)]).into());
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(80);
     let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-    terminal.wait_for("? [y]es", 0);
-    terminal.type_in("a\n");
-    terminal.wait_for("the answer", 0);
+    terminal.answer(&[("? [y]es", "a\n")]);
     running.wait().exit(0);
-    assert_eq!(
-        calls(&sandbox, "db"),
-        [json!({"text": "x"}), json!({"text": "y"})]
-    );
+    let ran = [json!({"text": "x"}), json!({"text": "y"})];
+    assert_eq!(calls(&sandbox, "db"), ran);
 }
 
 #[test]
@@ -609,51 +388,13 @@ fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let running = session(&sandbox, &terminal, "yes | q -n -t db go >answer").spawn();
-    terminal.wait_for("? [y]es", 0);
-    terminal.type_in("n\n");
+    terminal.answer(&[("? [y]es", "n\n")]);
     running.wait().exit(0);
     assert_eq!(
         fs::read_to_string(sandbox.home().join("answer")).unwrap(),
         "the answer\n"
     );
     assert_eq!(calls(&sandbox, "db").len(), 0);
-}
-
-#[test]
-fn nobody_is_asked_by_a_q_in_the_background() {
-    let server = model(vec![vec![write("x")]]);
-    let sandbox = with_db(&server, "", "");
-    let terminal = Terminal::new(WIDE);
-    session(&sandbox, &terminal, "set -m; q -t db go & wait")
-        .run()
-        .exit(0);
-    let screen = terminal.screen().join("\n");
-    assert!(
-        screen.contains("db__write did not run: nobody can be asked here"),
-        "{screen}"
-    );
-    assert!(!screen.contains("[y]es"), "{screen}");
-    assert_eq!(calls(&sandbox, "db").len(), 0);
-}
-
-#[test]
-fn a_person_is_asked_about_one_call_at_a_time() {
-    let second = ("call00002", "db__write", json!({"text": "two"}));
-    let server = model(vec![vec![write("one"), second]]);
-    let sandbox = with_db(&server, "", "");
-    let terminal = Terminal::new(WIDE);
-    let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-    let shown =
-        String::from_utf8(terminal.wait_for("{\"text\":\"one\"}\r\nq: run db__write? [y]es", 0))
-            .expect("text");
-    assert!(!shown.contains("two"), "{shown}");
-    terminal.type_in("y\n");
-    terminal.wait_for("{\"text\":\"two\"}\r\nq: run db__write? [y]es", shown.len());
-    assert_eq!(calls(&sandbox, "db"), [json!({"text": "one"})]);
-    terminal.type_in("n\n");
-    terminal.wait_for("the answer", shown.len());
-    running.wait().exit(0);
-    assert_eq!(calls(&sandbox, "db").len(), 1);
 }
 
 #[test]
@@ -666,65 +407,10 @@ fn always_holds_for_one_run() {
         let running = in_foreground(&sandbox, &terminal, &["-f", "-t", "db", "go"])
             .server_env(&server)
             .spawn();
-        terminal.wait_for("? [y]es", 0);
-        terminal.type_in(typed);
-        terminal.wait_for("the answer", 0);
+        terminal.answer(&[("? [y]es", typed)]);
         running.wait().exit(0);
         assert_eq!(calls(&sandbox, "db").len(), 1);
     }
-}
-
-#[test]
-fn what_servers_say_is_disarmed_on_a_terminal() {
-    let controls = "\u{1b}[31mno\u{202e}";
-    let server = model(vec![vec![(
-        "call00001",
-        "db__echo",
-        json!({ "text": controls }),
-    )]]);
-    let sandbox = with_db(&server, "", "");
-    // A server that describes its tool in red.
-    let list = json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [
-        {"name": "red", "description": format!("is {controls}"), "inputSchema": {"type": "object"}}]}});
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "result": {
-        "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "r", "version": "1"}}});
-    let script =
-        format!("read -r a; echo '{hello}'; read -r b; read -r c; echo '{list}'; read -r d");
-    // The shell's own echo would read escapes.
-    let script = script.replace("echo ", "printf '%s\\n' ");
-    let red = format!(
-        "[tools.red]\ncommand = [\"/bin/sh\", \"-c\", {}]\n",
-        json!(script)
-    );
-    sandbox.config(&(section(&sandbox, "db", "", "") + &red));
-    for (args, shown) in [
-        (
-            &["-t", "db", "go"][..],
-            "q: db__echo {\"text\":\"\\u001b[31mno<U+202E>\"}",
-        ),
-        (&["--history"], "you said ^[[31mno<U+202E>"),
-        (&["--list-tools", "-t", "red"], "is ^[[31mno<U+202E>"),
-    ] {
-        let _case = case(args);
-        let terminal = Terminal::new(WIDE);
-        sandbox
-            .q(args)
-            .stdout_to(terminal.end())
-            .stderr_to(terminal.end())
-            .run()
-            .exit(0);
-        let printed = String::from_utf8(terminal.bytes()).expect("text");
-        assert!(printed.contains(shown), "{printed:?}");
-        assert!(
-            !printed.contains("\u{1b}[31m") && !printed.contains('\u{202e}'),
-            "{printed:?}"
-        );
-    }
-    sandbox
-        .q(&["--history"])
-        .run()
-        .success()
-        .stdout_contains(&format!("you said {controls}"));
 }
 
 #[test]

@@ -32,17 +32,10 @@ fn without_a_home_the_answer_comes_with_a_note() {
             .stdout("answer\n")
             .stderr_contains("q: there is no home folder: ");
     }
-    for command in [
-        "q --last",
-        "q --history",
-        "q --list",
-        "q --undo",
-        "q --clear",
-    ] {
-        homeless(command)
-            .exit(1)
-            .stdout_is_empty()
-            .stderr_contains("q: there is no home folder, so ");
+    for action in ["last", "history", "list", "undo", "clear"] {
+        let outcome = homeless(&format!("q --{action}"));
+        outcome.exit(1).stdout_is_empty();
+        outcome.stderr_contains("q: there is no home folder, so ");
     }
     server.expect_requests(2);
 }
@@ -64,12 +57,8 @@ fn folders_of_another_user_are_not_used_and_the_note_says_what_to_do() {
             let before = snapshot(sandbox.state());
             let outcome = sandbox.q(args).run();
             outcome.exit(0).stdout("answer\n").stderr_is_of_q();
-            outcome.stderr_contains_all(&[
-                "saved",
-                "another user",
-                "chown",
-                &path.display().to_string(),
-            ]);
+            let path = path.display().to_string();
+            outcome.stderr_contains_all(&["saved", "another user", "chown", &path]);
             before.expect_unchanged();
             assert!(!server.last_request().text().contains("secret"));
         }
@@ -87,15 +76,10 @@ fn a_file_that_cannot_be_replaced_leaves_the_exchange_on_its_own() {
         return;
     }
     let before = snapshot(sandbox.home());
-    let outcome = sandbox
-        .shell("exec unshare -m sh -c \"$1\"")
-        .arg("sh")
-        .arg(script)
-        .run();
-    outcome
-        .exit(0)
-        .stdout("answer\n")
-        .stderr_contains(": this exchange is saved on its own, in ");
+    let q = sandbox.shell("exec unshare -m sh -c \"$0\"").arg(script);
+    let outcome = q.run();
+    outcome.exit(0).stdout("answer\n");
+    outcome.stderr_contains(": this exchange is saved on its own, in ");
     before.expect_unchanged();
     sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
 }
@@ -119,10 +103,8 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
         assert_eq!(sandbox.target("current.json"), None);
     }
     sandbox.expect_texts("current.json", &["three", "answer", "four", "answer"]);
-    sandbox.expect_texts(
-        &sandbox.only_archived(),
-        &["one", "answer", "two", "answer"],
-    );
+    let own = sandbox.only_archived();
+    sandbox.expect_texts(&own, &["one", "answer", "two", "answer"]);
     // Without the lock nobody knows who else writes.
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
@@ -169,21 +151,16 @@ fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state(
                 .shell("cc -shared -fPIC -o rename.so rename.c")
                 .run()
                 .success();
-            sandbox.write_linked(
-                "current.json",
-                ARCHIVED,
-                &idle_for(HOUR, &[first, "1", "two", "2"]),
-            );
+            let conversation = idle_for(HOUR, &[first, "1", "two", "2"]);
+            sandbox.write_linked("current.json", ARCHIVED, &conversation);
             let before = sandbox.read_bytes(ARCHIVED);
             let q = sandbox.q(&[option]).stdin(input).env("Q_MAX_HISTORY", "0");
             let q = q.env("LD_PRELOAD", sandbox.home().join("rename.so"));
             let run = if renames { q.env("RENAMES", "1") } else { q }.run();
             run.exit(status).stderr_contains("Stale file handle");
             if renames {
-                run.stderr_contains_all(&[
-                    "it is not certain whether ",
-                    &format!("q -s {ID}~1 has the state before"),
-                ]);
+                let state = format!("q -s {ID}~1 has the state before");
+                run.stderr_contains_all(&["it is not certain whether ", &state]);
                 sandbox.expect_bytes(EARLIER, &before);
                 assert_ne!(sandbox.read_bytes(ARCHIVED), before);
             } else {

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Dialect, finish, openai_event, typed_event, word};
+use crate::dialect::{openai_event, typed_event, word};
 use crate::fixtures::case;
-use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 
@@ -61,26 +60,19 @@ fn texts_around_a_search_are_paragraphs() {
         ("", "", script),
     ] {
         let paused = message(&json!([text(said), search("s1")]), "pause_turn");
-        let searched = message(
-            &json!([text(said), search("s1"), found("s1")]),
-            "pause_turn",
-        );
+        let searched = json!([text(said), search("s1"), found("s1")]);
+        let searched = message(&searched, "pause_turn");
+        let whole = json!([text(said), search("s1"), found("s1"), text(then)]);
+        let [begun, rest] = [json!([found("s1"), text(then)]), json!([text(then)])];
         for replies in [
-            vec![message(
-                &json!([text(said), search("s1"), found("s1"), text(then)]),
-                "end_turn",
-            )],
-            vec![
-                paused,
-                message(&json!([found("s1"), text(then)]), "end_turn"),
-            ],
-            vec![searched, message(&json!([text(then)]), "end_turn")],
+            vec![message(&whole, "end_turn")],
+            vec![paused, message(&begun, "end_turn")],
+            vec![searched, message(&rest, "end_turn")],
         ] {
             let _case = case((said, then, replies.len()));
             let (_server, sandbox) = replying(replies);
-            sandbox
-                .q(&["-w", "how?"])
-                .run()
+            let outcome = sandbox.q(&["-w", "how?"]).run();
+            outcome
                 .success()
                 .stdout(format!("{said}{separator}{then}\n"));
         }
@@ -102,14 +94,10 @@ fn a_signal_after_a_pause_saves_an_interrupted_answer_with_its_sources() {
     running.signal(libc::SIGTERM);
     running.wait().killed_by(libc::SIGTERM);
     let answer = &sandbox.current()["messages"][1];
-    assert_eq!(
-        (&answer["content"], &answer["interrupted"]),
-        (&json!("one "), &json!(true))
-    );
-    assert_eq!(
-        answer["sources"],
-        json!([{"url": "https://example.com/1", "title": "Page 1"}])
-    );
+    let sources = json!([{"url": "https://example.com/1", "title": "Page 1"}]);
+    assert_eq!(answer["content"], "one ");
+    assert_eq!(answer["interrupted"], true);
+    assert_eq!(answer["sources"], sources);
 }
 
 /// The event of an OpenAI-like stream that has half of an answer, and a source.
@@ -119,71 +107,15 @@ fn half() -> Vec<u8> {
 }
 
 #[test]
-fn sources_follow_the_answer_on_a_terminal() {
-    let server = Server::always(Reply::sse([half(), finish("stop")]));
-    let terminal = Terminal::new(WIDE);
-    Sandbox::new()
-        .server_env(&server)
-        .q(&["why?"])
-        .stdout_to(terminal.end())
-        .stderr_to(terminal.end())
-        .run()
-        .exit(0);
-    let source = "q: [1] A page https://a.example/";
-    assert_eq!(terminal.screen(), ["half ", source, ""]);
-}
-
-#[test]
 fn a_reader_that_goes_away_hears_of_no_sources() {
     let gate = Gate::new();
-    let reply = Reply::sse([half()]).wait_for(&gate).piece(word("more"));
+    // It is more than a pipe holds: a program that another test is just starting may have the pipe open for a moment.
+    let more = vec![word("more "); 20_000].concat();
+    let reply = Reply::sse([half()]).wait_for(&gate).piece(more);
     let server = Server::always(reply.hang());
     let mut running = Sandbox::new().server_env(&server).q(&["why?"]).spawn();
     running.read_stdout_until("half ");
     running.close_stdout();
     gate.open();
     running.wait().exit(0).stderr_is_empty();
-}
-
-#[test]
-fn the_waiting_sign_says_that_the_provider_searches() {
-    let calls = [
-        (
-            "anthropic",
-            json!({"type": "content_block_start", "index": 0, "content_block": search("s1")}),
-        ),
-        (
-            "responses",
-            json!({"type": "response.web_search_call.searching", "output_index": 0, "item_id": "ws_1"}),
-        ),
-        (
-            "responses",
-            json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "web_search_call"}}),
-        ),
-        (
-            "gemini",
-            json!({"type": "x", "candidates": [{"content": {"parts": [{"toolCall": {"toolType": "GOOGLE_SEARCH_WEB"}}]}}]}),
-        ),
-    ];
-    for (provider, event) in calls {
-        let _case = case(provider);
-        let dialect = Dialect::named(provider);
-        let gate = Gate::new();
-        let server = Server::always(
-            Reply::sse([typed_event(event)])
-                .wait_for(&gate)
-                .pieces((dialect.stream)(&["Hello"])),
-        );
-        let sandbox = Sandbox::new();
-        let terminal = Terminal::new(WIDE);
-        let q = dialect.q(&sandbox, &server, &["-w", "why?"]);
-        let running = q
-            .stdout_to(terminal.end())
-            .stderr_to(terminal.end())
-            .spawn();
-        terminal.wait_for("searching the web, ", 0);
-        gate.open();
-        running.wait().exit(0);
-        assert_eq!(terminal.screen(), ["Hello", ""]);
-    }
 }

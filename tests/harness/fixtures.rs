@@ -692,3 +692,43 @@ impl Dialect {
         sandbox.q(args).speaks(self, server).env("Q_RETRIES", "0")
     }
 }
+
+impl Q {
+    /// Standard output and standard error are this terminal.
+    pub fn on(self, terminal: &Terminal) -> Q {
+        self.stdout_to(terminal.end()).stderr_to(terminal.end())
+    }
+}
+
+impl Terminal {
+    /// Everything that arrived, with the ends of lines as programs write them, once the programs have ended.
+    #[track_caller]
+    pub fn text(self) -> String {
+        let text = String::from_utf8(self.bytes()).expect("UTF-8");
+        text.replace("\r\n", "\n")
+    }
+
+    /// Waits for each question in turn, and types the answer to it.
+    #[track_caller]
+    pub fn answer(&self, said: &[(&str, &str)]) {
+        let mut seen = 0;
+        for (question, answer) in said {
+            seen = self.wait_for(question, seen).len();
+            self.type_in(answer);
+        }
+    }
+}
+
+/// How many times as fast as others the clock of `fast_clock` runs.
+pub const FASTER: u32 = 100;
+
+/// A library to preload, with which the clock of q runs so fast; nothing where there is no compiler for C.
+pub fn fast_clock(sandbox: &Sandbox) -> Option<PathBuf> {
+    if lacks("a compiler for C", "cc --version") {
+        return None;
+    }
+    sandbox.write_home("clock.c", repository_file("tests/cli/fast_clock.c"));
+    let compile = "cc -shared -fPIC -o clock.so clock.c -ldl";
+    sandbox.shell(compile).run().success();
+    Some(sandbox.home().join("clock.so"))
+}

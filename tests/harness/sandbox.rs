@@ -144,7 +144,6 @@ impl Sandbox {
             stderr: None,
             ignored: Vec::new(),
             obeys_modes: false,
-            guard: GUARD,
         }
     }
 
@@ -347,7 +346,7 @@ impl Sandbox {
     }
 
     /// The last run and the files that are there now.
-    pub fn story(&self) -> String {
+    fn story(&self) -> String {
         let mut last = lock(&self.last_run);
         last.shown = true;
         format!(
@@ -396,7 +395,6 @@ pub struct Q {
     stderr: Option<Stdio>,
     ignored: Vec<i32>,
     obeys_modes: bool,
-    guard: Duration,
 }
 
 enum Input {
@@ -517,12 +515,6 @@ impl Q {
         self
     }
 
-    /// Another limit than the usual one, before the run is killed and the test fails.
-    pub fn guard(mut self, guard: Duration) -> Q {
-        self.guard = guard;
-        self
-    }
-
     #[track_caller]
     pub fn run(self) -> Outcome {
         self.spawn().wait()
@@ -593,7 +585,7 @@ impl Q {
         Running {
             invocation: self.invocation,
             started,
-            deadline: started + self.guard,
+            deadline: started + GUARD,
             stdin,
             stdout: Capture::start(child.stdout.take()),
             stderr: Capture::start(child.stderr.take()),

@@ -3,17 +3,6 @@
 //!
 //! `cargo bench --bench soak -- --kills 10000 --turns 10000 --signals 2000 --faults 3000`
 
-#![allow(
-    unsafe_code,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::match_bool,
-    clippy::needless_for_each,
-    clippy::semicolon_if_nothing_returned,
-    clippy::shadow_unrelated,
-    clippy::single_match_else
-)]
-
 mod command;
 mod faults;
 #[path = "../harness/mod.rs"]

@@ -4,42 +4,50 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::compare::{diff, matches, resolved, visible};
-use crate::format::{Case, Command, Directive, Output};
+use crate::compare::{diff, visible};
+use crate::format::{Case, Command, Directive};
 use crate::harness::fixtures::{Snapshot, texts};
 use crate::harness::pty::Terminal;
 use crate::harness::sandbox::{API_KEY, Outcome};
-use crate::harness::server::Recorded;
+use crate::harness::server::{Recorded, Server};
 use crate::harness::toolserver::heard;
 use crate::servers::{message, method};
 use crate::stage::Stage;
 
-/// Directives about the command above them. All others set the stage for what is below them.
-pub const CHECKS: &[&str] = &[
-    "sent",
-    "unsent",
-    "prompt",
-    "offered",
-    "requests",
-    "request",
-    "asked",
-    "told",
-    "calls",
-    "ran",
-    "heard",
-    "got",
-    "saved",
-    "current",
-    "texts",
-    "files",
-    "screen",
-    "unchanged",
-    "unsaved",
-    "lacks",
-];
+/// Directives that look at what came of the command above them. Those of a block that is what came can be written for a
+/// person to review.
+const CHECKS: &str =
+    "sent unsent prompt offered requests ran heard got saved current texts unchanged unsaved lacks";
+const SHOWN: &str = "request asked told files calls screen";
 
-/// Checks whose block is what came, so that it can be written for a person to review.
-pub const SHOWN: &[&str] = &["request", "asked", "told", "files", "calls", "screen"];
+/// What a directive is for.
+pub enum Use {
+    /// To set the stage for what is below it.
+    Sets,
+    Checks,
+    /// To check a block that is what came.
+    Shows,
+}
+
+impl Use {
+    pub fn of(directive: &Directive) -> Use {
+        let is_in = |keys: &str| keys.split(' ').any(|key| key == directive.key);
+        if is_in(SHOWN) {
+            Use::Shows
+        } else if is_in(CHECKS) {
+            Use::Checks
+        } else {
+            Use::Sets
+        }
+    }
+}
+
+/// The last command that was run.
+pub struct Run {
+    pub outcome: Outcome,
+    /// What was saved before it.
+    pub before: Snapshot,
+}
 
 /// Headers that say nothing about a request, whatever they are.
 const OTHER_HEADERS: &[&str] = &["host", "content-length"];
@@ -53,39 +61,26 @@ const USUAL_HEADERS: &[(&str, &str)] = &[
 
 impl Stage {
     /// What holds for every command: the key comes out nowhere, and after 2 nothing was sent or written.
-    pub fn check_always(
-        &self,
-        case: &Case,
-        command: &Command,
-        outcome: &Outcome,
-        before: &Snapshot,
-    ) -> Result<(), String> {
-        let mut output = outcome.stdout_text() + &outcome.stderr_text();
+    pub fn check_always(&self, case: &Case, run: &Run) -> Result<(), String> {
+        let mut texts = run.output();
         // A case that names the key may have it in what the model says, which is saved as it came.
         if !case.text().contains("<key>") {
-            output.push_str(&self.saved_text());
+            texts.push_str(&self.saved_text());
         }
-        if output.contains(API_KEY) {
-            return Err(format!("$ {}: the key came out", command.script));
+        if texts.contains(API_KEY) {
+            return Err("the key came out".to_owned());
         }
-        if outcome.status.code() != Some(2) {
+        if run.outcome.status.code() != Some(2) {
             return Ok(());
         }
-        let changes = before.changes();
-        if !changes.is_empty() {
-            return Err(format!(
-                "$ {}: exit status 2, and files changed: {changes:?}",
-                command.script
-            ));
-        }
+        let changes = run.before.changes();
         let sent = self.model.requests().len() - self.requests;
-        if sent > 0 {
-            return Err(format!(
-                "$ {}: exit status 2, and {sent} requests",
-                command.script
-            ));
+        if changes.is_empty() && sent == 0 {
+            return Ok(());
         }
-        Ok(())
+        Err(format!(
+            "exit status 2, {sent} requests, and changed: {changes:?}"
+        ))
     }
 
     /// What the JSON of a question says: the answer as it would be printed. Its usage and sources are those of the file.
@@ -112,23 +107,16 @@ impl Stage {
             // What came before the error is in the file alone.
             return Ok(command.output.stdout.clone());
         };
-        let finish = case.last("finish").unwrap_or("stop");
-        if printed["finish"] != finish {
-            return Err(format!("the finish is not {finish}: {printed}"));
+        let mut expected = self.last_message();
+        expected["finish"] = case.last("finish").unwrap_or("stop").into();
+        for field in ["finish", "usage", "sources"] {
+            same(
+                &format!("{field}: {}", expected[field]),
+                &format!("{field}: {}", printed[field]),
+            )?;
         }
-        let saved = self.last_message();
-        for field in ["usage", "sources"] {
-            if printed.get(field).unwrap_or(&Value::Null) != &saved[field] {
-                return Err(format!(
-                    "{field} differs: {printed}\nand in the file: {saved}"
-                ));
-            }
-        }
-        let end = if answer.is_empty() || answer.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
+        let is_ended = answer.is_empty() || answer.ends_with('\n');
+        let end = if is_ended { "" } else { "\n" };
         let answer = visible(format!("{answer}{end}").as_bytes()).join("\n");
         Ok(self.stable(&answer).lines().map(str::to_owned).collect())
     }
@@ -138,32 +126,24 @@ impl Stage {
         &mut self,
         case: &Case,
         command: &Command,
-        came: &Output,
+        stdout: &[String],
     ) -> Result<(), String> {
         let is_code = command.script.contains(" -x");
         if is_code || case.has("saved") || case.has("current") {
             return Ok(());
         }
-        if came.stdout.is_empty() && !case.has("talked") {
-            let files = self.sandbox.session_files();
-            return if files.is_empty() {
-                Ok(())
-            } else {
-                Err(format!("nothing was printed, and saved was {files:?}"))
-            };
+        let printed = stdout.join("\n");
+        if printed.is_empty() && !case.has("talked") {
+            return same("", &self.sandbox.session_files().join("\n"));
         }
         let saved = self.last_message();
         let content = saved["content"].as_str().unwrap_or_default();
         let text = visible(content.trim_end_matches('\n').as_bytes()).join("\n");
         let text = self.stable(text.trim_end_matches('␄'));
-        let printed = came.stdout.join("\n");
-        if !came.stdout.is_empty() && text != printed.trim_end_matches('\n') {
-            return Err(format!(
-                "printed is not what was saved:\n{}",
-                diff(&text, &printed)
-            ));
+        if printed.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        same(&text, printed.trim_end_matches('\n'))
     }
 
     /// The last message of the current conversation.
@@ -184,185 +164,92 @@ impl Stage {
         text
     }
 
-    pub fn check(
-        &mut self,
-        directive: &Directive,
-        outcome: &Outcome,
-        before: &Snapshot,
-    ) -> Result<(), String> {
+    /// What came is what a directive says; else the difference.
+    pub fn check(&mut self, directive: &Directive, run: &Run) -> Result<(), String> {
         let value = directive.value.as_str();
-        let wrong = |what: String| Err(format!("@{} {value}\n{what}", directive.key));
-        match directive.key.as_str() {
-            "lacks" => {
-                let output = outcome.stdout_text() + &outcome.stderr_text();
-                if output.contains(value) {
-                    return wrong(output);
-                }
+        let key = directive.key.as_str();
+        let count = |count: usize| count.to_string();
+        let came = match key {
+            "sent" => return has(&self.model.last_request().text(), value),
+            "unsent" => return lacks(&self.model.last_request().text(), value),
+            "unsaved" => return lacks(&self.saved_text(), value),
+            "lacks" => return lacks(&run.output(), value),
+            "unchanged" => return same("", &run.before.changes().join("\n")),
+            "current" if value == "none" => {
+                return same("", &self.sandbox.session_files().join("\n"));
             }
-            "unsaved" => {
-                let saved = self.saved_text();
-                if saved.contains(value) {
-                    return wrong(saved);
-                }
-            }
-            "unchanged" => {
-                let changes = before.changes();
-                if !changes.is_empty() {
-                    return wrong(format!("{changes:#?}"));
-                }
-            }
-            "sent" | "unsent" => {
-                let request = self.model.last_request();
-                let sent = request.text();
-                if sent.contains(value) != (directive.key == "sent") {
-                    return wrong(sent);
-                }
-            }
+            "current" => return fits(&[self.sandbox.current()], value),
+            "saved" => return fits(&[self.last_message()], value),
+            "got" => return fits(&self.heard(), value),
             "prompt" => {
-                let (_, messages) = self.variant.dialect.sent(&self.model.last_request());
-                let last = &messages.last().expect("a message").1;
-                let expected = if directive.block.is_empty() {
-                    value.replace("\\n", "\n")
-                } else {
-                    directive.text().trim_end_matches('\n').to_owned()
-                };
-                if *last != expected {
-                    return wrong(diff(&expected, last));
-                }
+                let text = directive.text();
+                let expected = value.replace("\\n", "\n") + text.trim_end_matches('\n');
+                let (_, mut messages) = self.variant.dialect.sent(&self.model.last_request());
+                return same(&expected, &messages.pop().expect("a message").1);
             }
             "offered" => {
-                let offered = self
-                    .variant
-                    .dialect
-                    .offered(&self.model.last_request().json());
-                let offered = offered.join(", ");
-                let offered = if offered.is_empty() { "none" } else { &offered };
-                if offered != value {
-                    return wrong(offered.to_owned());
-                }
+                let body = self.model.last_request().json();
+                let names = self.variant.dialect.offered(&body);
+                (if names.is_empty() {
+                    vec!["none".to_owned()]
+                } else {
+                    names
+                })
+                .join(", ")
             }
-            "requests" => {
-                let count = self.model.requests().len();
-                if count.to_string() != value {
-                    return wrong(format!("there were {count}"));
-                }
-            }
+            "requests" => count(self.model.requests().len()),
             "ran" => {
-                let calls = self
-                    .heard()
-                    .into_iter()
+                let heard = self.heard();
+                let calls = heard
+                    .iter()
                     .filter(|message| method(message) == "tools/call");
-                let count = calls.count();
-                if count.to_string() != value {
-                    return wrong(format!("there were {count}"));
-                }
+                count(calls.count())
             }
             "heard" => {
                 let methods: Vec<String> = self.heard().iter().map(method).collect();
-                let methods = methods.join(", ");
-                if methods != value {
-                    return wrong(methods);
-                }
+                methods.join(", ")
             }
-            "got" => {
-                let heard = self.heard();
-                let expected = parsed(value);
-                if !heard.iter().any(|message| fits(message, &expected)) {
-                    return wrong(format!("{heard:#?}"));
-                }
-            }
-            "current" if value == "none" => {
-                let files = self.sandbox.session_files();
-                if !files.is_empty() {
-                    return wrong(format!("{files:?}"));
-                }
-            }
-            "current" => {
-                let current = self.sandbox.current();
-                if !fits(&current, &parsed(value)) {
-                    return wrong(format!("{current:#}"));
-                }
-            }
-            "saved" => {
-                let saved = self.last_message();
-                if !fits(&saved, &parsed(value)) {
-                    return wrong(format!("{saved:#}"));
-                }
-            }
-            "texts" => {
-                let texts = texts(&self.sandbox.current())
-                    .join(" | ")
-                    .replace('\n', "\\n");
-                if texts != value {
-                    return wrong(texts);
-                }
-            }
-            shown => {
-                let lines = self.shown(shown);
-                if !matches(&directive.block, &lines) {
-                    let expected = resolved(&directive.block, &lines).join("\n") + "\n";
-                    return wrong(diff(&expected, &(lines.join("\n") + "\n")));
-                }
-            }
-        }
-        Ok(())
+            "texts" => texts(&self.sandbox.current())
+                .join(" | ")
+                .replace('\n', "\\n"),
+            other => panic!("@{other} is no check"),
+        };
+        same(value, &came)
     }
 
     /// The lines of a check whose block is what came.
     pub fn shown(&mut self, key: &str) -> Vec<String> {
-        if key == "calls" {
-            return self.calls();
-        }
-        if key == "screen" {
-            let screen = self.terminal.take().map(Terminal::screen);
-            let screen = self.stable(&screen.expect("@stdin terminal").join("\n"));
-            return screen.lines().map(str::to_owned).collect();
-        }
-        if key == "request" {
-            let requests = self.model.requests();
-            return match requests.last() {
-                Some(request) => self.request_lines(request),
-                None => vec!["none".to_owned()],
-            };
-        }
-        let mut lines = Vec::new();
-        if key == "asked" || key == "told" {
-            let requests = match &self.site {
-                Some(site) if key == "told" => site.requests(),
-                _ => self.model.requests().split_off(self.requests),
-            };
-            for request in requests {
-                lines.push(self.stable(&addressed(&request)));
+        let lines = match key {
+            "calls" => self.calls(),
+            "screen" => {
+                let screen = self.terminal.take().map(Terminal::screen);
+                let text = screen.expect("@stdin terminal").join("\n");
+                text.lines().map(str::to_owned).collect()
             }
-            return lines;
-        }
-        for name in self.sandbox.all_files() {
-            let line = self.file_line(&name);
-            lines.push(self.stable(&line));
-        }
-        lines
+            "request" => match self.model.requests().last() {
+                Some(request) => request_lines(request),
+                None => vec!["none".to_owned()],
+            },
+            "asked" => self.newest().iter().map(addressed).collect(),
+            "told" => {
+                let requests = self.site.as_ref().map(Server::requests);
+                requests
+                    .unwrap_or_else(|| self.newest())
+                    .iter()
+                    .map(addressed)
+                    .collect()
+            }
+            _ => {
+                let files = self.sandbox.all_files();
+                files.iter().map(|name| self.file_line(name)).collect()
+            }
+        };
+        lines.iter().map(|line| self.stable(line)).collect()
     }
 
-    /// A request: method and path, what headers say, and the body.
-    pub fn request_lines(&mut self, request: &Recorded) -> Vec<String> {
-        let mut lines = vec![format!("{} {}", request.method, request.path)];
-        for (name, value) in &request.headers {
-            let is_usual = USUAL_HEADERS.contains(&(name, value));
-            if !is_usual && !OTHER_HEADERS.contains(&name.as_str()) {
-                lines.push(format!("{name}: {value}"));
-            }
-        }
-        for (name, _) in USUAL_HEADERS {
-            if request.method == "POST" && request.header(name).is_none() {
-                lines.push(format!("no {name}"));
-            }
-        }
-        lines.extend(visible(format!("{}\n", request.text()).as_bytes()));
-        let mut stable = Vec::new();
-        for line in lines {
-            stable.push(self.stable(&line));
-        }
-        stable
+    /// The requests of the last command.
+    pub fn newest(&self) -> Vec<Recorded> {
+        self.model.requests().split_off(self.requests)
     }
 
     /// A file of a conversation: where a link leads, or what was said.
@@ -378,15 +265,13 @@ impl Stage {
         let Ok(conversation) = serde_json::from_slice::<Value>(&bytes) else {
             return format!("{name}: {} bytes", bytes.len());
         };
-        let mut said = Vec::new();
-        for message in conversation["messages"].as_array().into_iter().flatten() {
-            let mut text = visible(message["content"].as_str().unwrap_or("?").as_bytes()).join("␊");
-            text = text.trim_end_matches('␄').to_owned();
-            if message["interrupted"] == true {
-                text.push_str(" (interrupted)");
-            }
-            said.push(text);
-        }
+        let messages = conversation["messages"].as_array().into_iter().flatten();
+        let said = messages.map(|message| {
+            let is_interrupted = message["interrupted"] == true;
+            let mark = if is_interrupted { " (interrupted)" } else { "" };
+            in_a_line(&message["content"]) + mark
+        });
+        let said: Vec<String> = said.collect();
         format!("{name}: {}", said.join(" | "))
     }
 
@@ -400,33 +285,52 @@ impl Stage {
 
     /// The calls of the last answer, a line each: name, arguments and result.
     fn calls(&mut self) -> Vec<String> {
-        let current = self.sandbox.current();
-        let last = current["messages"].as_array().and_then(|all| all.last());
-        let mut lines = Vec::new();
-        for step in last
-            .and_then(|last| last["steps"].as_array())
-            .into_iter()
-            .flatten()
-        {
-            for call in step["calls"].as_array().into_iter().flatten() {
-                let name = call["name"].as_str().unwrap_or_default();
-                let result = call["result"].as_str().unwrap_or_default();
-                let result = visible(result.as_bytes()).join("␊");
-                let failed = if call["error"] == true {
-                    "failed: "
-                } else {
-                    ""
-                };
-                let line = format!(
-                    "{name} {}: {failed}{}",
-                    call["arguments"],
-                    result.trim_end_matches('␄')
-                );
-                lines.push(shortened(&self.stable(&line)));
-            }
-        }
-        lines
+        let last = self.last_message();
+        let steps = last["steps"].as_array().into_iter().flatten();
+        let calls = steps.flat_map(|step| step["calls"].as_array().into_iter().flatten());
+        let line = |call: &Value| {
+            let name = call["name"].as_str().unwrap_or_default();
+            let result = in_a_line(&call["result"]);
+            let failed = if call["error"] == true {
+                "failed: "
+            } else {
+                ""
+            };
+            let line = format!("{name} {}: {failed}{result}", call["arguments"]);
+            shortened(&self.stable(&line))
+        };
+        calls.map(line).collect()
     }
+}
+
+impl Run {
+    fn output(&self) -> String {
+        self.outcome.stdout_text() + &self.outcome.stderr_text()
+    }
+}
+
+/// A text with pictures in place of line ends.
+fn in_a_line(text: &Value) -> String {
+    let lines = visible(text.as_str().unwrap_or("?").as_bytes()).join("␊");
+    lines.trim_end_matches('␄').to_owned()
+}
+
+/// A request: method and path, what headers say, and the body.
+pub fn request_lines(request: &Recorded) -> Vec<String> {
+    let mut lines = vec![format!("{} {}", request.method, request.path)];
+    for (name, value) in &request.headers {
+        let is_usual = USUAL_HEADERS.contains(&(name, value));
+        if !is_usual && !OTHER_HEADERS.contains(&name.as_str()) {
+            lines.push(format!("{name}: {value}"));
+        }
+    }
+    for (name, _) in USUAL_HEADERS {
+        if request.method == "POST" && request.header(name).is_none() {
+            lines.push(format!("no {name}"));
+        }
+    }
+    lines.extend(visible(format!("{}\n", request.text()).as_bytes()));
+    lines
 }
 
 /// A line with its beginning and its end, where it is a long one.
@@ -469,18 +373,54 @@ fn message_method(request: &Recorded) -> Option<String> {
     message["jsonrpc"].is_string().then(|| method(&message))
 }
 
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+/// The two are the same; else the difference.
+fn same(expected: &str, came: &str) -> Result<(), String> {
+    if expected == came {
+        return Ok(());
+    }
+    Err(diff(&format!("{expected}\n"), &format!("{came}\n")))
 }
 
-/// Whether all fields of `expected` are in `found`, and those that are null are not.
-fn fits(found: &Value, expected: &Value) -> bool {
+fn has(text: &str, part: &str) -> Result<(), String> {
+    let is_there = text.contains(part);
+    is_there
+        .then_some(())
+        .ok_or_else(|| diff(&format!("{part}\n"), &format!("{text}\n")))
+}
+
+fn lacks(text: &str, part: &str) -> Result<(), String> {
+    let is_there = text.contains(part);
+    (!is_there).then_some(()).ok_or_else(|| text.to_owned())
+}
+
+/// One of these values has all fields that are expected, and those that are null it has not; else the difference.
+fn fits(found: &[Value], expected: &str) -> Result<(), String> {
+    let expected: Value = serde_json::from_str(expected).expect("JSON");
+    let parts: Vec<Value> = found.iter().map(|one| part(one, &expected)).collect();
+    if parts.contains(&expected) {
+        return Ok(());
+    }
+    let mut lines = String::new();
+    for part in parts {
+        lines.push_str(&format!("{part:#}\n"));
+    }
+    Err(diff(&format!("{expected:#}\n"), &lines))
+}
+
+/// The fields that are expected, as they were found.
+fn part(found: &Value, expected: &Value) -> Value {
     match (expected, found) {
-        (Value::Object(fields), _) => fields.iter().all(|(name, value)| fits(&found[name], value)),
-        (Value::Array(expected), Value::Array(found)) => {
-            let mut pairs = found.iter().zip(expected);
-            found.len() == expected.len() && pairs.all(|(found, expected)| fits(found, expected))
+        (Value::Object(fields), _) => {
+            let field =
+                |(name, value): (&String, &Value)| (name.clone(), part(&found[name], value));
+            fields.iter().map(field).collect()
         }
-        _ => found == expected,
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            let pairs = found.iter().zip(expected);
+            pairs
+                .map(|(found, expected)| part(found, expected))
+                .collect()
+        }
+        _ => found.clone(),
     }
 }

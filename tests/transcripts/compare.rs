@@ -231,26 +231,17 @@ pub fn resolved(expected: &[String], came: &[String]) -> Vec<String> {
     lines
 }
 
+/// How lines differ from those that are expected, with their wildcards.
+pub fn difference(expected: &[String], came: &[String]) -> String {
+    let text = |lines: &[String]| lines.join("\n") + "\n";
+    diff(&text(&resolved(expected, came)), &text(came))
+}
+
 pub fn diff(expected: &str, came: &str) -> String {
     let diff = TextDiff::from_lines(expected, came);
     let mut unified = diff.unified_diff();
-    unified
-        .context_radius(4)
-        .header("expected", "came")
-        .to_string()
-}
-
-/// What two programs did is the same; else the difference.
-pub fn same(before: &str, now: &str) -> Result<(), String> {
-    if before == now {
-        return Ok(());
-    }
-    let diff = TextDiff::from_lines(before, now);
-    let mut unified = diff.unified_diff();
-    Err(unified
-        .context_radius(4)
-        .header("before", "now")
-        .to_string())
+    unified.header("expected", "came").context_radius(4);
+    unified.to_string()
 }
 
 /// Cases that are meant to differ from an older program.

@@ -3,22 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::compare::{matches, merge};
-
-/// A file of transcripts.
-pub struct File {
-    pub cases: Vec<Case>,
-}
+use crate::compare::{diff, matches, merge, resolved};
 
 /// One case: what is set up, typed and expected, in order.
 #[derive(Clone)]
 pub struct Case {
     pub path: PathBuf,
-    /// The path of the file below the folder, without its suffix.
-    pub file: String,
+    /// The name, and before it that of its file.
+    pub full_name: String,
     pub name: String,
     /// Directives that the file has above its first case.
-    pub shared: Vec<Directive>,
+    pub shared: Vec<Item>,
     pub items: Vec<Item>,
 }
 
@@ -31,7 +26,7 @@ pub enum Item {
 }
 
 /// A line that begins with `@`, and the lines with `|` below it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Default)]
 pub struct Directive {
     pub key: String,
     pub value: String,
@@ -48,7 +43,7 @@ pub struct Command {
 }
 
 /// Lines of standard output and standard error, made visible, and the exit status.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone)]
 pub struct Output {
     pub stdout: Vec<String>,
     pub stderr: Vec<String>,
@@ -58,34 +53,24 @@ pub struct Output {
 /// How a line may begin that is no output.
 const MARKS: [&str; 8] = ["$ ", "> ", "! ", "= ", "@", "=== ", "# ", "\\"];
 
-impl File {
-    pub fn read(path: &Path, name: &str) -> File {
-        let text = fs::read_to_string(path).expect("a transcript");
-        let mut parts = text.split("\n=== ");
-        let head = parts.next().unwrap_or_default();
-        let mut shared = Vec::new();
-        for item in items(
-            head.lines().filter(|line| line.starts_with(['@', '|'])),
-            name,
-        ) {
-            if let Item::Directive(directive) = item {
-                shared.push(directive);
-            }
+/// The cases of a file; `name` is its path below the folder, without its suffix.
+pub fn read(path: &Path, name: &str) -> Vec<Case> {
+    let text = fs::read_to_string(path).expect("a transcript");
+    let mut parts = text.split("\n=== ");
+    let head = parts.next().unwrap_or_default().lines();
+    let shared = items(head.filter(|line| line.starts_with(['@', '|'])), name);
+    let case = |part: &str| {
+        let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
+        let full_name = format!("{name}: {title}");
+        Case {
+            path: path.to_owned(),
+            items: items(lines.lines(), &full_name),
+            full_name,
+            name: title.to_owned(),
+            shared: shared.clone(),
         }
-        let mut cases = Vec::new();
-        for part in parts {
-            let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
-            let place = format!("{name}: {title}");
-            cases.push(Case {
-                path: path.to_owned(),
-                file: name.to_owned(),
-                name: title.to_owned(),
-                shared: shared.clone(),
-                items: items(lines.lines(), &place),
-            });
-        }
-        File { cases }
-    }
+    };
+    parts.map(case).collect()
 }
 
 /// Puts what came of a case in its place in the file.
@@ -102,26 +87,13 @@ pub fn replace(case: &Case, came: &Case) {
 }
 
 impl Case {
-    pub fn full_name(&self) -> String {
-        format!("{}: {}", self.file, self.name)
-    }
-
     /// The value of the last directive with this key; those of the file come first.
     pub fn last(&self, key: &str) -> Option<&str> {
-        let mut found = None;
-        for directive in &self.shared {
-            if directive.key == key {
-                found = Some(directive.value.as_str());
-            }
-        }
-        for item in &self.items {
-            if let Item::Directive(directive) = item
-                && directive.key == key
-            {
-                found = Some(directive.value.as_str());
-            }
-        }
-        found
+        let mut items = self.shared.iter().chain(&self.items).rev();
+        items.find_map(|item| match item {
+            Item::Directive(directive) if directive.key == key => Some(directive.value.as_str()),
+            _ => None,
+        })
     }
 
     pub fn has(&self, key: &str) -> bool {
@@ -189,20 +161,14 @@ impl Directive {
 
     fn write(&self, text: &mut String) {
         push_line(text, format!("@{} {}", self.key, self.value).trim_end());
-        for line in &self.block {
-            let blank = if line.is_empty() { "" } else { " " };
-            push_line(text, &format!("|{blank}{line}"));
-        }
+        push_marked(text, '|', &self.block);
     }
 }
 
 impl Command {
-    /// The same question with `-j`.
-    pub fn as_json(&self) -> Command {
-        Command {
-            script: self.script.replacen("q ", "q -j ", 1),
-            output: self.output.clone(),
-        }
+    /// The script of the same question with `-j`.
+    pub fn as_json(&self) -> String {
+        self.script.replacen("q ", "q -j ", 1)
     }
 }
 
@@ -213,6 +179,19 @@ impl Output {
             && self.status == came.status
     }
 
+    /// How another one differs.
+    pub fn difference(&self, came: &Output) -> String {
+        let (mut expected, mut text) = (String::new(), String::new());
+        let resolved = Output {
+            stdout: resolved(&self.stdout, &came.stdout),
+            stderr: resolved(&self.stderr, &came.stderr),
+            status: self.status.clone(),
+        };
+        resolved.write(&mut expected);
+        came.write(&mut text);
+        diff(&expected, &text)
+    }
+
     /// The lines as they stand below a command.
     pub fn write(&self, text: &mut String) {
         for line in &self.stdout {
@@ -220,10 +199,7 @@ impl Output {
             let escape = if is_marked { "\\" } else { "" };
             push_line(text, &format!("{escape}{line}"));
         }
-        for line in &self.stderr {
-            let blank = if line.is_empty() { "" } else { " " };
-            push_line(text, &format!("!{blank}{line}"));
-        }
+        push_marked(text, '!', &self.stderr);
         if self.status != "0" {
             push_line(text, &format!("= {}", self.status));
         }
@@ -235,6 +211,19 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
+fn push_marked(text: &mut String, mark: char, lines: &[String]) {
+    for line in lines {
+        let blank = if line.is_empty() { "" } else { " " };
+        push_line(text, &format!("{mark}{blank}{line}"));
+    }
+}
+
+/// A line without its mark and the blank after it.
+fn unmarked(line: &str, mark: char) -> Option<String> {
+    let rest = line.strip_prefix(mark)?;
+    Some(rest.strip_prefix(' ').unwrap_or(rest).to_owned())
+}
+
 /// Reads the lines of a case.
 fn items<'a>(lines: impl Iterator<Item = &'a str>, place: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
@@ -243,8 +232,9 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, place: &str) -> Vec<Item> {
             items.push(Item::Command(Command {
                 script: script.to_owned(),
                 output: Output {
+                    stdout: Vec::new(),
+                    stderr: Vec::new(),
                     status: "0".to_owned(),
-                    ..Output::default()
                 },
             }));
         } else if let Some(rest) = line.strip_prefix('@') {
@@ -256,9 +246,8 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, place: &str) -> Vec<Item> {
             }));
         } else if line.is_empty() || line.starts_with("# ") {
             items.push(Item::Other(line.to_owned()));
-        } else {
-            let last = items.last_mut();
-            belongs(last, line).unwrap_or_else(|| panic!("{place}: no place for: {line}"));
+        } else if belongs(items.last_mut(), line).is_none() {
+            panic!("{place}: no place for: {line}");
         }
     }
     items
@@ -267,19 +256,14 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, place: &str) -> Vec<Item> {
 /// Adds a line to the command or directive that it stands below.
 fn belongs(last: Option<&mut Item>, line: &str) -> Option<()> {
     match last? {
-        Item::Directive(directive) => {
-            let line = line.strip_prefix('|')?;
-            let line = line.strip_prefix(' ').unwrap_or(line);
-            directive.block.push(line.to_owned());
-        }
+        Item::Directive(directive) => directive.block.push(unmarked(line, '|')?),
         Item::Command(command) => {
             let output = &mut command.output;
             if let Some(more) = line.strip_prefix("> ") {
                 command.script.push('\n');
                 command.script.push_str(more);
-            } else if let Some(error) = line.strip_prefix('!') {
-                let error = error.strip_prefix(' ').unwrap_or(error);
-                output.stderr.push(error.to_owned());
+            } else if let Some(error) = unmarked(line, '!') {
+                output.stderr.push(error);
             } else if let Some(status) = line.strip_prefix("= ") {
                 output.status = status.to_owned();
             } else {

@@ -1,16 +1,5 @@
 //! Plays the transcripts below this folder through the real q. `README.md` beside this file explains their lines.
 
-#![allow(
-    unsafe_code,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::match_bool,
-    clippy::needless_for_each,
-    clippy::semicolon_if_nothing_returned,
-    clippy::shadow_unrelated,
-    clippy::single_match_else
-)]
-
 mod checks;
 mod compare;
 mod format;
@@ -27,8 +16,8 @@ use std::{env, fs, panic};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use compare::Differences;
-use format::{Case, File};
+use compare::{Differences, diff};
+use format::Case;
 use harness::toolserver;
 use stage::{Stage, Variant};
 
@@ -57,65 +46,73 @@ fn main() {
 
 /// One trial for each way in which a case is played; in blessing, one for each case.
 fn trials() -> Vec<Trial> {
-    let is_blessing = env::var_os(BLESS).is_some();
-    let blessed = Arc::new(Mutex::new(()));
-    let mut trials = Vec::new();
-    for case in all_cases() {
-        let case = Arc::new(case);
-        let variants = Variant::all(&case);
-        if is_blessing {
-            let blessed = Arc::clone(&blessed);
-            let name = case.full_name();
-            trials.push(Trial::test(name, move || {
-                let came = quietly(|| bless(&case, &variants))?;
-                let _one_at_a_time = blessed.lock().expect("no panic");
+    if env::var_os(BLESS).is_some() {
+        let blessing = Arc::new(Mutex::new(()));
+        let trial = |case: Case| {
+            let blessing = Arc::clone(&blessing);
+            Trial::test(case.full_name.clone(), move || {
+                let came = quietly(|| bless(&case))?;
+                let _one_at_a_time = blessing.lock().expect("no panic");
                 format::replace(&case, &came);
                 Ok(())
-            }));
-            continue;
-        }
-        for variant in variants {
-            let case = Arc::clone(&case);
-            let name = case.full_name() + &variant.suffix();
-            trials.push(Trial::test(name, move || {
-                quietly(|| Stage::new(&case, &variant, None).play(&case))
-            }));
-        }
+            })
+        };
+        return all_cases().into_iter().map(trial).collect();
     }
-    trials
+    each_way(|case, variant, _| {
+        let play = || Stage::new(case, variant, None).play(case, false);
+        quietly(play).map(drop)
+    })
 }
 
-/// One trial for each case: the old program does what today's does.
+/// The old program does in each case what today's does.
 fn comparisons(old: &Path) -> Vec<Trial> {
-    let expected = Arc::new(Differences::read());
+    let expected = Differences::read();
     let old = fs::canonicalize(old).expect("the other program");
+    each_way(move |case, variant, name| {
+        if expected.names(name) {
+            return Ok(());
+        }
+        let record = |program| Ok(Stage::new(case, variant, program).record(case));
+        let (before, now) = (quietly(|| record(Some(&old)))?, quietly(|| record(None))?);
+        if before == now {
+            return Ok(());
+        }
+        // What is expected is what the other program did.
+        Err(diff(&before, &now).into())
+    })
+}
+
+/// One trial for each way in which a case is played.
+fn each_way(
+    action: impl Fn(&Case, &Variant, &str) -> Result<(), Failed> + Send + Sync + 'static,
+) -> Vec<Trial> {
+    let action = Arc::new(action);
     let mut trials = Vec::new();
     for case in all_cases() {
         for variant in Variant::all(&case) {
-            let (case, expected, old) = (case.clone(), Arc::clone(&expected), old.clone());
-            let name = case.full_name() + &variant.suffix();
-            trials.push(Trial::test(name.clone(), move || {
-                if expected.names(&name) {
-                    return Ok(());
-                }
-                let records = quietly(|| {
-                    let before = Stage::new(&case, &variant, Some(&old)).record(&case)?;
-                    let now = Stage::new(&case, &variant, None).record(&case)?;
-                    Ok((before, now))
-                })?;
-                compare::same(&records.0, &records.1).map_err(Failed::from)
-            }));
+            let (case, action) = (case.clone(), Arc::clone(&action));
+            let name = case.full_name.clone() + &variant.suffix();
+            let test = {
+                let name = name.clone();
+                move || action(&case, &variant, &name)
+            };
+            trials.push(Trial::test(name, test));
         }
     }
     trials
 }
 
 /// What came of a case, in every way in which it is played. Where two ways differ, the line has a wildcard.
-fn bless(case: &Case, variants: &[Variant]) -> Result<Case, String> {
-    let mut came = Stage::new(case, &variants[0], None).bless(case)?;
-    for variant in &variants[1..] {
-        let other = Stage::new(case, variant, None).bless(&came)?;
-        came = came.merged(other);
+fn bless(case: &Case) -> Result<Case, String> {
+    let mut came = case.clone();
+    for (index, variant) in Variant::all(case).iter().enumerate() {
+        let other = Stage::new(case, variant, None).play(&came, true)?;
+        came = if index == 0 {
+            other
+        } else {
+            came.merged(other)
+        };
     }
     Ok(came)
 }
@@ -138,9 +135,9 @@ fn all_cases() -> Vec<Case> {
     for path in paths {
         let name = path.strip_prefix(FOLDER).expect("a path below the folder");
         let name = name.with_extension("").display().to_string();
-        cases.extend(File::read(&path, &name).cases);
+        cases.extend(format::read(&path, &name));
     }
-    let names: HashSet<String> = cases.iter().map(Case::full_name).collect();
+    let names: HashSet<&str> = cases.iter().map(|case| &*case.full_name).collect();
     assert_eq!(names.len(), cases.len(), "two cases have one name");
     cases
 }

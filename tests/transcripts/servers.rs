@@ -9,36 +9,37 @@ use crate::harness::dialect::Dialect;
 use crate::harness::server::{Recorded, Reply, Server};
 use crate::harness::toolserver;
 
-/// What the model answers for good.
-pub struct Answers {
-    pub question: String,
+/// What the servers of a stage answer.
+pub struct Script {
+    /// The next answers of the model.
+    pub next: VecDeque<Reply>,
+    /// What it answers once there are none.
+    pub answer: String,
     pub list: Reply,
     /// As a proxy it lets q through to itself, unless a case says something else.
     pub tunnel: Reply,
+    /// What the tool server over HTTP answers to these methods instead of what it would.
+    pub refusals: Vec<(String, Reply)>,
 }
 
-/// Replies that wait for their requests.
-pub type Queue = Arc<Mutex<VecDeque<Reply>>>;
+pub type Shared = Arc<Mutex<Script>>;
 
-pub fn model_server(
-    dialect: &'static Dialect,
-    replies: &Queue,
-    answers: &Arc<Mutex<Answers>>,
-) -> Server {
-    let (replies, answers) = (Arc::clone(replies), Arc::clone(answers));
+pub fn model_server(dialect: &'static Dialect, script: &Shared) -> Server {
+    let script = Arc::clone(script);
     Server::start(move |request, earlier| {
-        let answers = answers.lock().expect("answers");
+        let mut script = script.lock().expect("a script");
         match request.method.as_str() {
-            "GET" => return answers.list.clone(),
-            "CONNECT" => return answers.tunnel.clone(),
+            "GET" => return script.list.clone(),
+            "CONNECT" => return script.tunnel.clone(),
             _ => {}
         }
-        let next = replies.lock().expect("replies").pop_front();
-        let answer = answers
-            .question
-            .replace("<count>", &(earlier + 1).to_string());
-        let dialect = dialect_of(&request.path).unwrap_or(dialect);
-        next.unwrap_or_else(|| (dialect.reply)(request, &answer))
+        let next = script.next.pop_front();
+        next.unwrap_or_else(|| {
+            let count = (earlier + 1).to_string();
+            let answer = script.answer.replace("<count>", &count);
+            let dialect = dialect_of(&request.path).unwrap_or(dialect);
+            (dialect.reply)(request, &answer)
+        })
     })
 }
 
@@ -54,10 +55,10 @@ pub fn dialect_of(path: &str) -> Option<&'static Dialect> {
     found.map(|(_, name)| Dialect::named(name))
 }
 
-pub fn tool_site(mode: &str, refusals: &Arc<Mutex<Vec<(String, Reply)>>>) -> Server {
-    let refusals = Arc::clone(refusals);
+pub fn tool_site(mode: &str, script: &Shared) -> Server {
+    let script = Arc::clone(script);
     toolserver::site(mode, move |request| {
-        let mut refusals = refusals.lock().expect("refusals");
+        let refusals = &mut script.lock().expect("a script").refusals;
         let method = method(&message(request));
         let fits = |name: &str| name.trim_end_matches('*') == method || name == "*";
         let at = refusals.iter().position(|(name, _)| fits(name))?;

@@ -1,23 +1,24 @@
 //! Where a case is played: a sandbox, a server of models, and a tool server that is there if it is needed.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::checks::{CHECKS, SHOWN};
-use crate::compare::{Names, bytes_of, diff, matches, resolved, visible};
+use crate::checks::{Run, Use, request_lines};
+use crate::compare::{Names, bytes_of, difference, matches, visible};
 use crate::format::{Case, Command, Directive, Item, Output};
-use crate::harness::dialect::{DIALECTS, Dialect};
-use crate::harness::fixtures::{self, HOUR, ago, id_of, idle_for, snapshot, with};
+use crate::harness::dialect::{Call, DIALECTS, Dialect};
+use crate::harness::fixtures::{HOUR, MINUTE, ago, id_of, idle_for, snapshot, with};
 use crate::harness::pty::{Terminal, WIDE};
 use crate::harness::sandbox::{API_KEY, Outcome, Q, Sandbox};
 use crate::harness::server::{Reply, Server};
 use crate::harness::toolserver::{expect_gone, section};
 use crate::replies::{Split, reply};
-use crate::servers::{Answers, Queue, listed, model_server, tool_site};
+use crate::servers::{Script, Shared, listed, model_server, tool_site};
 
 /// What the model answers once it has made its calls.
 const ANSWER: &str = "the answer";
@@ -80,7 +81,7 @@ impl Variant {
                 }
             }
         }
-        assert!(!variants.is_empty(), "{}: no dialect", case.full_name());
+        assert!(!variants.is_empty(), "{}: no dialect", case.full_name);
         variants
     }
 
@@ -96,30 +97,27 @@ pub struct Stage {
     pub variant: Variant,
     pub sandbox: Sandbox,
     pub model: Server,
-    /// What the model answers next.
-    pub replies: Queue,
-    pub answers: Arc<Mutex<Answers>>,
     /// The tool server over HTTP, where it is one.
     pub site: Option<Server>,
-    /// What it answers to these methods instead of what it would.
-    pub refusals: Arc<Mutex<Vec<(String, Reply)>>>,
-    pub env: Vec<(String, String)>,
-    pub config: String,
+    /// What the two answer.
+    script: Shared,
+    env: Vec<(String, String)>,
+    config: String,
     /// The mode of the tool server `db`, and the lines of its section.
-    pub tools: Option<(String, String)>,
+    tools: Option<(String, String)>,
     /// What the model says before its calls, and those of the reply that is being written.
-    pub words: String,
-    pub calls: Vec<(String, Value)>,
+    words: String,
+    calls: Vec<(String, Value)>,
     pub last_reply: Option<Directive>,
-    pub stdin: Option<Directive>,
+    stdin: Option<Directive>,
     /// What the last command had as its standard input, where that was a terminal.
     pub terminal: Option<Terminal>,
-    pub obeys_modes: bool,
-    pub names: Names,
+    obeys_modes: bool,
+    names: Names,
     /// How many requests there were before the last command.
     pub requests: usize,
     /// The folder on the path that has q.
-    pub program: PathBuf,
+    program: PathBuf,
 }
 
 impl Stage {
@@ -133,26 +131,20 @@ impl Stage {
             fs::create_dir(&program).expect("a folder");
             symlink(old, program.join("q")).expect("a link");
         }
-        let replies = Queue::default();
-        let answers = Arc::new(Mutex::new(Answers {
-            question: ANSWER.to_owned(),
+        let script = Arc::new(Mutex::new(Script {
+            next: VecDeque::new(),
+            answer: ANSWER.to_owned(),
             list: listed("first, second"),
             tunnel: Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive(),
+            refusals: Vec::new(),
         }));
-        let model = model_server(variant.dialect, &replies, &answers);
-        let refusals = Arc::<Mutex<Vec<(String, Reply)>>>::default();
-        let site = variant.over_http.then(|| {
-            let mode = case.last("tools").unwrap_or_default();
-            tool_site(mode, &refusals)
-        });
+        let mode = case.last("tools").unwrap_or_default();
         let mut stage = Stage {
             variant: variant.clone(),
             sandbox,
-            model,
-            replies,
-            answers,
-            site,
-            refusals,
+            model: model_server(variant.dialect, &script),
+            site: variant.over_http.then(|| tool_site(mode, &script)),
+            script,
             env: Vec::new(),
             config: String::new(),
             tools: None,
@@ -166,139 +158,154 @@ impl Stage {
             requests: 0,
             program,
         };
-        for directive in &case.shared {
-            stage.set(&stage.filled(directive));
+        for item in &case.shared {
+            if let Item::Directive(directive) = item {
+                stage.set(&stage.filled(directive));
+            }
         }
         stage
     }
 
-    /// Everything comes as the case has it; else what differs.
-    pub fn play(mut self, case: &Case) -> Result<(), String> {
-        let mut last = None;
-        for item in &case.items {
-            match item {
-                Item::Other(_) => {}
-                Item::Command(command) => {
-                    let before = snapshot(self.sandbox.state());
-                    let is_first = last.is_none();
-                    let as_json = is_first && self.variant.as_json;
-                    let outcome = if as_json {
-                        self.run(&command.as_json())
-                    } else {
-                        self.run(command)
-                    };
-                    let mut came = self.output(&outcome);
-                    if as_json {
-                        came.stdout = self.answer_of(case, command, &outcome)?;
-                    }
-                    expect(command, &came)?;
-                    self.check_always(case, command, &outcome, &before)?;
-                    if is_first && case.has("splits") {
-                        self.check_saved(case, command, &came)?;
-                    }
-                    last = Some((outcome, before));
-                }
-                Item::Directive(directive) if CHECKS.contains(&directive.key.as_str()) => {
-                    let Some((outcome, before)) = &last else {
-                        return Err(format!("@{} before any command", directive.key));
-                    };
-                    let filled = self.filled(directive);
-                    let is_shown = SHOWN.contains(&directive.key.as_str());
-                    let directive = if is_shown { directive } else { &filled };
-                    self.check(directive, outcome, before)?;
-                }
-                Item::Directive(directive) => self.set(&self.filled(directive)),
-            }
-        }
-        self.end()
-    }
-
-    /// The case with what came.
-    pub fn bless(mut self, case: &Case) -> Result<Case, String> {
+    /// Plays the case. What came is an error where it differs from what is expected; in blessing it takes its place.
+    pub fn play(mut self, case: &Case, is_blessing: bool) -> Result<Case, String> {
         let mut came = case.clone();
+        let mut last = None;
         for item in &mut came.items {
             match item {
                 Item::Other(_) => {}
                 Item::Command(command) => {
-                    let outcome = self.run(command);
-                    let output = self.output(&outcome);
-                    if !command.output.matches(&output) {
-                        command.output = output;
-                    }
+                    let run = self.play_command(case, command, last.is_none(), is_blessing);
+                    last = Some(run.map_err(|what| format!("$ {}\n{what}", command.script))?);
                 }
-                Item::Directive(directive) if SHOWN.contains(&directive.key.as_str()) => {
-                    let lines = self.shown(&directive.key);
-                    if !matches(&directive.block, &lines) {
-                        directive.block = lines;
-                    }
-                }
-                Item::Directive(directive) if CHECKS.contains(&directive.key.as_str()) => {}
                 Item::Directive(directive) => {
-                    let filled = self.filled(directive);
-                    self.set(&filled);
+                    let done = self.follow(directive, last.as_ref(), is_blessing);
+                    done.map_err(|what| format!("@{} {}\n{what}", directive.key, directive.value))?;
                 }
             }
         }
+        self.end()?;
         Ok(came)
     }
 
+    fn play_command(
+        &mut self,
+        case: &Case,
+        command: &mut Command,
+        is_first: bool,
+        is_blessing: bool,
+    ) -> Result<Run, String> {
+        let before = snapshot(self.sandbox.state());
+        let as_json = is_first && self.variant.as_json;
+        let script = if as_json {
+            &command.as_json()
+        } else {
+            &command.script
+        };
+        let outcome = self.run(script);
+        let mut came = self.output(&outcome);
+        if as_json {
+            came.stdout = self.answer_of(case, command, &outcome)?;
+        }
+        let run = Run { outcome, before };
+        let is_expected = command.output.matches(&came);
+        if !is_expected && !is_blessing {
+            return Err(command.output.difference(&came));
+        }
+        self.check_always(case, &run)?;
+        if is_first && case.has("splits") {
+            self.check_saved(case, command, &came.stdout)?;
+        }
+        if !is_expected {
+            command.output = came;
+        }
+        Ok(run)
+    }
+
+    /// Sets the stage as a directive says, or looks at what came of the last command.
+    fn follow(
+        &mut self,
+        directive: &mut Directive,
+        last: Option<&Run>,
+        is_blessing: bool,
+    ) -> Result<(), String> {
+        match Use::of(directive) {
+            Use::Sets => self.set(&self.filled(directive)),
+            Use::Checks => {
+                let run = last.ok_or("it stands before any command")?;
+                self.check(&self.filled(directive), run)?;
+            }
+            Use::Shows => {
+                let lines = self.shown(&directive.key);
+                if matches(&directive.block, &lines) {
+                    return Ok(());
+                }
+                if !is_blessing {
+                    return Err(difference(&directive.block, &lines));
+                }
+                directive.block = lines;
+            }
+        }
+        Ok(())
+    }
+
     /// All that can be seen of what the commands of a case did.
-    pub fn record(mut self, case: &Case) -> Result<String, String> {
+    pub fn record(mut self, case: &Case) -> String {
         let mut record = String::new();
         for item in &case.items {
             match item {
-                Item::Other(_) => {}
                 Item::Command(command) => {
-                    let outcome = self.run(command);
+                    let outcome = self.run(&command.script);
                     record.push_str(&format!("$ {}\n", command.script));
                     self.output(&outcome).write(&mut record);
-                    for request in self.model.requests().split_off(self.requests) {
-                        record.push_str(&self.request_lines(&request).join("\n"));
-                        record.push('\n');
+                    for request in self.newest() {
+                        let lines = request_lines(&request).join("\n");
+                        record.push_str(&format!("{}\n", self.stable(&lines)));
                     }
                     for (path, mode, bytes) in snapshot(self.sandbox.state()).contents() {
                         let path = self.stable(&path.display().to_string());
                         let text = self.stable(&visible(&bytes).join("\n"));
                         record.push_str(&format!("{mode:o} {path}\n{text}\n"));
                     }
-                    self.requests = self.model.requests().len();
                 }
-                Item::Directive(directive) if CHECKS.contains(&directive.key.as_str()) => {}
-                Item::Directive(directive) => self.set(&self.filled(directive)),
+                Item::Directive(directive) if matches!(Use::of(directive), Use::Sets) => {
+                    self.set(&self.filled(directive));
+                }
+                _ => {}
             }
         }
-        Ok(record)
+        record
     }
 
     /// A directive with what only this run knows.
     fn filled(&self, directive: &Directive) -> Directive {
-        let fill = |text: &str| {
-            let mut text = text.replace("<host>", &self.model.address().to_string());
-            for (name, value) in self.known() {
-                text = text.replace(name, &value);
-            }
-            while let Some((before, rest)) = text.split_once("<ago ") {
-                let (minutes, after) = rest.split_once("m>").expect("minutes, as in <ago 90m>");
-                let minutes: u32 = minutes.parse().expect("a number of minutes");
-                text = format!("{before}{}{after}", ago(fixtures::MINUTE * minutes));
-            }
-            while let Some((before, rest)) = text.split_once("<x ") {
-                let (count, after) = rest.split_once('>').expect("a number, as in <x 1000>");
-                let long = "x".repeat(count.parse().expect("a number"));
-                text = format!("{before}{long}{after}");
-            }
-            text
-        };
         let mut block = Vec::new();
         for line in &directive.block {
             let (count, line) = repeated(line).unwrap_or((1, line));
-            block.extend(vec![fill(line); count]);
+            block.extend(vec![self.filled_text(line); count]);
         }
         Directive {
             key: directive.key.clone(),
-            value: fill(&directive.value),
+            value: self.filled_text(&directive.value),
             block,
         }
+    }
+
+    fn filled_text(&self, text: &str) -> String {
+        let mut text = text.replace("<host>", &self.model.address().to_string());
+        for (name, value) in self.known() {
+            text = text.replace(name, &value);
+        }
+        while let Some((before, rest)) = text.split_once("<ago ") {
+            let (minutes, after) = rest.split_once("m>").expect("minutes, as in <ago 90m>");
+            let minutes: u32 = minutes.parse().expect("a number of minutes");
+            text = format!("{before}{}{after}", ago(MINUTE * minutes));
+        }
+        while let Some((before, rest)) = text.split_once("<x ") {
+            let (count, after) = rest.split_once('>').expect("a number, as in <x 1000>");
+            let long = "x".repeat(count.parse().expect("a number"));
+            text = format!("{before}{long}{after}");
+        }
+        text
     }
 
     /// What stands for what only this run knows. Longer paths come before those that they begin with.
@@ -341,16 +348,11 @@ impl Stage {
             "dialect" | "over" | "splits" | "finish" => {}
             "answer" => {
                 let answer = value.replace("\\n", "\n") + &directive.text();
-                let answer = String::from_utf8(bytes_of(&answer)).expect("a text");
-                self.answers.lock().expect("answers").question = answer;
+                self.script().answer = text_of(&answer);
             }
-            "models" => self.answers.lock().expect("answers").list = listed(value),
-            "list" => {
-                self.answers.lock().expect("answers").list = reply(directive, Split::Whole);
-            }
-            "proxy" => {
-                self.answers.lock().expect("answers").tunnel = reply(directive, Split::Whole);
-            }
+            "models" => self.script().list = listed(value),
+            "list" => self.script().list = reply(directive, Split::Whole),
+            "proxy" => self.script().tunnel = reply(directive, Split::Whole),
             "words" => self.words = value.replace("\\n", "\n"),
             "config" => self.config = format!("{value}\n{}", directive.text()),
             "tools" => self.tools = Some((value.to_owned(), directive.text())),
@@ -370,7 +372,7 @@ impl Stage {
                 self.call(value);
             }
             "and" => {
-                self.replies.lock().expect("replies").pop_back();
+                self.script().next.pop_back();
                 self.call(value);
             }
             "reply" => {
@@ -398,10 +400,7 @@ impl Stage {
                     ..directive.clone()
                 };
                 let reply = reply(&directive, Split::Whole);
-                self.refusals
-                    .lock()
-                    .expect("refusals")
-                    .push((method, reply));
+                self.script().refusals.push((method, reply));
             }
             other => panic!("@{other} is no directive"),
         }
@@ -443,8 +442,7 @@ impl Stage {
             fields.as_object_mut().expect("an object").extend(given);
         }
         let texts = texts.split(" | ").filter(|text| !text.is_empty());
-        let texts = texts.map(|text| String::from_utf8(bytes_of(text)).expect("a text"));
-        let texts: Vec<String> = texts.collect();
+        let texts: Vec<String> = texts.map(text_of).collect();
         let mut conversation = idle_for(HOUR, &texts);
         for (name, value) in fields.as_object().expect("an object") {
             conversation = with(conversation, name, value.clone());
@@ -463,23 +461,20 @@ impl Stage {
         let (name, arguments) = value.split_once(' ').unwrap_or((value, "{}"));
         let arguments = serde_json::from_str(arguments).expect("arguments");
         self.calls.push((name.to_owned(), arguments));
-        let mut ids = Vec::new();
-        for number in 0..self.calls.len() {
-            ids.push(format!("call{number:05}"));
-        }
-        let mut calls = Vec::new();
-        for (id, (name, arguments)) in ids.iter().zip(&self.calls) {
-            calls.push((id.as_str(), name.as_str(), arguments.clone()));
-        }
+        let ids = (0..self.calls.len()).map(|number| format!("call{number:05}"));
+        let ids: Vec<String> = ids.collect();
+        let calls = ids.iter().zip(&self.calls);
+        let calls = calls.map(|(id, (name, arguments))| (&**id, &**name, arguments.clone()));
+        let calls: Vec<Call> = calls.collect();
         self.queue(self.variant.dialect.calling(&self.words, &calls));
     }
 
     fn queue(&self, reply: Reply) {
-        self.replies.lock().expect("replies").push_back(reply);
+        self.script().next.push_back(reply);
     }
 
     /// Runs a command with all that has been set.
-    fn run(&mut self, command: &Command) -> Outcome {
+    fn run(&mut self, script: &str) -> Outcome {
         self.requests = self.model.requests().len();
         let mut config = self.config.clone();
         if let Some((mode, more)) = &self.tools {
@@ -491,12 +486,7 @@ impl Stage {
         if !config.is_empty() {
             self.sandbox.config(&config);
         }
-        let script = Directive {
-            key: String::new(),
-            value: command.script.clone(),
-            block: Vec::new(),
-        };
-        let script = self.filled(&script).value;
+        let script = self.filled_text(script);
         let path = format!("{}:/usr/bin:/bin", self.program.display());
         let mut q = self
             .sandbox
@@ -552,36 +542,26 @@ impl Stage {
         if self.sandbox.root().join("db.log").exists() {
             expect_gone(&self.sandbox, "db");
         }
-        let left = self.replies.lock().expect("replies").len();
+        let script = self.script();
+        let left = script.next.len();
         if left > 0 {
             return Err(format!("{left} replies of the model were not asked for"));
         }
-        for (method, _) in self.refusals.lock().expect("refusals").iter() {
-            if !method.ends_with('*') {
-                return Err(format!("the tool server was not asked for {method}"));
-            }
+        let mut refusals = script.refusals.iter();
+        match refusals.find(|(method, _)| !method.ends_with('*')) {
+            Some((method, _)) => Err(format!("the tool server was not asked for {method}")),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().expect("a script")
     }
 }
 
-/// A command comes to what is expected of it; else the difference.
-fn expect(command: &Command, came: &Output) -> Result<(), String> {
-    let expected = &command.output;
-    if expected.matches(came) {
-        return Ok(());
-    }
-    let resolved = Output {
-        stdout: resolved(&expected.stdout, &came.stdout),
-        stderr: resolved(&expected.stderr, &came.stderr),
-        status: expected.status.clone(),
-    };
-    let text = |output: &Output| {
-        let mut text = format!("$ {}\n", command.script);
-        output.write(&mut text);
-        text
-    };
-    Err(diff(&text(&resolved), &text(came)))
+/// A text in which control characters may be pictures.
+fn text_of(text: &str) -> String {
+    String::from_utf8(bytes_of(text)).expect("a text")
 }
 
 /// How often a line is meant, and the line: `<101 times>line`.
