@@ -4,7 +4,6 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -61,18 +60,6 @@ pub fn touch(path: &Path) {
             )
         };
     }
-}
-
-/// Whether this user may give files to a group.
-pub fn is_in_group(group: u32) -> bool {
-    let mut groups = [0; 1024];
-    let most = groups.len() as libc::c_int;
-    // SAFETY: the pointer is to as many groups as the first argument says.
-    let count = unsafe { libc::getgroups(most, groups.as_mut_ptr()) };
-    let count = usize::try_from(count).unwrap_or_default();
-    // SAFETY: the call has no conditions and cannot fail.
-    let own_group = unsafe { libc::getegid() };
-    own_group == group || groups[..count].contains(&group)
 }
 
 /// Sends a signal to a process group; the signal 0 only checks that the group exists. Returns false if the group has no
@@ -218,47 +205,4 @@ pub fn ready<const N: usize>(
 pub fn discard_input(terminal: &File) {
     // SAFETY: the call has no conditions; where it fails, what was typed stays.
     unsafe { libc::tcflush(terminal.as_raw_fd(), libc::TCIFLUSH) };
-}
-
-/// A new file in a folder, without a name. Unless it gets one, it disappears when it is closed. Not every file system has
-/// such files.
-#[cfg(target_os = "linux")]
-pub fn unnamed_file(folder: &Path, mode: u32) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options()
-        .write(true)
-        .mode(mode)
-        .custom_flags(libc::O_TMPFILE)
-        .open(folder)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Gives a name to a file that has none. The error is `AlreadyExists` if the name is taken.
-#[cfg(target_os = "linux")]
-pub fn name_file(file: &File, path: &Path) -> io::Result<()> {
-    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let to = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: both are strings that end in NUL and outlive the call.
-    let result = unsafe {
-        libc::linkat(
-            libc::AT_FDCWD,
-            from.as_ptr(),
-            libc::AT_FDCWD,
-            to.as_ptr(),
-            libc::AT_SYMLINK_FOLLOW,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-pub fn name_file(_: &File, _: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }

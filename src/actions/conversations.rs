@@ -3,72 +3,21 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 use std::slice;
 
 use serde_json::{Value, json};
-use time::OffsetDateTime;
 
-use crate::context::{Context, Place, rules};
+use crate::context::{Context, rules};
 use crate::error::{Error, ErrorKind};
 use crate::fence;
 use crate::message::{Attachment, Role, Source, Sources, Step};
 use crate::one_line::on_one_line;
 use crate::output::{Look, code, print, print_texts, source_lines};
-use crate::session::commit;
-use crate::session::files;
-use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
-use crate::session::rules::FileContent;
-use crate::session::timestamp::Timestamp;
+use crate::session::store::{self, Purpose};
 use crate::session::{Conversation, Entry, Exchange};
+use crate::session::{clear as deletion, edit, list};
 use crate::settings::{Settings, Values};
-
-impl Place {
-    /// The link that the user names the conversation by, if it is a link.
-    fn link(&self) -> Option<PathBuf> {
-        let Which::Named(name) = &self.which else {
-            return self.location.link.clone();
-        };
-        let path = self.folder.file(name);
-        if path.is_symlink() { Some(path) } else { None }
-    }
-
-    /// Reads the conversation. `None`: there is no current one, which is no error.
-    fn read(&self) -> Result<Option<Conversation>, Error> {
-        let path = &self.location.path;
-        let reason = match files::read(path) {
-            Ok(FileContent::Conversation(conversation)) => return Ok(Some(conversation)),
-            Ok(FileContent::Nothing) => {
-                if self.which.is_current() {
-                    return Ok(None);
-                }
-                return Err(self.missing());
-            }
-            Ok(FileContent::Unusable(reason)) => format!("{}: {reason}", path.display()),
-            Err(error) => error.to_string(),
-        };
-        // Naming a file that cannot be used is a usage error.
-        let kind = match self.which {
-            Which::File(_) => ErrorKind::Session,
-            _ => ErrorKind::File,
-        };
-        Err(Error::new(kind, reason))
-    }
-
-    /// Locks a file to change it. `None`: the file system has no locks.
-    fn lock(&self, path: &Path) -> Result<Option<Lock>, Error> {
-        match self.folder.lock(path, &|waited| waited >= LOCK_PATIENCE) {
-            Ok(lock) => Ok(Some(lock)),
-            Err(NoLock::Unsupported) => Ok(None),
-            Err(busy @ NoLock::Busy) => {
-                let error = Error::file(busy.to_string());
-                Err(error.advise("try again"))
-            }
-            Err(NoLock::Failed(error)) => Err(state(error)),
-        }
-    }
-}
 
 /// The error for conversations that cannot be read or written. They never count as missing.
 fn state(error: io::Error) -> Error {
@@ -77,8 +26,8 @@ fn state(error: io::Error) -> Error {
 
 /// Prints the conversation; as JSON, its file.
 pub fn history(context: &Context, json: bool) -> Result<(), Error> {
-    let place = context.place()?;
-    let Some(conversation) = place.read()? else {
+    let (_, conversation) = context.open(Purpose::Look)?.existing()?;
+    let Some(conversation) = conversation else {
         context.notes.note("there is no conversation");
         return Ok(());
     };
@@ -229,8 +178,8 @@ fn attached(attachment: &Attachment) -> String {
 /// Prints the last answer again; with `extract` only its code, which goes to a pipe or file only if the answer
 /// is complete.
 pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
-    let place = context.place()?;
-    let Some(conversation) = place.read()? else {
+    let (handle, conversation) = context.open(Purpose::Look)?.existing()?;
+    let Some(conversation) = conversation else {
         return Err(Error::nothing("there is no conversation"));
     };
     let mut newest_first = conversation.exchanges.iter().rev();
@@ -239,7 +188,7 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     };
     if let Some(incomplete) = incompleteness(answer) {
         if extract && !io::stdout().is_terminal() {
-            let option = place.which.option();
+            let option = handle.which.option();
             let error = Error::nothing(format!("{incomplete}, so its code is not printed"));
             return Err(error.advise(format!("q --last{option} prints the incomplete answer")));
         }
@@ -266,7 +215,7 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
         finish = Some("stop");
     }
     let report = json!({
-        "id": place.folder.id(&place.location.path, conversation.created),
+        "id": handle.id(),
         "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
         "model": answer.model.as_ref().unwrap_or(&conversation.model),
         "answer": text,
@@ -290,33 +239,13 @@ fn incompleteness(answer: &Entry) -> Option<String> {
 /// Drops the last exchange and prints its question; an earlier state keeps it.
 pub fn undo(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--undo")?;
-    let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
-    place.check_owner()?;
-    place
-        .read()?
+    let (handle, conversation) = context.open(Purpose::Change)?.existing()?;
+    conversation
         .and_then(|mut conversation| conversation.undo())
         .ok_or_else(nothing)?;
-    let lock = place.lock(&place.location.path)?;
-    let undone = commit::undo(
-        &place.folder,
-        &place.location.path,
-        &rules(&settings(context)),
-        lock.as_ref(),
-    );
-    // Printing may block, so other processes get the lock first.
-    drop(lock);
-    let undone = undone.map_err(|failed| {
-        let outcome = if failed.may_be_replaced {
-            "it is not certain whether the exchange was dropped"
-        } else {
-            "nothing was undone"
-        };
-        Error {
-            advice: failed.state,
-            ..Error::file(format!("{outcome}: {}", failed.error))
-        }
-    })?;
+    let undone = edit::undo(&handle, &rules(&settings(context)));
+    let undone = undone.map_err(|error| Error::file(format!("undo failed: {error}")))?;
     let (id, exchange) = undone.ok_or_else(nothing)?;
     let question = exchange.question().ok_or_else(nothing)?;
     if json {
@@ -344,31 +273,22 @@ fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
 /// Copies the conversation under another name. The original stays.
 pub fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Error> {
     let which = Which::for_copy(name)?;
-    let place = context.place()?;
     let nothing = || Error::nothing("there is no conversation to copy");
-    place.read()?.ok_or_else(nothing)?;
-    let location = place.folder.locate(&which).map_err(state)?;
-    place.folder.prepare().map_err(state)?;
-    let target = Place {
-        folder: place.folder.clone(),
-        which,
-        location,
-    };
-    let lock = target.lock(&target.location.path)?;
-    // The conversation may have changed before the lock was held.
-    let mut conversation = place.read()?.ok_or_else(nothing)?;
-    conversation.created = Timestamp::new(OffsetDateTime::now_utc());
-    let path = &target.location.path;
-    if let Err(error) = commit::copy(&place.folder, path, &conversation, lock.as_ref()) {
-        if error.kind() == io::ErrorKind::AlreadyExists {
-            let message = format!("there is already a conversation {}", name.display());
-            return Err(Error::nothing(message).advise("--copy needs a new name"));
-        }
-        return Err(Error::file(format!("nothing was copied: {error}")));
+    let (handle, conversation) = context.open(Purpose::Look)?.existing()?;
+    conversation.ok_or_else(nothing)?;
+    let target = store::find(&handle.folder, &which, Purpose::Look)?;
+    if let Err(error) = edit::copy(&handle, &target) {
+        return Err(match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                let message = format!("there is already a conversation {}", name.display());
+                Error::nothing(message).advise("--copy needs a new name")
+            }
+            io::ErrorKind::NotFound => nothing(),
+            _ => Error::file(format!("nothing was copied: {error}")),
+        });
     }
     if json {
-        let id = place.folder.id(path, conversation.created);
-        return print(&json!({"id": id}).to_string());
+        return print(&json!({"id": target.id()}).to_string());
     }
     print(&format!("Conversation copied to {}", name.display()))
 }
@@ -376,24 +296,14 @@ pub fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Error> {
 /// Deletes the conversation.
 pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--clear")?;
-    let place = context.place()?;
-    let link = place.link();
-    let path = link.as_ref().unwrap_or(&place.location.path);
-    let exists = files::exists(path).map_err(state)?;
-    if !exists && !place.which.is_current() {
-        return Err(place.missing());
-    }
-    if let Which::File(_) = place.which {
+    let handle = store::find(context.folder()?, &context.which, Purpose::Look)?;
+    if let Which::File(_) = handle.which {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
-        place.read()?;
+        context.open(Purpose::Look)?.existing()?;
     }
-    let mut existed = false;
-    if exists {
-        let _lock = place.lock(&place.location.path)?;
-        // Before the lock was held, another process may have started a new current conversation.
-        let location = context.place()?.location;
-        let cleared = place.folder.clear(&location, link.as_deref());
-        existed = cleared.map_err(state)?;
+    let existed = deletion::clear(&handle).map_err(state)?;
+    if !existed && !handle.which.is_current() {
+        return Err(handle.missing());
     }
     if json {
         print(&json!({"cleared": usize::from(existed)}).to_string())?;
@@ -403,7 +313,7 @@ pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
     if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = place.folder.list(false).map_err(state)?.len();
+    let others = list::files(&handle.folder, false).map_err(state)?.len();
     if others > 0 {
         let note = format!(
             "other conversations kept: {others}; q --list shows them, q --clear --all deletes them"
@@ -420,24 +330,20 @@ pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> 
             "--clear --all asks first, but standard input is not a terminal; nothing was deleted";
         return Err(Error::usage(error).advise("--yes deletes all conversations without asking"));
     }
-    let place = context.place()?;
-    let files = place.folder.list(true).map_err(state)?;
+    let folder = context.folder()?;
+    folder.check().map_err(state)?;
+    let files = list::files(folder, true).map_err(state)?;
     if !yes && !files.is_empty() {
         let conversations = files.iter().filter(|file| !file.is_state);
         if !confirmed(conversations.count()) {
             return Err(Error::nothing("nothing was deleted"));
         }
     }
-    let mut deleted = 0;
-    if files::exists(place.folder.sessions()).map_err(state)? {
-        let _lock = place.lock(&place.folder.link(None))?;
-        deleted = place.folder.clear_all().map_err(|(before, error)| {
-            context
-                .notes
-                .note(&format!("Conversations cleared: {before}"));
-            state(error)
-        })?;
-    }
+    let deleted = deletion::clear_all(folder).map_err(|(before, error)| {
+        let note = format!("Conversations cleared: {before}");
+        context.notes.note(&note);
+        state(error)
+    })?;
     if json {
         return print(&json!({"cleared": deleted}).to_string());
     }

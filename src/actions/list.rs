@@ -10,15 +10,15 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::context::{Context, Place};
+use crate::context::Context;
 use crate::error::Error;
 use crate::fence;
 use crate::one_line::on_one_line;
 use crate::output::{Notes, print, visible};
-use crate::session::files;
 use crate::session::rules::FileContent;
+use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
-use crate::session::{Conversation, Entry, Exchange, age};
+use crate::session::{self, Conversation, Entry, Exchange, age, list as listing};
 use crate::unix::{self, Size};
 
 /// How many characters of a question, or around a match, a list shows.
@@ -82,7 +82,7 @@ struct Listing {
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
 /// listed only if `all`.
 pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Result<(), Error> {
-    let place = context.place()?;
+    let current = store::find(context.folder()?, &context.which, Purpose::Look)?;
     let words = search_words(typed);
     let mut screen = None;
     if io::stdout().is_terminal() && !json {
@@ -95,7 +95,7 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
         _ => usize::MAX,
     };
 
-    let mut listing = read(&place, &words, room, all, &context.notes)?;
+    let mut listing = read(&current, &words, room, all, &context.notes)?;
     if !words.is_empty() {
         listing.files = listing.rows.len();
     }
@@ -140,16 +140,14 @@ fn search_words(typed: &[OsString]) -> Vec<String> {
 
 /// Reads the newest conversations, as many as there is room for.
 fn read(
-    place: &Place,
+    current: &Handle,
     words: &[String],
     room: usize,
     all: bool,
     notes: &Notes,
 ) -> Result<Listing, Error> {
-    let files = place
-        .folder
-        .list(all)
-        .map_err(|error| Error::file(error.to_string()))?;
+    let files =
+        listing::files(&current.folder, all).map_err(|error| Error::file(error.to_string()))?;
     let mut listing = Listing {
         files: files.len(),
         ..Listing::default()
@@ -159,7 +157,7 @@ fn read(
         if listing.rows.len() >= room {
             break;
         }
-        match files::read(&file.path) {
+        match session::read(&file.path) {
             Ok(FileContent::Conversation(conversation)) => {
                 let mut number = None;
                 if !file.is_state {
@@ -168,7 +166,7 @@ fn read(
                 }
                 let found = find(&conversation, words);
                 if words.is_empty() || found.is_some() {
-                    let row = row(&conversation, number, &file.path, place, found);
+                    let row = row(&conversation, number, &file.path, current, found);
                     listing.rows.push(row);
                 }
             }
@@ -179,7 +177,7 @@ fn read(
                 notes.note(&format!("not listed: {}: {reason}", file.path.display()));
             }
             // A pipe or a device is not a conversation.
-            Err(error) if error.kind() == files::NOT_REGULAR => {
+            Err(error) if error.kind() == session::NOT_REGULAR => {
                 listing.has_unusable = true;
                 notes.note(&format!("not listed: {error}"));
             }
@@ -196,15 +194,14 @@ fn row(
     conversation: &Conversation,
     number: Option<usize>,
     path: &Path,
-    place: &Place,
+    current: &Handle,
     found: Option<String>,
 ) -> Row {
-    let id = place.folder.id(path, conversation.created);
+    let id = current.folder.id(path);
     let mut questions = conversation.exchanges.iter().filter_map(Exchange::question);
-    let current = &place.location;
     Row {
         number,
-        current: path == current.path || Some(path) == current.link.as_deref(),
+        current: path == current.path,
         name: on_one_line(&id),
         id,
         path: path.to_string_lossy().into_owned(),

@@ -8,10 +8,10 @@ use crate::flags::Arguments;
 use crate::output::{Look, print, print_texts};
 use crate::server::choice::{self, HeldWith, Model};
 use crate::server::discover;
-use crate::session::Conversation;
-use crate::session::files;
 use crate::session::rules::FileContent;
+use crate::session::store::Purpose;
 use crate::session::timestamp::Timestamp;
+use crate::session::{Conversation, list};
 use crate::settings::{
     Configured, Key, KeyPlace, Provider, RemoteServer, ServerKind, Settings, Sourced,
 };
@@ -228,18 +228,18 @@ impl Status {
 
 /// Reads the conversation of this run, if there is one. Returns its path, and the conversation or why it cannot be used.
 fn read_conversation(context: &Context) -> Option<(String, Result<Conversation, String>)> {
-    let folder = context.folder.as_ref()?;
-    let path = match folder.locate(&context.which) {
-        Ok(location) => location.path,
-        Err(error) => return Some((String::new(), Err(error.to_string()))),
+    context.folder.as_ref()?;
+    let opened = match context.open(Purpose::Look) {
+        Ok(opened) => opened,
+        Err(error) => return Some((String::new(), Err(error.message))),
     };
-    let content = match files::read(&path) {
+    let content = match opened.found {
         Ok(FileContent::Nothing) => return None,
         Ok(FileContent::Conversation(conversation)) => Ok(conversation),
         Ok(FileContent::Unusable(reason)) => Err(reason),
         Err(error) => Err(error.to_string()),
     };
-    Some((path.display().to_string(), content))
+    Some((opened.handle.path.display().to_string(), content))
 }
 
 /// Chooses as for a question, or says why there is no provider. A named conversation keeps its own provider and model, which
@@ -321,7 +321,7 @@ fn sessions(context: &Context) -> SessionsStatus {
         return sessions;
     };
     sessions.path = Some(folder.sessions().display().to_string());
-    match folder.list(true) {
+    match list::files(folder, true) {
         Ok(files) => {
             sessions.kept = Some(files.len());
             sessions.bytes = Some(files.iter().map(|file| file.bytes).sum());

@@ -15,8 +15,8 @@ use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
-use crate::session::commit::SaveReport;
 use crate::session::name::Which;
+use crate::session::save::Saved;
 use crate::shape::Shape;
 
 /// How the answer is printed.
@@ -195,11 +195,11 @@ impl Delivery {
                     _ => None,
                 };
                 let has_begun = !self.record.is_blank();
-                let committed = self.record.save(true, finish, summary.usage);
+                let saved = self.record.save(true, finish, summary.usage);
                 if !has_begun {
                     return Err(failed.error);
                 }
-                Err(self.advise_last(failed.error, "the incomplete answer", &committed))
+                Err(self.advise_last(failed.error, "the incomplete answer", &saved))
             }
         }
     }
@@ -220,17 +220,17 @@ impl Delivery {
             self.screen.end()
         };
         let finish = incomplete(reply);
-        let committed = self.record.save(false, finish, summary.usage);
+        let saved = self.record.save(false, finish, summary.usage);
         let result = match check_complete(reply) {
             Err(mut error) if self.prints_complete_answers_only() => {
                 error.kind = ErrorKind::Withheld;
-                return Err(self.advise_last(error, "the incomplete answer", &committed));
+                return Err(self.advise_last(error, "the incomplete answer", &saved));
             }
             result => result,
         };
-        let excerpt = self.excerpt(answer, reply, &committed)?;
+        let excerpt = self.excerpt(answer, reply, &saved)?;
         if self.output.form == Form::Json {
-            let object = as_json(&excerpt, reply, summary, &committed);
+            let object = as_json(&excerpt, reply, summary, &saved);
             printed = self.screen.print(&object.to_string());
         } else if !is_all {
             printed = self.screen.print(&excerpt);
@@ -251,12 +251,7 @@ impl Delivery {
     }
 
     /// The part of the answer that is to be printed.
-    fn excerpt(
-        &self,
-        answer: String,
-        reply: &Reply,
-        committed: &SaveReport,
-    ) -> Result<String, Error> {
+    fn excerpt(&self, answer: String, reply: &Reply, saved: &Saved) -> Result<String, Error> {
         match &self.output.excerpt {
             Excerpt::All => Ok(answer),
             Excerpt::Code => code::extract(&answer).map_err(|reason| {
@@ -265,7 +260,7 @@ impl Delivery {
                     None => "the complete answer",
                     Some(_) => "the incomplete answer",
                 };
-                self.advise_last(error, what, committed)
+                self.advise_last(error, what, saved)
             }),
             Excerpt::Json(shape) => {
                 let mut json = shape.find_in(&answer);
@@ -280,16 +275,16 @@ impl Delivery {
                             "the answer does not have the shape that --schema asks for: {reason}"
                         ),
                     );
-                    self.advise_last(error, "the answer as it came", committed)
+                    self.advise_last(error, "the answer as it came", saved)
                 })
             }
         }
     }
 
     /// Adds how to see the answer anyway, if it was saved.
-    fn advise_last(&self, error: Error, what: &str, committed: &SaveReport) -> Error {
-        let option = match &committed.id {
-            Some(id) if committed.saved_separately => format!(" -s {id}"),
+    fn advise_last(&self, error: Error, what: &str, saved: &Saved) -> Error {
+        let option = match &saved.id {
+            Some(id) if saved.is_separate => format!(" -s {id}"),
             Some(_) => self.which.option(),
             None => return error,
         };
@@ -298,15 +293,15 @@ impl Delivery {
 }
 
 /// The JSON output.
-fn as_json(answer: &str, reply: &Reply, summary: &Summary, committed: &SaveReport) -> Value {
+fn as_json(answer: &str, reply: &Reply, summary: &Summary, saved: &Saved) -> Value {
     let mut object = json!({
         "answer": answer,
         "provider": summary.provider,
         "model": summary.model,
         "finish": reply.finished().map_or("stop", Finish::reported),
         "usage": summary.usage,
-        "id": committed.id,
-        "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
+        "id": saved.id,
+        "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
         "messages_sent": summary.messages_sent,
     });
     if let Some(role) = &summary.role {

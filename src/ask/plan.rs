@@ -18,8 +18,8 @@ use crate::interrupt::Interrupts;
 use crate::message::Message;
 use crate::output::{Notes, print};
 use crate::server::target::Target;
-use crate::session::commit::Committer;
 use crate::session::name::Which;
+use crate::session::save::Saver;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Settings, Values};
 use crate::shape::Shape;
@@ -30,7 +30,7 @@ pub struct Plan {
     turn: Turn,
     output: Output,
     /// `None`: nothing is saved.
-    committer: Option<Committer>,
+    saver: Option<Saver>,
     /// How the user names the conversation.
     which: Which,
 }
@@ -55,11 +55,11 @@ impl Plan {
         if let Some(system) = &arguments.system {
             typed_system = Some(system.to_string_lossy().into_owned());
         }
-        let mut committer = None;
+        let mut saver = None;
         if values.save {
             let tools = checked.selection.as_ref().map(Selection::names);
             let rules = context::rules(values);
-            committer = session.committer(&model, typed_system.clone(), tools, asked, rules);
+            saver = session.saver(&model, typed_system.clone(), tools, asked, rules);
         }
 
         let window = open_window(&session, values, notes);
@@ -94,7 +94,7 @@ impl Plan {
         Ok(Plan {
             turn,
             output,
-            committer,
+            saver,
             which,
         })
     }
@@ -108,7 +108,7 @@ impl Plan {
         }
         let has_tools = self.turn.toolbox.is_some();
         let question = self.turn.question.clone();
-        let record = Record::new(question, self.committer.clone(), notes.clone());
+        let record = Record::new(question, self.saver.clone(), notes.clone());
         let output = self.output.clone();
         let which = self.which.clone();
         let delivery = Delivery::new(output, has_tools, record, which, interrupts, notes)?;

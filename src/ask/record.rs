@@ -11,8 +11,8 @@ use time::OffsetDateTime;
 use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage};
 use crate::output::Notes;
 use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
-use crate::session::commit::{Committer, SaveReport};
 use crate::session::lock::LOCK_PATIENCE;
+use crate::session::save::{Saved, Saver};
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
 use crate::threads::{self, lock};
@@ -33,7 +33,7 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 pub struct Record {
     question: Message,
     /// `None`: nothing is saved.
-    committer: Option<Committer>,
+    saver: Option<Saver>,
     notes: Notes,
     stage: Mutex<Stage>,
     changed: Condvar,
@@ -91,10 +91,10 @@ impl PartialAnswer {
 }
 
 impl Record {
-    pub fn new(question: Message, committer: Option<Committer>, notes: Notes) -> Record {
+    pub fn new(question: Message, saver: Option<Saver>, notes: Notes) -> Record {
         Record {
             question,
-            committer,
+            saver,
             notes,
             stage: Mutex::new(Stage::Growing(PartialAnswer::default())),
             changed: Condvar::new(),
@@ -104,7 +104,7 @@ impl Record {
 
     /// Whether the exchange will be saved.
     pub fn saves(&self) -> bool {
-        self.committer.is_some()
+        self.saver.is_some()
     }
 
     /// Notes that another model replaces the chosen one.
@@ -167,24 +167,24 @@ impl Record {
 
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a tool has been called.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
-    pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> SaveReport {
+    pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Saved {
         if self.is_signalled() {
             wait_for_the_end();
         }
         let Some(partial) = self.take() else {
             wait_for_the_end()
         };
-        let committed = self.commit(partial, breaks_off, finish, usage);
-        if let (Some(path), Some(id)) = (&committed.path, &committed.id) {
+        let saved = self.commit(partial, breaks_off, finish, usage);
+        if let (Some(path), Some(id)) = (&saved.path, &saved.id) {
             let path = path.display();
             self.notes
                 .detail(|| format!("saved in conversation {id}, {path}"));
         }
-        self.report(committed.note.as_deref());
+        self.report(saved.note.as_deref());
         if self.is_signalled() {
             wait_for_the_end();
         }
-        committed
+        saved
     }
 
     /// From now on, only the thread of a signal saves the record. Others wait for the end when they change it.
@@ -219,7 +219,7 @@ impl Record {
         breaks_off: bool,
         finish: Option<&str>,
         usage: Option<Usage>,
-    ) -> SaveReport {
+    ) -> Saved {
         if partial.kept.is_too_much() && self.saves() {
             return self.give_up();
         }
@@ -241,21 +241,21 @@ impl Record {
             text = step.text;
         }
         let has_nothing = text.is_empty() && steps.is_empty();
-        let mut committer = match &self.committer {
-            Some(committer) if !has_nothing => committer.clone(),
-            _ => return SaveReport::default(),
+        let mut saver = match &self.saver {
+            Some(saver) if !has_nothing => saver.clone(),
+            _ => return Saved::default(),
         };
         if let Some(model) = model {
-            committer.model = model;
+            saver.model = model;
         }
-        let question = Entry::new(self.question.clone(), committer.asked);
+        let question = Entry::new(self.question.clone(), saver.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
         let message = Message::text(Role::Assistant, text);
         let mut answer = Entry::new(message, answered);
         answer.interrupted = breaks_off;
         answer.finish = finish.map(str::to_owned);
-        answer.provider = Some(committer.provider.clone());
-        answer.model = Some(committer.model.clone());
+        answer.provider = Some(saver.provider.clone());
+        answer.model = Some(saver.model.clone());
         answer.usage = usage.map(|usage| json!(usage));
         if !sources.list().is_empty() {
             answer.sources = Some(json!(sources.list()));
@@ -265,9 +265,9 @@ impl Record {
             entries: vec![question, answer],
         };
         let gives_up = |waited| waited >= self.lock_patience();
-        let committed = committer.commit(&exchange, &gives_up);
+        let saved = saver.save(&exchange, &gives_up);
         self.enter(Stage::Saved);
-        committed
+        saved
     }
 
     /// How long to wait for the lock. A signal shortens it, even while q waits.
@@ -280,9 +280,9 @@ impl Record {
     }
 
     /// Saves nothing of an answer that was too long to be kept.
-    fn give_up(&self) -> SaveReport {
+    fn give_up(&self) -> Saved {
         self.enter(Stage::Saved);
-        SaveReport::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
+        Saved::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
     }
 
     fn report(&self, note: Option<&str>) {

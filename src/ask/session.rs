@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::context::{self, Context, Place};
+use crate::context::{self, Context};
 use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::message::Message;
@@ -13,22 +13,21 @@ use crate::server::choice::HeldWith;
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::Conversation;
-use crate::session::commit::Committer;
-use crate::session::files;
 use crate::session::name::Which;
 use crate::session::rules::{self, FileContent, Identity, Intent, Responder, Rules};
+use crate::session::save::Saver;
+use crate::session::store::{self, Handle, Opened, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
-use crate::unix;
 
 /// The conversation of a question, and the server that is asked.
 pub struct Session {
-    /// `None`: without a home folder nothing is read or saved.
-    place: Option<Place>,
+    /// `None`: without a folder nothing is read or saved.
+    handle: Option<Handle>,
     intent: Intent,
-    /// See [`Committer::becomes_current`].
+    /// See [`Saver::becomes_current`].
     becomes_current: Option<PathBuf>,
-    /// See [`Committer::pins`].
+    /// See [`Saver::pins`].
     pins: bool,
     /// The conversation, without the exchange that is asked again.
     pub conversation: Option<Arc<Conversation>>,
@@ -39,14 +38,14 @@ pub struct Session {
 
 impl Session {
     fn new(
-        place: Option<Place>,
+        handle: Option<Handle>,
         target: Target,
         intent: Intent,
         conversation: Option<Conversation>,
     ) -> Session {
         let conversation = conversation.map(Arc::new);
         Session {
-            place,
+            handle,
             intent,
             becomes_current: None,
             pins: false,
@@ -58,41 +57,40 @@ impl Session {
 
     /// How the user names the conversation.
     pub fn which(&self) -> Which {
-        match &self.place {
-            Some(place) => place.which.clone(),
+        match &self.handle {
+            Some(handle) => handle.which.clone(),
             None => Which::Current { slot: None },
         }
     }
 
     /// Pins the conversation if the user chose it by its id or number. On a terminal it also becomes the current one.
     fn choose(&mut self, arguments: &Arguments, settings: &Settings, context: &Context) {
-        let Some(place) = &self.place else {
+        let Some(handle) = &self.handle else {
             return;
         };
-        if !place.which.is_id_or_number() {
+        if !handle.which.is_id_or_number() {
             return;
         }
         self.pins = true;
-        if settings.values.save && !arguments.dry_run && place.location.is_auto_named {
-            // The sweep of another q must not remove it before the exchange is saved.
-            unix::touch(&place.location.path);
+        if settings.values.save && !arguments.dry_run {
+            handle.touch();
         }
         // With the name of a conversation in Q_SESSION there is no current one.
         let variable = context.environment.get("Q_SESSION");
         if let Ok(Which::Current { slot }) = Which::find(None, variable)
             && io::stdout().is_terminal()
         {
-            self.becomes_current = Some(place.folder.link(slot.as_deref()));
+            self.becomes_current = Some(handle.folder.link(slot.as_deref()));
         }
     }
 
     /// Reports which conversation is continued.
     pub fn report(&self, notes: &Notes) {
         notes.detail(|| {
-            let (Some(conversation), Some(place)) = (&self.conversation, &self.place) else {
+            let (Some(conversation), Some(handle)) = (&self.conversation, &self.handle) else {
                 return "begins a conversation".to_owned();
             };
-            let id = place.folder.id(&place.location.path, conversation.created);
+            let id = handle.id();
             let count = conversation.message_count();
             format!("continues conversation {id}, {count} messages")
         });
@@ -107,24 +105,28 @@ impl Session {
     }
 
     /// What saves the exchange, with `system` and `tools`; `None` without a place for it.
-    pub fn committer(
+    pub fn saver(
         &self,
         model: &str,
         system: Option<String>,
         tools: Option<Vec<String>>,
         asked: Timestamp,
         mut rules: Rules,
-    ) -> Option<Committer> {
-        let place = self.place.as_ref()?;
-        let is_trimmed = place.which.is_current() && place.location.is_auto_named;
+    ) -> Option<Saver> {
+        let handle = self.handle.clone()?;
+        let is_trimmed = handle.which.is_current() && handle.folder.is_auto_named(&handle.path);
         // Conversations that the user named or chose keep everything.
         if !is_trimmed {
             rules.pairs = usize::MAX;
         }
-        Some(Committer {
-            folder: place.folder.clone(),
-            location: place.location.clone(),
-            intent: self.intent.clone(),
+        let mut intent = self.intent.clone();
+        // What stays with a conversation must not get into one that another q has begun.
+        if intent == Intent::FollowOrNew && (system.is_some() || tools.is_some()) {
+            intent = Intent::New;
+        }
+        Some(Saver {
+            handle,
+            intent,
             becomes_current: self.becomes_current.clone(),
             provider: self.target.provider().name.clone(),
             model: model.to_owned(),
@@ -163,10 +165,10 @@ pub fn known_target(
 
 /// Whether the current conversation keeps a provider that was chosen for it.
 fn is_pinned(context: &Context) -> bool {
-    let Ok(place) = context.place() else {
+    let Ok(opened) = context.open(Purpose::Look) else {
         return false;
     };
-    match files::read(&place.location.path) {
+    match opened.found {
         Ok(FileContent::Conversation(conversation)) => conversation.pinned,
         _ => false,
     }
@@ -181,50 +183,58 @@ pub fn open(
     now: Timestamp,
 ) -> Result<Session, Error> {
     let notes = &context.notes;
-    let mut session = match find_place(arguments, context)? {
-        Some(place) if arguments.again => open_again(place, settings, notes)?,
-        Some(place) if !place.which.is_current() => {
-            let must_exist = arguments.follow;
-            open_named(place, must_exist, settings, notes)?
+    let mut purpose = Purpose::Ask;
+    if settings.values.save && !arguments.dry_run {
+        purpose = Purpose::AskAndSave;
+    }
+    let mut session = if arguments.again {
+        open_again(context.open(purpose)?, settings, notes)?
+    } else if !context.which.is_current() {
+        let opened = context.open(purpose).map_err(as_usage)?;
+        open_named(opened, arguments.follow, settings, notes)?
+    } else if arguments.follow {
+        match context.open(purpose) {
+            Ok(opened) => follow(opened, known, settings, notes, now)?,
+            Err(error) => begin(Err(error), known, settings, context)?,
         }
-        Some(place) if arguments.follow => follow(place, known, settings, notes, now)?,
-        place => {
-            let target = target_from_settings(known, settings, notes)?;
-            Session::new(place, target, Intent::New, None)
-        }
+    } else {
+        let handle = context
+            .folder()
+            .and_then(|folder| store::find(folder, &context.which, Purpose::Look));
+        begin(handle, known, settings, context)?
     };
     session.pins = arguments.provider.is_some() || arguments.model.is_some();
     session.choose(arguments, settings, context);
     Ok(session)
 }
 
-/// Where the conversation is. Without a place for the current conversation, q still answers, and a note says that nothing
-/// is saved.
-fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>, Error> {
-    let error = match context.place() {
-        Ok(place) => return Ok(Some(place)),
-        Err(error) => error,
-    };
-    match context.which {
-        Which::Named(_) | Which::Id(_) | Which::File(_) => {
-            return Err(Error {
-                kind: ErrorKind::Session,
-                ..error
-            });
-        }
-        Which::Number(_) => return Err(error),
-        Which::Current { .. } if arguments.again => return Err(error),
-        Which::Current { .. } => {}
-    }
-    if context.folder.is_none() {
-        let note = "there is no home folder: conversations are neither read nor saved";
-        context.notes.note(note);
-    } else {
-        let reason = error.message;
-        let note = format!("conversations are neither read nor saved: {reason}");
+/// Begins a conversation. Without a place for it, q still answers, and a note says that nothing is saved.
+fn begin(
+    handle: Result<Handle, Error>,
+    known: Option<Target>,
+    settings: &Settings,
+    context: &Context,
+) -> Result<Session, Error> {
+    if let Err(error) = &handle {
+        let note = if context.folder.is_none() {
+            "there is no home folder: conversations are neither read nor saved".to_owned()
+        } else {
+            let reason = &error.message;
+            format!("conversations are neither read nor saved: {reason}")
+        };
         context.notes.note(&note);
     }
-    Ok(None)
+    let target = target_from_settings(known, settings, &context.notes)?;
+    Ok(Session::new(handle.ok(), target, Intent::New, None))
+}
+
+/// The error for a conversation that was named: naming one where there can be none is a usage error.
+fn as_usage(error: Error) -> Error {
+    let kind = match error.kind {
+        ErrorKind::File => ErrorKind::Session,
+        kind => kind,
+    };
+    Error { kind, ..error }
 }
 
 /// The server that the settings choose.
@@ -253,20 +263,16 @@ fn target_from_conversation(
 }
 
 /// The conversation without its last question, which is asked again.
-fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Session, Error> {
+fn open_again(opened: Opened, settings: &Settings, notes: &Notes) -> Result<Session, Error> {
     let nothing = || Error::nothing("there is no question to ask again");
-    let Some(mut conversation) = read(&place)? else {
-        if place.which.is_current() {
-            return Err(nothing());
-        }
-        return Err(place.missing());
-    };
+    let (handle, conversation) = opened.existing()?;
+    let mut conversation = conversation.ok_or_else(nothing)?;
     let identity = Identity::new(&conversation);
     let last = conversation.undo().ok_or_else(nothing)?;
     let intent = Intent::Again(identity, last);
     let target = target_from_conversation(&conversation, settings, notes)?;
     Ok(Session::new(
-        Some(place),
+        Some(handle),
         target,
         intent,
         Some(conversation),
@@ -275,77 +281,53 @@ fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Sessio
 
 /// A conversation by its name, id or path. One with a name may be new.
 fn open_named(
-    place: Place,
+    opened: Opened,
     must_exist: bool,
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Session, Error> {
-    let Some(conversation) = read(&place)? else {
-        if must_exist || place.which.is_id_or_number() {
-            return Err(place.missing());
+    let (handle, conversation) = opened.conversation()?;
+    let Some(conversation) = conversation else {
+        if must_exist || handle.which.is_id_or_number() {
+            return Err(handle.missing());
         }
         if io::stderr().is_terminal() {
-            let mut note = format!("{} is a new conversation", place.name());
-            if let Some(other) = place.nearest() {
+            let mut note = format!("{} is a new conversation", handle.name());
+            if let Some(other) = handle.nearest() {
                 note += &format!("; did you mean {other}?");
             }
             notes.note(&note);
         }
         let target = discover::find(settings, None, notes)?;
-        return Ok(Session::new(Some(place), target, Intent::Named, None));
+        return Ok(Session::new(Some(handle), target, Intent::Named, None));
     };
     let target = target_from_conversation(&conversation, settings, notes)?;
     let intent = Intent::Follow(Identity::new(&conversation));
     Ok(Session::new(
-        Some(place),
+        Some(handle),
         target,
         intent,
         Some(conversation),
     ))
 }
 
-/// A conversation by name, id or path, if it exists.
-fn read(place: &Place) -> Result<Option<Conversation>, Error> {
-    place.check_owner()?;
-    let path = &place.location.path;
-    // Naming a file that cannot be used is a usage error.
-    let is_named = !place.which.is_current();
-    let reason = match files::read(path) {
-        Ok(FileContent::Conversation(conversation)) => return Ok(Some(conversation)),
-        Ok(FileContent::Nothing) => return Ok(None),
-        Ok(FileContent::Unusable(reason)) => reason,
-        Err(error) => {
-            let is_file = matches!(place.which, Which::File(_));
-            let mut kind = ErrorKind::File;
-            if is_named && (is_file || error.kind() == files::NOT_REGULAR) {
-                kind = ErrorKind::Session;
-            }
-            return Err(Error::new(kind, error.to_string()));
-        }
-    };
-    let message = format!("{}: {reason}", path.display());
-    if !is_named {
-        return Err(Error::file(message));
-    }
-    let advice = "it was left as it is; -s with another name starts another conversation";
-    Err(Error::new(ErrorKind::Session, message).advise(advice))
-}
-
 /// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
 fn follow(
-    place: Place,
+    opened: Opened,
     known: Option<Target>,
     settings: &Settings,
     notes: &Notes,
     now: Timestamp,
 ) -> Result<Session, Error> {
-    let found = match read_current(&place) {
+    let handle = opened.handle;
+    let found = match opened.found {
         Ok(found) => found,
         Err(error) => {
             let reason = format!("the conversation cannot be read ({error})");
             notes.note(&format!("{reason}; starting a new conversation"));
             let target = target_from_settings(known, settings, notes)?;
-            return Ok(Session::new(Some(place), target, Intent::FollowOrNew, None));
+            let intent = Intent::FollowOrNew;
+            return Ok(Session::new(Some(handle), target, intent, None));
         }
     };
     let rules = context::rules(&settings.values);
@@ -366,33 +348,22 @@ fn follow(
     let mut advice = String::new();
     if let FileContent::Conversation(conversation) = found {
         if obstacle.is_none() {
-            return Ok(continue_current(place, target, conversation));
+            return Ok(continue_current(handle, target, conversation));
         }
         if rules.keeps() {
-            let id = place.folder.id(&place.location.path, conversation.created);
+            let id = handle.id();
             advice = format!("; this continues the old one: q -s {id}");
         }
     }
     if let Some(obstacle) = obstacle {
         notes.note(&format!("{obstacle}; starting a new conversation{advice}"));
     }
-    Ok(Session::new(Some(place), target, Intent::FollowOrNew, None))
-}
-
-fn read_current(place: &Place) -> io::Result<FileContent> {
-    let path = &place.location.path;
-    match files::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            // If the folder is the user's own, saving would correct its mode too.
-            place.folder.prepare()?;
-            files::read(path)
-        }
-        found => found,
-    }
+    let intent = Intent::FollowOrNew;
+    Ok(Session::new(Some(handle), target, intent, None))
 }
 
 /// The current conversation, with the server that continues it.
-fn continue_current(place: Place, mut target: Target, conversation: Conversation) -> Session {
+fn continue_current(handle: Handle, mut target: Target, conversation: Conversation) -> Session {
     let provider = target.provider().name.clone();
     let is_same_provider = provider == conversation.provider;
     if is_same_provider {
@@ -407,7 +378,7 @@ fn continue_current(place: Place, mut target: Target, conversation: Conversation
         handed_to = Some(format!("{provider}, model {model}"));
     }
     let intent = Intent::Follow(Identity::new(&conversation));
-    let mut session = Session::new(Some(place), target, intent, Some(conversation));
+    let mut session = Session::new(Some(handle), target, intent, Some(conversation));
     session.handed_to = handed_to;
     session
 }

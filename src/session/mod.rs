@@ -1,16 +1,22 @@
 //! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
 pub mod age;
-pub mod commit;
+pub mod clear;
 mod conversation;
-mod current;
-pub mod files;
+mod disk;
+pub mod edit;
 pub mod folder;
 pub mod format;
+pub mod list;
 pub mod lock;
 pub mod name;
+mod pointer;
 pub mod rules;
+pub mod save;
+pub mod store;
 mod sweep;
 pub mod timestamp;
+mod write;
 
 pub use conversation::{Conversation, Entry, Exchange};
+pub use disk::{NOT_REGULAR, read};

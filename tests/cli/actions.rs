@@ -60,7 +60,7 @@ fn a_question_that_stays_is_not_printed() {
         "exec strace -f -o trace -e inject=?rename,?renameat,?renameat2:error=ENOSPC q --undo";
     let refused = sandbox.shell(full).run();
     refused.exit(1).stdout_is_empty();
-    refused.stderr_contains("q: nothing was undone: ");
+    refused.stderr_contains("q: undo failed: ");
     sandbox.expect_bytes("current.json", before);
     sandbox.expect_files(&["current.json"]);
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::fixtures::{
-    ARCHIVED, ID, OTHER, case, documents, everybody, lacks, numbered, other, prompt, shown, stored,
-    texts,
+    ARCHIVED, HOUR, ID, OTHER, age, case, documents, everybody, lacks, numbered, other, prompt,
+    shown, stored, texts,
 };
 use crate::sandbox::{Outcome, Sandbox};
 
@@ -178,7 +178,7 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     let (archived, folder) = (
         "q/sessions/session_20260102030405678.json",
-        "q/sessions/.tmp",
+        "q/sessions/.tmp-q-",
     );
     for (args, name, temporary) in [
         (&["-f", "more"][..], archived, folder),
@@ -188,7 +188,7 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
         (
             &["-s", "talk.json", "more"],
             "home/talk.json",
-            "home/.tmp-q",
+            "home/.tmp-q-",
         ),
     ] {
         let _case = case(args);
@@ -207,9 +207,7 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
             .iter()
             .position(|call| call.starts_with("fsync(") && call.contains(&temporary));
         let named = calls.iter().position(|call| {
-            call.starts_with("rename")
-                && call.contains(&format!("{temporary}\", "))
-                && call.contains(&name)
+            call.starts_with("rename") && call.contains(&temporary) && call.contains(&name)
         });
         assert!(
             synced.is_some() && synced < named,
@@ -265,11 +263,14 @@ fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
             .position(has)
             .unwrap_or_else(|| panic!("no {call} with {words:?} in:\n{trace}"))
     };
-    let (synced, named) = (at("fsync(", &["q/sessions"]), at("linkat(", &[&id]));
-    let (touched, led) = (at("utimensat(", &[]), at("rename", &["/current.json\""]));
+    let synced = at("fsync(", &["q/sessions"]);
+    let locked = at("flock(", &[]);
+    let named = at("rename", &[&id]);
+    let touched = at("utimensat(", &[]);
+    let led = at("rename", &["/current.json\""]);
     assert!(
-        synced < named && named < led && touched < led,
-        "{synced} {touched} {named} {led} in:\n{trace}"
+        synced < locked && locked < named && named < led && touched < led,
+        "{synced} {locked} {named} {touched} {led} in:\n{trace}"
     );
 }
 
@@ -287,11 +288,11 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
         OTHER,
         "current-tty3.json",
     ];
-    for name in bystanders
-        .into_iter()
-        .chain(["work.json", "current.json", "current-tty1.json"])
-    {
+    for name in bystanders.into_iter().chain(["work.json", ARCHIVED]) {
         sandbox.write_session(name, &stored(&["one", "two"]));
+    }
+    for slot in ["current.json", "current-tty1.json"] {
+        sandbox.link(slot, ARCHIVED);
     }
     // What q opens, and whether it looks through the folder.
     let scans = |args: &[&str], slot: &str| {
@@ -306,6 +307,9 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
             .any(|line| line.contains("getdents") && line.contains("/q/sessions>"))
     };
     // Once a day it looks for what is too old, in the folder and not in its files.
+    let swept = sandbox.state().join("q/swept");
+    fs::write(&swept, "").expect("the mark of a sweep");
+    age(&swept, 25 * HOUR);
     assert!(scans(&["one"], ""), "it did not look");
     for (args, slot) in [
         (&["one"][..], ""),

@@ -2,32 +2,8 @@
 
 use std::fs;
 
-use crate::fixtures::{
-    ARCHIVED, OTHER, case, hold_the_lock, lacks, lock_folder, numbered, other, stored, wait_until,
-};
+use crate::fixtures::{ARCHIVED, OTHER, case, hold_the_lock, lacks, other, stored, wait_until};
 use crate::sandbox::Sandbox;
-
-#[test]
-fn a_plain_question_needs_the_lock_only_to_adopt_a_file() {
-    let (_server, sandbox) = numbered();
-    sandbox.q(&["one"]).run().success();
-    let lock = hold_the_lock(&sandbox);
-    sandbox.q(&["two"]).run().success();
-    sandbox.expect_texts("current.json", &["two", "answer 1"]);
-    // Another q was stopped while it changed a link.
-    let _links = lock_folder(&sandbox.state().join("q"));
-    sandbox.q(&["again"]).run().success();
-    sandbox.expect_texts("current.json", &["again", "answer 2"]);
-    drop(lock);
-    sandbox.write_current(&stored(&["one", "two"]));
-    let before = sandbox.read_bytes("current.json");
-    let _lock = hold_the_lock(&sandbox);
-    let outcome = sandbox.q(&["three"]).run();
-    outcome
-        .exit(0)
-        .stderr_contains("another q holds the lock: this exchange is saved on its own, in ");
-    sandbox.expect_bytes("current.json", before);
-}
 
 #[test]
 fn what_is_cleared_is_the_conversation_that_is_current_once_the_lock_is_free() {
@@ -44,7 +20,7 @@ fn what_is_cleared_is_the_conversation_that_is_current_once_the_lock_is_free() {
     wait_until(|| {
         fs::read_to_string(sandbox.home().join("trace")).is_ok_and(|trace| trace.contains("flock("))
     });
-    // Another q has started a conversation, which needs no lock.
+    // Another q, which had the lock, has started a conversation.
     sandbox.link(".new", OTHER);
     fs::rename(
         sandbox.sessions().join(".new"),

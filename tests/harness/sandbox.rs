@@ -20,7 +20,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::dialect::Dialect;
-use super::fixtures::{GUARD, STORED_MODEL};
+use super::fixtures::{GUARD, STORED_MODEL, id_of};
 use super::server::Server;
 
 /// The key that the sandbox gives for a test server; it must never turn up in what q says.
@@ -246,9 +246,11 @@ impl Sandbox {
         }
     }
 
+    /// Writes a conversation under its id, and makes it the current one.
     #[track_caller]
     pub fn write_current(&self, conversation: &Value) {
-        self.write_session("current.json", conversation);
+        let name = id_of(conversation) + ".json";
+        self.write_linked("current.json", &name, conversation);
     }
 
     #[track_caller]

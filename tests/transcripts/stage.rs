@@ -426,7 +426,7 @@ impl Stage {
     }
 
     /// A conversation of questions and answers: `[FILE] [FIELDS as JSON] question | answer | …`. Without a file it is the
-    /// current one. It is an hour old.
+    /// current one, which a link leads to; so it is of a slot. It is an hour old.
     fn talk(&self, value: &str) {
         let (file, value) = match value.split_once(' ') {
             Some((file, rest)) if file.ends_with(".json") => (Some(file), rest),
@@ -447,13 +447,12 @@ impl Stage {
         for (name, value) in fields.as_object().expect("an object") {
             conversation = with(conversation, name, value.clone());
         }
-        match file {
-            Some(file) => self.sandbox.write_session(file, &conversation),
-            None => {
-                let name = id_of(&conversation) + ".json";
-                self.sandbox
-                    .write_linked("current.json", &name, &conversation);
-            }
+        let file = file.unwrap_or("current.json");
+        if file.starts_with("current") {
+            let name = id_of(&conversation) + ".json";
+            self.sandbox.write_linked(file, &name, &conversation);
+        } else {
+            self.sandbox.write_session(file, &conversation);
         }
     }
 

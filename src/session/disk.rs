@@ -1,0 +1,200 @@
+//! Reads the files of conversations and replaces them, so that no other program ever sees half of one.
+
+use std::fs::{self, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::conversation::Conversation;
+use super::format;
+use super::rules::FileContent;
+use crate::unix;
+
+/// The mode of files that only their owner may read.
+pub(super) const PRIVATE_FILE: u32 = 0o600;
+
+/// The beginning of the names of temporary files. One that a killed run has left does no harm.
+pub(super) const TEMPORARY: &str = ".tmp-q-";
+
+/// The kind of the error if a pipe, a device or a folder is in a conversation's place.
+pub const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
+
+/// Reads what is at a path. A link that leads nowhere is nothing. An error means that the content is unknown.
+pub fn read(path: &Path) -> io::Result<FileContent> {
+    read_again(path, None)
+}
+
+/// Reads what is at a path. A file that still has the bytes of a known conversation is not parsed again.
+pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<FileContent> {
+    let Some(metadata) = metadata(path)? else {
+        return Ok(FileContent::Nothing);
+    };
+    // Opening a pipe would wait for a writer.
+    if !metadata.is_file() {
+        let reason = format!("{} is not a regular file", path.display());
+        return Err(io::Error::new(NOT_REGULAR, reason));
+    }
+    if let Err(too_large) = format::check_size(metadata.len()) {
+        return Ok(FileContent::Unusable(too_large));
+    }
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // Another q may have removed it just now.
+        Err(error) if is_missing(&error) => return Ok(FileContent::Nothing),
+        Err(error) => return Err(named(error, "read", path)),
+    };
+    if let Some(known) = known
+        && known.source.as_deref() == Some(&bytes)
+    {
+        return Ok(FileContent::Conversation(known.clone()));
+    }
+    match format::read(&bytes) {
+        Ok(mut conversation) => {
+            conversation.source = Some(Arc::new(bytes));
+            Ok(FileContent::Conversation(conversation))
+        }
+        Err(reason) => Ok(FileContent::Unusable(reason)),
+    }
+}
+
+/// The metadata of what a path leads to; `None` if there is nothing.
+pub(super) fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(named(error, "look at", path)),
+    }
+}
+
+/// Whether there is nothing at a path, or a link to itself.
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ELOOP)
+}
+
+/// Takes a name that must be free, else the error is `AlreadyExists`. The empty file makes it safe without a lock.
+pub(super) fn reserve(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(PRIVATE_FILE);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(named(error, "write", path)),
+    }
+}
+
+/// A file that is complete and on the disk, but under a name that no reader looks for. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+/// Why a file was not replaced.
+#[derive(Debug)]
+pub(super) struct ReplaceError {
+    pub error: io::Error,
+    /// The file certainly has its old content.
+    pub is_unchanged: bool,
+}
+
+impl From<io::Error> for ReplaceError {
+    fn from(error: io::Error) -> ReplaceError {
+        ReplaceError {
+            error,
+            is_unchanged: true,
+        }
+    }
+}
+
+impl Temporary {
+    /// Writes it into a folder.
+    pub fn write(folder: &Path, bytes: Vec<u8>, mode: u32) -> io::Result<Temporary> {
+        let path = temporary_path(folder);
+        let temporary = Temporary { path, bytes };
+        match temporary.fill(mode) {
+            Ok(()) => Ok(temporary),
+            Err(error) => Err(named(error, "write in", folder)),
+        }
+    }
+
+    fn fill(&self, mode: u32) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(mode);
+        let mut file = options.open(&self.path)?;
+        file.write_all(&self.bytes)?;
+        // The umask may have removed bits of the mode.
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()
+    }
+
+    /// Puts it in the place of a file, which a reader finds either old or new.
+    pub fn replace(&self, path: &Path) -> Result<(), ReplaceError> {
+        let Err(error) = fs::rename(&self.path, path) else {
+            return Ok(());
+        };
+        Err(ReplaceError {
+            error: named(error, "replace", path),
+            // On a network file system a rename may be done and still be reported as failed.
+            is_unchanged: fs::remove_file(&self.path).is_ok(),
+        })
+    }
+
+    /// Gives it a name that is free, or reserved for it.
+    pub fn create(&self, path: &Path) -> io::Result<()> {
+        let Err(failed) = self.replace(path) else {
+            return Ok(());
+        };
+        if fs::read(path).is_ok_and(|bytes| bytes == self.bytes) {
+            return Ok(());
+        }
+        release(path);
+        Err(failed.error)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A name in a folder that no other process uses.
+pub(super) fn temporary_path(folder: &Path) -> PathBuf {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanoseconds = since_1970.unwrap_or_default().as_nanos();
+    folder.join(format!("{TEMPORARY}{}-{nanoseconds}", process::id()))
+}
+
+/// Gives up a name that was reserved, unless something has got it.
+pub(super) fn release(reserved: &Path) {
+    if fs::metadata(reserved).is_ok_and(|metadata| metadata.len() == 0) {
+        let _ = fs::remove_file(reserved);
+    }
+}
+
+/// Deletes a file or a link. Returns whether it existed.
+pub(super) fn remove(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if is_missing(&error) => Ok(false),
+        Err(error) => Err(named(error, "remove", path)),
+    }
+}
+
+/// Sets the time of a file to now, but never backwards.
+pub(super) fn touch(path: &Path) {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    if modified.is_ok_and(|modified| modified < SystemTime::now()) {
+        unix::touch(path);
+    }
+}
+
+/// An error that says what failed on which file.
+pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("cannot {action} {}: {error}", path.display()),
+    )
+}

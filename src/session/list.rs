@@ -1,0 +1,83 @@
+//! Which files of the folder are conversations, newest first.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::disk;
+use super::folder::{Folder, is_current, is_state, name_of, stem_of};
+use super::rules::FileContent;
+use super::timestamp::UNNAMED;
+
+/// A file that contains a conversation, or should, as a list shows it.
+#[derive(Debug)]
+pub struct ConversationFile {
+    pub path: PathBuf,
+    pub bytes: u64,
+    /// An earlier state, which has no number.
+    pub is_state: bool,
+    modified: SystemTime,
+}
+
+/// The files of conversations, newest first. Earlier states are listed if `all`, or if they are current.
+pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
+    let current = folder.resolve(&folder.link(None));
+    let mut files = Vec::new();
+    for path in folder.paths()? {
+        let name = name_of(&path);
+        if stem_of(&name).is_none() {
+            continue;
+        }
+        let is_state = is_state(&path) && path != current;
+        if is_state && !all {
+            continue;
+        }
+        // Such a link is a second name of a conversation, which is listed by its first.
+        let may_be_second = is_current(&path) || name.starts_with(UNNAMED);
+        if may_be_second && path.is_symlink() && folder.has(&folder.resolve(&path)) {
+            continue;
+        }
+        // It may have been removed in the meantime, or be a link that leads nowhere.
+        let metadata = match disk::metadata(&path) {
+            Ok(Some(metadata)) => metadata,
+            Ok(None) => continue,
+            Err(error) => fs::symlink_metadata(&path).map_err(|_| error)?,
+        };
+        // A killed q may have left an empty file, for a name that it had reserved.
+        let is_reserved = metadata.len() == 0 && folder.is_auto_named(&path);
+        if metadata.is_dir() || is_reserved {
+            continue;
+        }
+        files.push(ConversationFile {
+            bytes: metadata.len(),
+            is_state,
+            modified: metadata.modified()?,
+            path,
+        });
+    }
+    files.sort_by(|a, b| {
+        let by_time = b.modified.cmp(&a.modified);
+        by_time.then_with(|| b.path.cmp(&a.path))
+    });
+    Ok(files)
+}
+
+/// The conversation with this number in the list, which leaves out files that cannot be used.
+pub(super) fn with_number(folder: &Folder, number: usize) -> io::Result<PathBuf> {
+    let mut left = number;
+    for file in files(folder, false)? {
+        match disk::read(&file.path) {
+            Ok(FileContent::Conversation(_)) => left -= 1,
+            Err(error) if error.kind() != disk::NOT_REGULAR => return Err(error),
+            _ => {}
+        }
+        if left == 0 {
+            return Ok(folder.resolve(&file.path));
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("there is no conversation %{number}"),
+    ))
+}

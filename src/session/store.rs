@@ -1,0 +1,255 @@
+//! Opens conversations: the only place where their files are found, and where the errors of that get their words.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::conversation::Conversation;
+use super::disk;
+use super::folder::Folder;
+use super::list;
+use super::lock::{GiveUp, LOCK_PATIENCE, Lock};
+use super::name::Which;
+use super::pointer;
+use super::rules::FileContent;
+use crate::error::{Error, ErrorKind};
+use crate::nearest::nearest;
+use crate::unix;
+
+/// Advice for a conversation that does not exist.
+const LISTED: &str = "q --list lists the conversations";
+
+/// What a conversation is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To show it, copy it or delete it.
+    Look,
+    /// To change what it has.
+    Change,
+    /// To ask a question in it, which is not saved.
+    Ask,
+    AskAndSave,
+}
+
+/// Where a conversation is, and how the user names it.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    pub folder: Folder,
+    /// A number of the list is replaced by the name, id or path that it stands for.
+    pub which: Which,
+    /// Its file, without links at its end. It need not exist.
+    pub path: PathBuf,
+}
+
+/// A conversation that was looked for, and what was found.
+pub struct Opened {
+    pub handle: Handle,
+    pub purpose: Purpose,
+    pub found: io::Result<FileContent>,
+}
+
+/// Finds a conversation and reads it.
+pub fn open(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Opened, Error> {
+    let handle = find(folder, which, purpose)?;
+    let mut found = disk::read(&handle.path);
+    if let Err(error) = &found
+        && error.kind() == io::ErrorKind::PermissionDenied
+        && handle.which.is_current()
+        && purpose == Purpose::AskAndSave
+        && folder.prepare().is_ok()
+    {
+        // The folder is the user's own, and its mode is corrected now.
+        found = disk::read(&handle.path);
+    }
+    Ok(Opened {
+        handle,
+        purpose,
+        found,
+    })
+}
+
+/// Finds a conversation, which need not exist.
+pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, Error> {
+    if !matches!(which, Which::File(_)) {
+        folder
+            .check()
+            .map_err(|error| Error::file(error.to_string()))?;
+    }
+    if let Which::Current { slot } = which
+        && purpose == Purpose::AskAndSave
+    {
+        adopt(folder, &folder.link(slot.as_deref()));
+    }
+    let path = locate(folder, which).map_err(|error| {
+        // The list has no such number.
+        if error.kind() == io::ErrorKind::NotFound {
+            Error::nothing(error.to_string()).advise(LISTED)
+        } else {
+            Error::file(error.to_string())
+        }
+    })?;
+    let mut which = which.clone();
+    if let Which::Number(_) = which {
+        which = folder.which(&path);
+    }
+    let handle = Handle {
+        folder: folder.clone(),
+        which,
+        path,
+    };
+    if matches!(purpose, Purpose::Change | Purpose::AskAndSave) {
+        handle.check_owner()?;
+    }
+    Ok(handle)
+}
+
+/// The file of a conversation, which need not exist. `NotFound`: the list has no such number.
+fn locate(folder: &Folder, which: &Which) -> io::Result<PathBuf> {
+    match which {
+        Which::Current { slot } => Ok(folder.resolve(&folder.link(slot.as_deref()))),
+        Which::Named(name) => Ok(folder.resolve(&folder.file(name))),
+        Which::Id(id) => Ok(folder.file_of_id(id)),
+        Which::Number(number) => list::with_number(folder, *number),
+        Which::File(path) => Ok(folder.as_written(path)),
+    }
+}
+
+/// Gives a file in place of the link the name of a conversation. Where that cannot be done, it is read where it is.
+fn adopt(folder: &Folder, link: &Path) {
+    let is_file = link
+        .symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_file());
+    if is_file && let Ok(_lock) = Lock::acquire(&folder.sessions, &|waited| waited >= LOCK_PATIENCE)
+    {
+        let _ = pointer::adopt(folder, link);
+    }
+}
+
+impl Opened {
+    /// The conversation; `None` if there is none.
+    pub fn conversation(self) -> Result<(Handle, Option<Conversation>), Error> {
+        let handle = self.handle;
+        let path = handle.path.display();
+        let leads_nowhere = !handle.which.is_current() && handle.path.is_symlink();
+        let mut is_unusable = true;
+        let reason = match self.found {
+            Ok(FileContent::Conversation(found)) => return Ok((handle, Some(found))),
+            Ok(FileContent::Nothing) if !leads_nowhere => return Ok((handle, None)),
+            Ok(FileContent::Nothing) => format!("{path} is a link that leads nowhere"),
+            Ok(FileContent::Unusable(reason)) => format!("{path}: {reason}"),
+            Err(error) => {
+                is_unusable = error.kind() == disk::NOT_REGULAR;
+                error.to_string()
+            }
+        };
+        // Naming a file that cannot be used is a usage error.
+        let asks = matches!(self.purpose, Purpose::Ask | Purpose::AskAndSave);
+        let is_usage = match handle.which {
+            Which::File(_) => true,
+            Which::Current { .. } => false,
+            _ => asks && is_unusable,
+        };
+        if !is_usage {
+            return Err(Error::file(reason));
+        }
+        let mut error = Error::new(ErrorKind::Session, reason);
+        if asks {
+            error = error
+                .advise("it was left as it is; -s with another name starts another conversation");
+        }
+        Err(error)
+    }
+
+    /// The conversation; it is an error if a name or an id has none.
+    pub fn existing(self) -> Result<(Handle, Option<Conversation>), Error> {
+        let (handle, conversation) = self.conversation()?;
+        if conversation.is_none() && !handle.which.is_current() {
+            return Err(handle.missing());
+        }
+        Ok((handle, conversation))
+    }
+}
+
+impl Handle {
+    /// The link that makes it the current one, if it was found by that. It need not exist.
+    pub fn link(&self) -> Option<PathBuf> {
+        match &self.which {
+            Which::Current { slot } => Some(self.folder.link(slot.as_deref())),
+            _ => None,
+        }
+    }
+
+    /// The value for `-s` that names it.
+    pub fn id(&self) -> String {
+        self.folder.id(&self.path)
+    }
+
+    /// What messages call it: its name or its id, or the path of its file.
+    pub fn name(&self) -> String {
+        match &self.which {
+            Which::Named(name) | Which::Id(name) => name.clone(),
+            _ => self.path.display().to_string(),
+        }
+    }
+
+    /// Starts the time for which it is kept, so that no sweep removes it before the exchange is saved.
+    pub fn touch(&self) {
+        if self.folder.is_auto_named(&self.path) {
+            disk::touch(&self.path);
+        }
+    }
+
+    /// Where it is now: another q may have put a link in the place of its file.
+    pub(super) fn path_now(&self) -> PathBuf {
+        self.folder.resolve(&self.path)
+    }
+
+    /// Locks its file's folder.
+    pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Lock> {
+        Lock::acquire(self.path.parent().unwrap_or(&self.path), give_up)
+    }
+
+    /// The name of another conversation that is most similar to this one's.
+    pub fn nearest(&self) -> Option<String> {
+        let Which::Named(name) = &self.which else {
+            return None;
+        };
+        let mut others = Vec::new();
+        for listed in list::files(&self.folder, false).unwrap_or_default() {
+            let stem = listed.path.file_stem().and_then(OsStr::to_str);
+            let Some(other) = stem else { continue };
+            if other != name && matches!(Which::from_stem(other), Which::Named(_)) {
+                others.push(other.to_owned());
+            }
+        }
+        nearest(name, others)
+    }
+
+    /// The error for a conversation that must exist and does not. The advice has a similar name, if there is one.
+    pub fn missing(&self) -> Error {
+        let meant = match self.nearest() {
+            Some(name) => format!("did you mean {name}? "),
+            None => String::new(),
+        };
+        let error = Error::nothing(format!("there is no conversation {}", self.name()));
+        error.advise(format!("{meant}{LISTED}"))
+    }
+
+    /// Refuses to replace a file of another user, who could not use it afterwards.
+    fn check_owner(&self) -> Result<(), Error> {
+        if self.folder.has(&self.path) {
+            return Ok(());
+        }
+        match self.path.metadata() {
+            Ok(metadata) if metadata.uid() != unix::effective_user() => {
+                let path = self.path.display();
+                let error = Error::nothing(format!(
+                    "{path} belongs to another user, who could no longer use it once q has written it"
+                ));
+                Err(error.advise("run q as that user, or continue a copy of the file"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
