@@ -110,6 +110,7 @@ fn run(
         Mode::Ask => ask::ask(arguments, &context, servers),
         Mode::History => actions::history(&context, json),
         Mode::Last => actions::last(&context, arguments.extract, json),
+        Mode::Result => actions::result(&context, json),
         Mode::Undo => actions::undo(&context, json),
         Mode::List => actions::list(&context, &arguments.words, json, arguments.all),
         Mode::Copy => {

@@ -37,6 +37,13 @@ pub const MAX_ATTACHMENT: usize = 5_000_000;
 /// The most bytes of all attachments of a question in base64. They must fit into a conversation's file.
 pub const MAX_ATTACHMENTS: usize = 7_000_000;
 
+/// The most bytes of one result that the model gets, and of all results of a question.
+pub const MAX_RESULT: usize = 50_000;
+pub const MAX_RESULTS: usize = 400_000;
+
+/// The most bytes of the mark for a part left out.
+const MAX_MARK: usize = 40;
+
 /// An image or a PDF that goes with a question, or an image that a tool has returned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "an attachment")]
@@ -256,8 +263,18 @@ pub struct ToolRun {
     /// See [`ToolCall::arguments`]. A file has them as JSON, or as text if they are not JSON.
     #[serde(serialize_with = "as_json", deserialize_with = "from_json")]
     pub arguments: String,
-    /// The text that the model gets.
+    /// The text that the model gets. In the newest exchange of a file it is complete.
     pub result: String,
+    /// The text that the file gets.
+    #[serde(skip)]
+    pub complete: Option<String>,
+    /// The result is not what the tool gave: something was cut or replaced.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub changed: bool,
     /// The call failed, or it did not run.
     #[serde(
         rename = "error",
@@ -284,6 +301,58 @@ impl ToolRun {
             ..ToolRun::default()
         }
     }
+
+    /// The arguments as JSON; as text if they are not JSON.
+    pub fn json_arguments(&self) -> Value {
+        match serde_json::from_str(&self.arguments) {
+            Ok(arguments) => arguments,
+            Err(_) => Value::from(self.arguments.as_str()),
+        }
+    }
+}
+
+/// Cuts the results of a question to what the model gets of them.
+pub fn cut_results(steps: &mut [Step]) {
+    let mut room = MAX_RESULTS;
+    for run in steps.iter_mut().flat_map(|step| &mut step.calls) {
+        let limit = MAX_RESULT.min(room);
+        if run.result.len() > limit {
+            run.result = shortened(&run.result, limit);
+            run.changed = true;
+        }
+        room = room.saturating_sub(run.result.len());
+    }
+}
+
+/// At most this many bytes of a text; a mark says how much is missing.
+pub fn shortened(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        text.to_owned()
+    } else {
+        cut(text, limit.saturating_sub(MAX_MARK))
+    }
+}
+
+/// The text if it has at most `limit` bytes. Otherwise that many bytes of it, three quarters from its beginning and one
+/// from its end, with a line between them that says how much is missing.
+pub fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let mut head = limit - limit / 4;
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    let mut tail = text.len() - limit / 4;
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    let missing = tail - head;
+    format!(
+        "{}\n[{missing} bytes left out]\n{}",
+        &text[..head],
+        &text[tail..]
+    )
 }
 
 /// One round on the way to an answer: what the model said, and the calls that it made.
@@ -360,6 +429,8 @@ fn from_json<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -388,6 +459,38 @@ mod tests {
                 sum,
                 "{one} {other}"
             );
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_in_its_middle() {
+        for (text, limit, expected) in [
+            ("12345678", 8, "12345678"),
+            ("123456789", 8, "123456\n[1 bytes left out]\n89"),
+            ("ääääää", 8, "äää\n[4 bytes left out]\nä"),
+            ("ääääää", 7, "äää\n[6 bytes left out]\n"),
+            ("12", 0, "\n[2 bytes left out]\n"),
+        ] {
+            assert_eq!(cut(text, limit), expected, "{text} to {limit}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_text_keeps_its_ends_and_its_limit(text in "[a-c\näüß€😀]{0,60}", limit in 0usize..100) {
+            let short = cut(&text, limit);
+            if text.len() <= limit {
+                prop_assert_eq!(&short, &text);
+            } else {
+                let (head, rest) = short.rsplit_once("\n[").expect("a mark");
+                let (left_out, tail) = rest.split_once(" bytes left out]\n").expect("a mark");
+                let left_out: usize = left_out.parse().expect("a number");
+                prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                prop_assert!(head.len() + tail.len() <= limit);
+                // A character has at most four bytes, so at most three are lost at either end.
+                prop_assert!(head.len() + tail.len() + 6 >= limit);
+                prop_assert_eq!(head.len() + left_out + tail.len(), text.len());
+            }
         }
     }
 }

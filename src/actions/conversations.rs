@@ -5,14 +5,15 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::slice;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::context::{Context, rules};
 use crate::error::{Error, ErrorKind};
 use crate::fence;
-use crate::message::{Attachment, Role, Source, Sources, Step};
+use crate::message::{Attachment, Role, Source, Sources, Step, ToolRun, Usage, cut_results};
 use crate::one_line::on_one_line;
-use crate::output::{Look, code, print, print_texts, source_lines};
+use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
 use crate::session::name::Which;
 use crate::session::store::{self, Purpose};
 use crate::session::{Conversation, Entry, Exchange};
@@ -91,7 +92,7 @@ impl Passage {
     }
 }
 
-/// The line before a message: its role and time; for an answer also its model, and how it ended.
+/// The line before a message: its role and time; for an answer also its model, what it used, and how it ended.
 fn heading(entry: &Entry, conversation: &Conversation) -> String {
     let mut heading = format!("[{}", entry.role);
     if let Some(time) = entry.timestamp() {
@@ -110,6 +111,12 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
             on_one_line(provider),
             on_one_line(model)
         ));
+    }
+    if let Some(usage) = &entry.usage
+        && let Ok(usage) = Usage::deserialize(usage)
+        && let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens)
+    {
+        heading.push_str(&format!(", {input} in, {output} out"));
     }
     if entry.interrupted {
         heading.push_str(" interrupted");
@@ -139,8 +146,10 @@ fn sources(answer: &Entry) -> Sources {
 
 /// What the model said before its calls, and the calls, in order.
 fn steps_as_text(steps: &[Step]) -> String {
+    let mut steps = steps.to_vec();
+    cut_results(&mut steps);
     let mut parts = Vec::new();
-    for step in steps {
+    for step in &steps {
         parts.push(step.text.trim().to_owned());
         parts.push(fence::calls_as_text(slice::from_ref(step)));
     }
@@ -223,6 +232,42 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
         "interrupted": answer.interrupted,
     });
     print(&report.to_string())
+}
+
+/// Prints the result of the last call that led to the last answer; as JSON, all of that answer's calls.
+pub fn result(context: &Context, json: bool) -> Result<(), Error> {
+    let (_, conversation) = context.open(Purpose::Look)?.existing()?;
+    let Some(conversation) = conversation else {
+        return Err(Error::nothing("there is no conversation"));
+    };
+    let mut newest_first = conversation.exchanges.iter().rev();
+    let answer = newest_first.find_map(Exchange::answer);
+    let steps = answer.map_or(&[][..], |answer| &answer.steps);
+    let runs: Vec<&ToolRun> = steps.iter().flat_map(|step| &step.calls).collect();
+    let Some(last) = runs.last() else {
+        return Err(Error::nothing("the last answer called no tool"));
+    };
+    let is_changed = if json {
+        let mut calls = Vec::new();
+        for run in &runs {
+            calls.push(json!({
+                "name": run.name,
+                "arguments": run.json_arguments(),
+                "result": run.result,
+                "error": run.is_error,
+            }));
+        }
+        print(&Value::from(calls).to_string())?;
+        runs.iter().any(|run| run.changed)
+    } else {
+        print_exactly(&last.result)?;
+        last.changed
+    };
+    if is_changed {
+        let message = "this is not all that the tool gave, or not as it gave it: q cuts long results, hides keys, and replaces what is not UTF-8";
+        return Err(Error::new(ErrorKind::Incomplete, message));
+    }
+    Ok(())
 }
 
 /// Says why an answer is or may be incomplete.

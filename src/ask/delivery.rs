@@ -320,11 +320,7 @@ fn as_json(answer: &str, reply: &Reply, summary: &Summary, saved: &Saved) -> Val
 
 /// A call in the JSON output.
 fn tool_call(run: &ToolRun) -> Value {
-    let arguments = match serde_json::from_str(&run.arguments) {
-        Ok(arguments) => arguments,
-        Err(_) => Value::from(run.arguments.as_str()),
-    };
-    json!({"name": run.name, "arguments": arguments, "error": run.is_error})
+    json!({"name": run.name, "arguments": run.json_arguments(), "error": run.is_error})
 }
 
 /// The provider's finish reason for an answer that is or may be incomplete.

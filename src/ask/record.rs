@@ -234,6 +234,11 @@ impl Record {
         if let (Some(running), Some(step)) = (running, steps.last_mut()) {
             step.calls.push(running);
         }
+        for run in steps.iter_mut().flat_map(|step| &mut step.calls) {
+            if let Some(complete) = run.complete.take() {
+                run.result = complete;
+            }
+        }
         // If none of the last calls has run, the text before them is the answer.
         if text.is_empty()
             && let Some(step) = steps.pop_if(|step| step.calls.is_empty())

@@ -10,7 +10,7 @@ use super::delivery::{Delivery, Summary};
 use super::prompt;
 use super::window::Window;
 use crate::error::Error;
-use crate::message::{Attachment, Message, Step, ToolRun, Usage};
+use crate::message::{self, Attachment, Message, Step, ToolRun, Usage};
 use crate::one_line::on_one_line;
 use crate::output::{Notes, source_lines};
 use crate::provider::failure::{self, Meaning};
@@ -384,7 +384,7 @@ impl Turn {
         if length < MIN_CUT {
             return false;
         }
-        longest.result = crate::tools::cut(&longest.result, length / 4);
+        longest.result = message::cut(&longest.result, length / 4);
         self.progress.cut_results = true;
         true
     }

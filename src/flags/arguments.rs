@@ -9,6 +9,7 @@ pub enum Mode {
     Ask,
     History,
     Last,
+    Result,
     Undo,
     List,
     Copy,

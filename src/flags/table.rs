@@ -169,6 +169,7 @@ const ALL: &[Mode] = &[
     Mode::Ask,
     Mode::History,
     Mode::Last,
+    Mode::Result,
     Mode::Undo,
     Mode::List,
     Mode::Copy,
@@ -201,6 +202,7 @@ pub const FLAGS: &[Flag] = &[
             Mode::Ask,
             Mode::History,
             Mode::Last,
+            Mode::Result,
             Mode::Undo,
             Mode::Copy,
             Mode::Clear,
@@ -441,8 +443,8 @@ pub const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::History),
         modes: &[],
         help: "print the conversation",
-        doc: "Print the conversation: the role, the time and the text of each message, and the model of each answer; on a \
-              terminal in local time. With --json, the file's JSON.",
+        doc: "Print the conversation: the role, the time and the text of each message, and the model and the tokens of each \
+              answer; on a terminal in local time. With --json, the file's JSON.",
     },
     Flag {
         short: None,
@@ -451,6 +453,15 @@ pub const FLAGS: &[Flag] = &[
         modes: &[],
         help: "print the last answer again",
         doc: "Print the last answer again, without a request; with -x only its code.",
+    },
+    Flag {
+        short: None,
+        long: Some("result"),
+        effect: Effect::Mode(Mode::Result),
+        modes: &[],
+        help: "print the result of the last tool call",
+        doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has cut or changed \
+              it, a note says so, and the exit status is 3. With --json, print an array of all calls of that answer.",
     },
     Flag {
         short: None,

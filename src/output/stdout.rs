@@ -181,13 +181,32 @@ pub fn print(text: &str) -> Result<(), Error> {
 
 /// Prints complete texts, each on a new line and with its own look on a terminal.
 pub fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
-    match write_texts(texts) {
+    report(write_texts(texts))
+}
+
+/// A reader that has gone away is no error.
+fn report(written: Result<(), OutputError>) -> Result<(), Error> {
+    match written {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
         Err(error) => {
             let reason = error.to_string();
             Err(Error::new(ErrorKind::Output, reason))
         }
     }
+}
+
+/// Prints a text without adding a line end, unless it goes to a terminal.
+pub fn print_exactly(text: &str) -> Result<(), Error> {
+    report(write_exactly(text))
+}
+
+fn write_exactly(text: &str) -> Result<(), OutputError> {
+    let mut stdout = Stdout::open()?;
+    stdout.write(text)?;
+    if stdout.is_terminal() {
+        stdout.end_line()?;
+    }
+    Ok(())
 }
 
 fn write_texts(texts: &[(&str, Look)]) -> Result<(), OutputError> {

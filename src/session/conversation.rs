@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::timestamp::Timestamp;
 use crate::fence;
-use crate::message::{Attachment, Message, Role, Step, Unknown, lossy_text, or_default};
+use crate::message::{
+    Attachment, Message, Role, Step, Unknown, cut_results, lossy_text, or_default,
+};
 
 /// The version of the format that q reads and writes.
 pub(super) const VERSION: u64 = 1;
@@ -139,7 +141,9 @@ impl Entry {
         let mut text = Arc::clone(&self.text);
         if !self.steps.is_empty() {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
-            text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
+            let mut steps = self.steps.clone();
+            cut_results(&mut steps);
+            text = format!("{}\n\n{answer}", fence::calls_as_text(&steps)).into();
         }
         let mut attachments = Vec::new();
         let mut lost = String::new();
@@ -255,6 +259,15 @@ impl Conversation {
         }
         self.provider = provider.to_owned();
         self.model = model.to_owned();
+    }
+
+    /// Cuts the results of tool calls, which only the newest exchange has complete.
+    pub(super) fn cut_results(&mut self) {
+        for exchange in &mut self.exchanges {
+            for entry in &mut exchange.entries {
+                cut_results(&mut entry.steps);
+            }
+        }
     }
 
     /// Adds an exchange to the end.

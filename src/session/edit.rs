@@ -43,5 +43,5 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
         return Err(io::ErrorKind::NotFound.into());
     };
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());
-    write::create(&to.path, &conversation)
+    write::create(&to.path, conversation)
 }

@@ -76,6 +76,17 @@ pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The file of a conversation that has changed. If it would be too large, the results of tool calls are cut.
+pub(super) fn to_fitting_bytes(conversation: &mut Conversation) -> io::Result<Vec<u8>> {
+    match to_bytes(conversation) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            conversation.cut_results();
+            to_bytes(conversation)
+        }
+        bytes => bytes,
+    }
+}
+
 /// Removes the oldest exchanges of a conversation that has become too large; the last one stays.
 pub(super) fn shrink(conversation: &mut Conversation) -> io::Result<()> {
     let without_messages = serde_json::to_vec(conversation)?.len();

@@ -119,7 +119,7 @@ impl Saver {
                 if let Some(draft) = draft {
                     return self.begin(draft);
                 }
-                write::create(&path, &self.new_conversation(exchange))?;
+                write::create(&path, self.new_conversation(exchange))?;
                 Ok(self.saved(path))
             }
             Decision::Extend(conversation) => self.extend(&path, conversation, exchange),
@@ -174,7 +174,7 @@ impl Saver {
         mut conversation: Conversation,
         drops: bool,
     ) -> io::Result<Saved> {
-        let mut bytes = format::to_bytes(&conversation);
+        let mut bytes = format::to_fitting_bytes(&mut conversation);
         let is_too_large =
             matches!(&bytes, Err(error) if error.kind() == io::ErrorKind::FileTooLarge);
         if is_too_large {
@@ -210,6 +210,7 @@ impl Saver {
             }
         };
         if !self.rules.keeps()
+            && left != link
             && left != *path
             && self.handle.folder.is_auto_named(&left)
             && let Err(error) = clear::remove_left(&self.handle.folder, &left)
@@ -221,7 +222,8 @@ impl Saver {
         saved
     }
 
-    /// Makes the link lead to a conversation. Returns what it led to before, whose time to be kept starts now.
+    /// Makes the link lead to a conversation. Returns what it led to before, whose time to be kept starts now; the link
+    /// itself if there was none.
     fn point(&self, link: &Path, path: &Path) -> io::Result<PathBuf> {
         let folder = &self.handle.folder;
         pointer::adopt(folder, link)?;
@@ -271,6 +273,7 @@ impl Saver {
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {
+        conversation.cut_results();
         conversation.hand_over(&self.provider, &self.model);
         conversation.add(exchange.clone());
         conversation.pinned |= self.pins;

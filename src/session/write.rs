@@ -21,8 +21,8 @@ pub(super) struct Draft {
 
 impl Draft {
     /// Needs no lock.
-    pub fn write(folder: &Folder, conversation: Conversation) -> io::Result<Draft> {
-        let bytes = format::to_bytes(&conversation)?;
+    pub fn write(folder: &Folder, mut conversation: Conversation) -> io::Result<Draft> {
+        let bytes = format::to_fitting_bytes(&mut conversation)?;
         let temporary = Temporary::write(&folder.sessions, bytes, PRIVATE_FILE)?;
         Ok(Draft {
             conversation,
@@ -49,8 +49,8 @@ impl Draft {
 }
 
 /// Writes a conversation into a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
-pub(super) fn create(path: &Path, conversation: &Conversation) -> io::Result<()> {
-    create_file(path, format::to_bytes(conversation)?)
+pub(super) fn create(path: &Path, mut conversation: Conversation) -> io::Result<()> {
+    create_file(path, format::to_fitting_bytes(&mut conversation)?)
 }
 
 fn create_file(path: &Path, bytes: Vec<u8>) -> io::Result<()> {

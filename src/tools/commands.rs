@@ -319,6 +319,7 @@ fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes)
         marks.push("standard error".to_owned());
     }
 
+    let is_changed = was_ended || was_changed(&output) || (needs_reason && was_changed(&error));
     let mut text = output.into_owned();
     for mark in marks {
         if !text.is_empty() && !text.ends_with('\n') {
@@ -332,6 +333,7 @@ fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes)
     Outcome {
         text,
         is_error,
+        is_changed,
         ..Outcome::default()
     }
 }

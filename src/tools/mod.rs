@@ -16,7 +16,6 @@ mod toolbox;
 
 pub use names::Selection;
 pub use offers::Offer;
-pub use outcome::cut;
 pub use process::Groups;
 pub use start::Starting;
 pub use toolbox::{MAX_CALLS, Toolbox};

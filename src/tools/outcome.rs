@@ -22,6 +22,8 @@ pub struct Outcome {
     /// The text mentions them, too.
     pub images: Vec<Attachment>,
     pub is_error: bool,
+    /// The text is not all that the tool gave, or not as it gave it.
+    pub is_changed: bool,
     /// Why the server cannot continue, with its last lines, for the user alone.
     pub server_failed: Option<String>,
 }
@@ -59,7 +61,7 @@ impl Outcome {
             text: text_of(&result),
             images: content(&result).iter().filter_map(image).collect(),
             is_error: result["isError"] == true,
-            server_failed: None,
+            ..Outcome::default()
         }
     }
 }
@@ -202,32 +204,9 @@ fn describe(content: &Value) -> String {
     format!("[{words}, {} bytes]", digits * 3 / 4)
 }
 
-/// The text if it has at most `limit` bytes. Otherwise that many bytes of it, three quarters from its beginning and one
-/// from its end, with a line between them that says how much is missing.
-pub fn cut(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let mut head = limit - limit / 4;
-    while !text.is_char_boundary(head) {
-        head -= 1;
-    }
-    let mut tail = text.len() - limit / 4;
-    while !text.is_char_boundary(tail) {
-        tail += 1;
-    }
-    let missing = tail - head;
-    format!(
-        "{}\n[{missing} bytes left out]\n{}",
-        &text[..head],
-        &text[tail..]
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use serde_json::json;
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
@@ -375,38 +354,6 @@ mod tests {
                 .map(|image| (&*image.media, &*image.data))
                 .collect();
             assert_eq!(images, Vec::from_iter(expected), "{content}");
-        }
-    }
-
-    #[test]
-    fn a_long_text_is_cut_in_its_middle() {
-        for (text, limit, expected) in [
-            ("12345678", 8, "12345678"),
-            ("123456789", 8, "123456\n[1 bytes left out]\n89"),
-            ("ääääää", 8, "äää\n[4 bytes left out]\nä"),
-            ("ääääää", 7, "äää\n[6 bytes left out]\n"),
-            ("12", 0, "\n[2 bytes left out]\n"),
-        ] {
-            assert_eq!(cut(text, limit), expected, "{text} to {limit}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_cut_text_keeps_its_ends_and_its_limit(text in "[a-c\näüß€😀]{0,60}", limit in 0usize..100) {
-            let short = cut(&text, limit);
-            if text.len() <= limit {
-                prop_assert_eq!(&short, &text);
-            } else {
-                let (head, rest) = short.rsplit_once("\n[").expect("a mark");
-                let (left_out, tail) = rest.split_once(" bytes left out]\n").expect("a mark");
-                let left_out: usize = left_out.parse().expect("a number");
-                prop_assert!(text.starts_with(head) && text.ends_with(tail));
-                prop_assert!(head.len() + tail.len() <= limit);
-                // A character has at most four bytes, so at most three are lost at either end.
-                prop_assert!(head.len() + tail.len() + 6 >= limit);
-                prop_assert_eq!(head.len() + left_out + tail.len(), text.len());
-            }
         }
     }
 }

@@ -6,10 +6,13 @@ use serde_json::{Map, Value};
 
 use super::consent::Consent;
 use super::offers::Offer;
-use super::outcome::{self, Outcome};
+use super::outcome::Outcome;
 use super::server::Servers;
 use crate::fence;
-use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, Tool, ToolCall, ToolRun};
+use crate::message::{
+    Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
+    shortened,
+};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
@@ -17,13 +20,12 @@ use crate::secret::{self, Secret};
 /// The most calls of one reply that run.
 pub const MAX_CALLS: usize = 32;
 
-/// The most bytes of one result, of all results of a question, and of a server's instructions.
-const MAX_RESULT: usize = 50_000;
-const MAX_RESULTS: usize = 400_000;
+/// The most bytes of a server's instructions.
 const MAX_INSTRUCTIONS: usize = 4_000;
 
-/// The most bytes of the mark for a part left out.
-const MAX_MARK: usize = 40;
+/// The most bytes of one complete result, and of those of a question together.
+const MAX_COMPLETE: usize = 1_000_000;
+const MAX_ALL_COMPLETE: usize = 4_000_000;
 
 /// The tools that a question may use.
 pub struct Toolbox {
@@ -37,8 +39,10 @@ pub struct Toolbox {
     keys: Vec<Secret>,
     /// Values that are not shown.
     secrets: Vec<Secret>,
-    /// How many more bytes of results are allowed.
+    /// How many more bytes of results the model may get.
     room: usize,
+    /// How many more bytes of complete results are kept.
+    room_for_complete: usize,
     /// How many more bytes of images in base64 are allowed.
     room_for_images: usize,
 }
@@ -77,6 +81,7 @@ impl Toolbox {
             keys,
             secrets,
             room: MAX_RESULTS,
+            room_for_complete: MAX_ALL_COMPLETE,
             room_for_images: MAX_ATTACHMENTS,
         }
     }
@@ -127,8 +132,12 @@ impl Toolbox {
         });
         let result = shortened(&text, MAX_RESULT.min(self.room));
         self.room = self.room.saturating_sub(result.len());
+        let complete = shortened(&text, MAX_COMPLETE.min(self.room_for_complete));
+        self.room_for_complete = self.room_for_complete.saturating_sub(complete.len());
         ToolRun {
             images: self.fitting(outcome.images),
+            changed: outcome.is_changed || complete != outcome.text,
+            complete: Some(complete),
             ..ToolRun::new(call, result, is_error)
         }
     }
@@ -195,15 +204,6 @@ impl Toolbox {
         notes.spinner().wait_for(&waiting);
         runs();
         Ok(server.call(&offer.tool, &arguments))
-    }
-}
-
-/// At most this many bytes of a text; a mark says how much is missing.
-fn shortened(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        text.to_owned()
-    } else {
-        outcome::cut(text, limit.saturating_sub(MAX_MARK))
     }
 }
 

@@ -147,6 +147,12 @@ fn each_command_of_the_documents_works() {
         for name in ["current.json", &format!("{id}.json")] {
             sandbox.write_session(name, &stored(&["why a rebase?", ANSWER, "more", ANSWER]));
         }
+        if command.contains("--result") {
+            let mut called = stored(&["who?", ANSWER]);
+            let call = json!({"name": "shop__sql", "arguments": {}, "result": "[]"});
+            called["messages"][1]["steps"] = json!([{"calls": [call]}]);
+            sandbox.write_session("shop.json", &called);
+        }
         if command.contains("--copy") {
             let _ = fs::remove_file(sandbox.sessions().join("plan-b.json"));
         }

@@ -30,7 +30,7 @@ pub fn section(sandbox: &Sandbox, name: &str, mode: &str, more: &str) -> String 
 pub fn section_with_log(name: &str, mode: &str, log: &str, more: &str) -> String {
     let program = std::env::current_exe().expect("this program");
     format!(
-        "[tools.{name}]\ncommand = [{program:?}, {SERVER:?}, \"--exact\", \"--nocapture\"]\n\
+        "[tools.{name}]\ncommand = [{program:?}, {SERVER:?}, \"--exact\", \"--nocapture\", \"--test-threads=2\"]\n\
          env = {{ {MODE} = {mode:?}, {LOG} = {log:?} }}\n{more}\n",
     )
 }
