@@ -110,11 +110,12 @@ fn remove(folder: &Folder, path: &Path) -> io::Result<bool> {
     Ok(existed)
 }
 
-/// The links that lead to a conversation.
+/// The links that lead to a conversation, but for those that a killed run was about to put in the place of another.
 fn links_to(folder: &Folder, path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut links = Vec::new();
     for other in folder.paths()? {
-        if other != path && other.is_symlink() && folder.resolve(&other) == path {
+        let is_temporary = name_of(&other).starts_with(TEMPORARY);
+        if !is_temporary && folder.target(&other)?.as_deref() == Some(path) {
             links.push(other);
         }
     }

@@ -116,21 +116,34 @@ impl Folder {
         self.has(path) && (is_current(path) || name_of(path).starts_with(UNNAMED) || is_state(path))
     }
 
-    /// Follows a link; any other path stays as it is, and a link that leads nowhere, too. A file of the folder gets its
-    /// path as q writes it.
+    /// Follows a link; any other path stays as it is, and a link that leads nowhere or cannot be followed, too. A file of
+    /// the folder gets its path as q writes it.
     pub(super) fn resolve(&self, path: &Path) -> PathBuf {
-        let Ok(target) = fs::read_link(path) else {
-            return path.to_owned();
+        match self.target(path) {
+            Ok(Some(target)) => target,
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Where a link leads; `None` if it is no link, or leads nowhere.
+    pub(super) fn target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        let target = match fs::read_link(path) {
+            Ok(target) => target,
+            Err(error) => {
+                return match error.kind() {
+                    // It is no link.
+                    io::ErrorKind::InvalidInput | io::ErrorKind::NotFound => Ok(None),
+                    _ => Err(named(error, "follow", path)),
+                };
+            }
         };
         // q's own links name a file beside them, so the folders above need not be resolved.
-        let beside = self.sessions.join(&target);
+        let beside = self.sessions.join(target);
         if self.has(path) && self.has(&beside) && !beside.is_symlink() {
-            return beside;
+            return Ok(Some(beside));
         }
-        match name::resolve(path) {
-            Ok(real) => self.as_written(&real),
-            Err(_) => path.to_owned(),
-        }
+        let real = name::resolve(path).ok();
+        Ok(real.map(|real| self.as_written(&real)))
     }
 
     /// A path without links, as q writes it if it is in the folder.

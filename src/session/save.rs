@@ -209,9 +209,9 @@ impl Saver {
                 return saved;
             }
         };
-        if !self.rules.keeps()
-            && left != link
+        if let Some(left) = left
             && left != *path
+            && !self.rules.keeps()
             && self.handle.folder.is_auto_named(&left)
             && let Err(error) = clear::remove_left(&self.handle.folder, &left)
         {
@@ -222,18 +222,19 @@ impl Saver {
         saved
     }
 
-    /// Makes the link lead to a conversation. Returns what it led to before, whose time to be kept starts now; the link
-    /// itself if there was none.
-    fn point(&self, link: &Path, path: &Path) -> io::Result<PathBuf> {
+    /// Makes the link lead to a conversation. Returns what it led to before, whose time to be kept starts now.
+    fn point(&self, link: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
         let folder = &self.handle.folder;
         pointer::adopt(folder, link)?;
-        let left = folder.resolve(link);
-        if folder.is_auto_named(&left) {
-            disk::touch(&left);
+        let left = folder.target(link)?;
+        if let Some(left) = &left
+            && folder.is_auto_named(left)
+        {
+            disk::touch(left);
         }
         // Lists show it before the one that it leaves.
         disk::touch(path);
-        if left != path {
+        if left.as_deref() != Some(path) {
             pointer::set(link, path)?;
         }
         Ok(left)

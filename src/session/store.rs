@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
 use super::disk;
-use super::folder::Folder;
+use super::folder::{Folder, is_current};
 use super::list;
 use super::lock::{GiveUp, LOCK_PATIENCE, Lock};
 use super::name::Which;
@@ -76,12 +76,7 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
             .check()
             .map_err(|error| Error::file(error.to_string()))?;
     }
-    if let Which::Current { slot } = which
-        && purpose == Purpose::AskAndSave
-    {
-        adopt(folder, &folder.link(slot.as_deref()));
-    }
-    let path = locate(folder, which).map_err(|error| {
+    let mut path = locate(folder, which).map_err(|error| {
         // The list has no such number.
         if error.kind() == io::ErrorKind::NotFound {
             Error::nothing(error.to_string()).advise(LISTED)
@@ -89,6 +84,10 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
             Error::file(error.to_string())
         }
     })?;
+    if purpose == Purpose::AskAndSave && folder.has(&path) && is_current(&path) {
+        adopt(folder, &path);
+        path = folder.resolve(&path);
+    }
     let mut which = which.clone();
     if let Which::Number(_) = which {
         which = folder.which(&path);

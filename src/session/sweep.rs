@@ -124,10 +124,12 @@ impl Sweep<'_> {
         let mut targets = Targets::default();
         for link in paths {
             let name = name_of(link);
-            if name.starts_with(UNNAMED) || !link.is_symlink() {
+            if name.starts_with(UNNAMED) || name.starts_with(TEMPORARY) {
                 continue;
             }
-            let target = self.folder.resolve(link);
+            let Ok(Some(target)) = self.folder.target(link) else {
+                continue;
+            };
             if name.starts_with(SLOT) {
                 targets.of_slots.insert(target);
             } else {

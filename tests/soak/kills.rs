@@ -93,18 +93,19 @@ pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
                 let asks = random.percent(50);
                 let command =
                     scene.choose(random, home, None, |command| command.asks() || !asks)?;
-                single(random, scene, &command.to_string(), &command)
+                single(random, scene, &command.to_string(), &command, None)
             }
         },
     )
 }
 
-/// One command, killed.
+/// One command, killed. `planted` is the id of a conversation that was a file in the place of the link.
 fn single(
     random: &mut Random,
     scene: &mut Scene,
     label: &str,
     command: &Command,
+    planted: Option<(Link, &str)>,
 ) -> io::Result<bool> {
     let (question, place) = (scene.question(), command.place(&scene.model));
     let mut run = scene.soak.start(&scene.world, command, &question)?;
@@ -117,6 +118,10 @@ fn single(
     );
     run.kill();
     let outcome = run.finish()?;
+    scene.world.release_names(command.home);
+    if let Some((link, id)) = planted {
+        scene.world.link_again(command.home, link, id)?;
+    }
     scene.soak.report.done(MODE, label);
     let read = scene.model.clone();
     let act = Act {
@@ -171,7 +176,8 @@ fn overtaken(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     )
 }
 
-/// A command about a conversation that is a file in place of its link, killed. Its id may name it afterwards.
+/// A command about a conversation that is a file in place of its link, killed. Its id names it once a question has
+/// moved it.
 fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     let (home, question, link) = (
         home(random),
@@ -187,12 +193,14 @@ fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     let command = scene.choose(random, home, None, |command| command.target == current)?;
     let label = format!("{command}, of a file");
     let follow = Command::new(home, current, Does::Follow);
-    if !single(random, scene, &label, &command)? {
+    if !single(random, scene, &label, &command, Some((link, &id)))? {
+        return Ok(false);
+    }
+    if !scene.undisturbed(&label, &follow)? {
         return Ok(false);
     }
     let by_id = Command::new(home, Target::Id(id), Does::Follow);
-    let named = by_id.can_run(&scene.model) && random.percent(50);
-    Ok((!named || scene.undisturbed(&label, &by_id)?) && scene.undisturbed(&label, &follow)?)
+    Ok(!by_id.can_run(&scene.model) || scene.undisturbed(&label, &by_id)?)
 }
 
 /// Two commands at once, one or both of them killed.

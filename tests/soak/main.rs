@@ -9,6 +9,7 @@ mod faults;
 mod harness;
 mod image;
 mod kills;
+mod layers;
 mod model;
 mod options;
 mod question;
@@ -37,6 +38,7 @@ use std::time::Instant;
 
 use faults::Faults;
 use harness::pseudo_terminal;
+use layers::Under;
 use options::Options;
 use report::{Kind, Part};
 use soak::Soak;
@@ -85,6 +87,14 @@ fn soak(options: &Options) -> io::Result<bool> {
     if faults.is_none() && options.faults > 0 {
         eprintln!("soak: there is no strace, or it may not trace: faults are skipped");
     }
+    let layer = Under::library(target);
+    if layer.is_none() && options.layers > 0 {
+        eprintln!("soak: there is no compiler for C: layers are skipped");
+    }
+    let old = std::env::var_os("Q_OLD").map(|program| Under::Program(program.into()));
+    if old.is_none() && options.versions > 0 {
+        eprintln!("soak: Q_OLD names no older q: versions are skipped");
+    }
     let mut seed = options.seed;
     loop {
         drive(&soak, options, seed, options.kills, &kills::batch)?;
@@ -98,6 +108,13 @@ fn soak(options: &Options) -> io::Result<bool> {
                 options.faults,
                 &|soak, seed, rounds| faults.batch(soak, seed, rounds),
             )?;
+        }
+        for (under, rounds) in [(&layer, options.layers), (&old, options.versions)] {
+            if let Some(under) = under {
+                drive(&soak, options, seed, rounds, &|soak, seed, rounds| {
+                    under.batch(soak, seed, rounds)
+                })?;
+            }
         }
         if deadline.is_none() || soak.is_over() {
             break;

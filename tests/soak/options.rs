@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub const USAGE: &str = "\
-usage: cargo bench --bench soak -- [--kills N] [--turns N] [--signals N] [--faults N]
+usage: cargo bench --bench soak -- [--kills N] [--turns N] [--signals N] [--faults N] [--layers N] [--versions N]
                                    [--seed N] [--minutes M] [--jobs J]
 
-Does what the first four name, so often. --minutes repeats all of it until so much time has passed. --jobs is how
+Does what the first six name, so often. --versions runs the q that Q_OLD names beside this one. --minutes repeats all of it until so much time has passed. --jobs is how
 much is done at once (2). --seed repeats what a finding names: the first batch of each mode begins with it.";
 
 pub struct Options {
@@ -14,6 +14,8 @@ pub struct Options {
     pub turns: u64,
     pub signals: u64,
     pub faults: u64,
+    pub layers: u64,
+    pub versions: u64,
     pub seed: u64,
     pub length: Option<Duration>,
     pub jobs: u64,
@@ -22,7 +24,8 @@ pub struct Options {
 impl Options {
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        [self.kills, self.turns, self.signals, self.faults] == [0; 4]
+        let named = [self.kills, self.turns, self.signals, self.faults];
+        named == [0; 4] && [self.layers, self.versions] == [0; 2]
     }
 
     /// Reads the arguments; `None` if there is one too many, or one that cannot be read.
@@ -31,7 +34,7 @@ impl Options {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let (mut counts, mut seed, mut minutes, mut jobs) =
-            ([0; 4], now.as_secs() * 1_000_000, None, 2);
+            ([0; 6], now.as_secs() * 1_000_000, None, 2);
         while let Some(argument) = arguments.next() {
             // Cargo's own, for every benchmark.
             if argument == "--bench" {
@@ -43,19 +46,23 @@ impl Options {
                 "--turns" => counts[1] = value,
                 "--signals" => counts[2] = value,
                 "--faults" => counts[3] = value,
+                "--layers" => counts[4] = value,
+                "--versions" => counts[5] = value,
                 "--seed" => seed = value,
                 "--minutes" => minutes = Some(value),
                 "--jobs" => jobs = value.max(1),
                 _ => return None,
             }
         }
-        let [kills, turns, signals, faults] = counts;
+        let [kills, turns, signals, faults, layers, versions] = counts;
         let length = minutes.map(|minutes| Duration::from_secs(minutes * 60));
         Some(Options {
             kills,
             turns,
             signals,
             faults,
+            layers,
+            versions,
             seed,
             length,
             jobs,

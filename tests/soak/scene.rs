@@ -74,7 +74,16 @@ impl<'a> Scene<'a> {
         let (mut ids, mut earlier) = (Vec::new(), Vec::new());
         for (place, _) in &self.model.conversations {
             match place {
-                Place::In(at, id) if *at == home && id.starts_with("session_") => {
+                // A file in the place of a link has no id yet.
+                Place::In(at, id)
+                    if *at == home
+                        && id.starts_with("session_")
+                        && self
+                            .world
+                            .sessions(home)
+                            .join(format!("{id}.json"))
+                            .exists() =>
+                {
                     ids.push(Target::Id(id.clone()))
                 }
                 Place::Earlier(at, of, number) if *at == home => {
@@ -296,7 +305,13 @@ impl<'a> Scene<'a> {
 
     /// Whether nothing is damaged or left over.
     pub fn is_clean(&self, label: &str, after: &str) -> bool {
-        let mut wrong = self.world.snapshot().wrong();
+        let snapshot = self.world.snapshot();
+        let mut wrong = snapshot.wrong();
+        // Where nothing kills a run, it leaves nothing unfinished.
+        if self.part.mode == "turns" {
+            let unfinished = snapshot.unfinished.into_iter();
+            wrong.extend(unfinished.map(|what| (Kind::LeftOver, what)));
+        }
         wrong
             .iter_mut()
             .for_each(|(_, what)| *what = format!("after {after}: {what}"));

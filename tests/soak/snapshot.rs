@@ -22,8 +22,10 @@ pub struct Snapshot {
     pub regular: Vec<(usize, Link)>,
     /// Files that are wrong at any time.
     pub torn: Vec<String>,
-    /// Files that only a killed run may leave, until the next run that writes.
+    /// Files that no run may leave.
     pub left_over: Vec<String>,
+    /// Files that only a killed run may leave, until the daily sweep.
+    pub unfinished: Vec<String>,
 }
 
 /// A conversation's file.
@@ -59,6 +61,12 @@ impl Snapshot {
                 .left_over
                 .extend(others.map(|path| format!("{} is there", path.display())));
             for path in entries(&state.join("sessions")) {
+                if is_unfinished(&path) {
+                    snapshot
+                        .unfinished
+                        .push(format!("{} is there", path.display()));
+                    continue;
+                }
                 match Name::read(&path) {
                     Some(Name::Link(link)) => snapshot.read_link(home, link, &path),
                     Some(Name::Conversation(name)) => {
@@ -71,7 +79,6 @@ impl Snapshot {
                     None if path.to_string_lossy().contains("unreadable") => {
                         snapshot.torn.push(format!("{} is there", path.display()));
                     }
-                    None if was_made_without_a_lock(&path) => {}
                     None => snapshot
                         .left_over
                         .push(format!("{} is there", path.display())),
@@ -79,11 +86,16 @@ impl Snapshot {
             }
         }
         for path in entries(shared) {
-            match path.file_name().is_some_and(|name| name == "talk.json") {
-                true => snapshot.read_file(Place::File, path),
-                false => snapshot
+            if path.ends_with("talk.json") {
+                snapshot.read_file(Place::File, path);
+            } else if is_unfinished(&path) {
+                snapshot
+                    .unfinished
+                    .push(format!("{} is there", path.display()));
+            } else {
+                snapshot
                     .left_over
-                    .push(format!("{} is there", path.display())),
+                    .push(format!("{} is there", path.display()));
             }
         }
         snapshot.adopt();
@@ -224,12 +236,11 @@ impl Name {
     }
 }
 
-/// A link that a killed run was about to put in the place of another where there are no locks. It is named after the
-/// process, so only the daily sweep finds it.
-fn was_made_without_a_lock(path: &Path) -> bool {
+/// A temporary file, or the empty one for a name that was reserved.
+fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let process = name.strip_prefix(".tmp-").unwrap_or_default();
-    path.is_symlink() && !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit())
+    let is_empty = path.symlink_metadata().is_ok_and(|file| file.len() == 0);
+    name.starts_with(".tmp-q-") || (name.starts_with("session_") && is_empty)
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Duration;
@@ -100,7 +101,26 @@ impl World {
         command: &Command,
         question: &Question,
     ) -> process::Command {
-        let mut run = self.q(wrapper, command.home);
+        self.asking(self.q(wrapper, command.home), command, question)
+    }
+
+    /// The same by another program, such as an older q.
+    pub fn run_other(
+        &self,
+        program: &Path,
+        command: &Command,
+        question: &Question,
+    ) -> process::Command {
+        let run = self.program(process::Command::new(program), command.home);
+        self.asking(run, command, question)
+    }
+
+    fn asking(
+        &self,
+        mut run: process::Command,
+        command: &Command,
+        question: &Question,
+    ) -> process::Command {
         let [file, image] =
             [self.file(), self.path().join(image::NAME)].map(|path| path.display().to_string());
         run.args(command.arguments(question.id, &file, &image));
@@ -118,6 +138,10 @@ impl World {
         let mut words = wrapper.iter().map(String::as_str).chain([Q]);
         let mut run = process::Command::new(words.next().unwrap_or(Q));
         run.args(words);
+        self.program(run, home)
+    }
+
+    fn program(&self, mut run: process::Command, home: usize) -> process::Command {
         let folder = self.path().join(format!("home{home}"));
         run.env_clear().current_dir("/");
         run.env("HOME", &folder)
@@ -139,10 +163,10 @@ impl World {
         // An hour ago, when no other conversation was created; and in milliseconds that do not end in 0, because a 0 at the end
         // would be left out.
         let now = OffsetDateTime::now_utc() - Duration::from_secs(3600);
-        let now = now
+        let moment = now
             .replace_millisecond(now.millisecond() / 10 * 10 + 1)
             .map_err(io::Error::other)?;
-        let now = now.format(&Rfc3339).map_err(io::Error::other)?;
+        let now = moment.format(&Rfc3339).map_err(io::Error::other)?;
         let messages = json!([
             {"role": "user", "content": question.to_string(), "timestamp": now},
             {"role": "assistant", "content": question.answer(), "timestamp": now},
@@ -150,12 +174,14 @@ impl World {
         let conversation = json!({
             "version": 1, "provider": "anthropic", "model": "soak", "created": now, "updated": now, "messages": messages,
         });
-        let name = match link {
-            Link::Current => "current.json".to_owned(),
-            Link::Slot => format!("current-{SLOT}.json"),
-        };
+        let name = name_of(link);
         let planted = self.path().join("planted");
         fs::write(&planted, conversation.to_string())?;
+        // Its id will be its time.
+        fs::File::options()
+            .append(true)
+            .open(&planted)?
+            .set_modified(moment.into())?;
         fs::create_dir_all(self.sessions(home))?;
         fs::rename(planted, self.sessions(home).join(name))?;
         Ok(snapshot::id_of(&now))
@@ -166,6 +192,35 @@ impl World {
         Snapshot::take(&states, &self.shared())
     }
 
+    /// Removes the empty files of a killed run that had reserved a name. A file in the place of a link would get the next
+    /// name, and the model does not know that.
+    pub fn release_names(&self, home: usize) {
+        for entry in fs::read_dir(self.sessions(home))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if entry
+                .metadata()
+                .is_ok_and(|file| file.is_file() && file.len() == 0)
+            {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// A run that is killed while it moves a file out of the place of a link leaves it under its id, without a link. Makes
+    /// the link, so that the next commands find the conversation.
+    pub fn link_again(&self, home: usize, link: Link, id: &str) -> io::Result<()> {
+        let sessions = self.sessions(home);
+        let file = format!("{id}.json");
+        let path = sessions.join(name_of(link));
+        if path.symlink_metadata().is_err() && sessions.join(&file).exists() {
+            symlink(file, path)?;
+        }
+        Ok(())
+    }
+
     /// The names of the files in a state folder, and beside the shared file.
     pub fn listing(&self, home: usize) -> Vec<OsString> {
         let folders = [self.sessions(home), self.shared()];
@@ -173,5 +228,13 @@ impl World {
             .iter()
             .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         entries.map(|entry| entry.file_name()).collect()
+    }
+}
+
+/// The file name of a link.
+fn name_of(link: Link) -> String {
+    match link {
+        Link::Current => "current.json".to_owned(),
+        Link::Slot => format!("current-{SLOT}.json"),
     }
 }
