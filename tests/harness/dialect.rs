@@ -157,11 +157,6 @@ impl Dialect {
     }
 }
 
-/// The dialects that a built-in provider speaks at any address, so that a variable moves it to a server of the tests.
-pub fn built_in_dialects() -> impl Iterator<Item = &'static Dialect> {
-    DIALECTS.iter().filter(|dialect| !dialect.needs_section)
-}
-
 fn openai_error(_: u16, message: &str) -> Value {
     json!({"error": {"message": message, "type": "some_error", "code": null}})
 }

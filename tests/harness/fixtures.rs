@@ -46,14 +46,6 @@ impl<T: Debug> Drop for Case<T> {
     }
 }
 
-// ---- What q has built in
-
-/// The models that are asked where none is named.
-pub const OPENAI_MODEL: &str = "gpt-6-luna";
-pub const ANTHROPIC_MODEL: &str = "claude-haiku-5-5";
-pub const GROQ_MODEL: &str = "openai/gpt-oss-120b";
-pub const XAI_MODEL: &str = "grok-latest";
-
 /// The most bytes that the file of a conversation may have.
 pub const LARGEST: usize = 10_000_000;
 
@@ -332,13 +324,6 @@ impl Sandbox {
         });
         names.remove(0)
     }
-
-    /// The conversation in a file below `home/`.
-    #[track_caller]
-    pub fn home_session(&self, name: &str) -> Value {
-        let bytes = fs::read(self.home().join(name)).expect("a file in the home folder");
-        serde_json::from_slice(&bytes).expect("a conversation")
-    }
 }
 
 /// Takes the lock that q takes to change a conversation, until it is dropped.
@@ -553,20 +538,6 @@ impl Server {
             }
         })
     }
-
-    pub fn anthropic(answer: &str) -> Server {
-        let answer = answer.to_owned();
-        Server::start(move |request, _| {
-            if request.method == "POST" {
-                anthropic_reply(request, &answer)
-            } else {
-                models_reply(
-                    request,
-                    json!({"data": [{"id": LISTED_MODEL, "type": "model"}]}),
-                )
-            }
-        })
-    }
 }
 
 /// A server that is every provider at once, each below a path of its name, and lists the models `first` and `second`.
@@ -584,12 +555,6 @@ pub fn numbered() -> (Server, Sandbox) {
     let server = Server::openai_each(|number| format!("answer {number}"));
     let sandbox = Sandbox::new().server_env(&server);
     (server, sandbox)
-}
-
-/// A server of the dialect that answers every question with `answer`.
-pub fn answering(dialect: &Dialect, answer: &'static str) -> Server {
-    let reply = dialect.reply;
-    Server::start(move |request, _| reply(request, answer))
 }
 
 /// A sandbox whose current conversation has so many pairs, `question 1`, `answer 1`, …, and does not expire.
@@ -676,14 +641,6 @@ pub fn lacks(program: &str, trial: &str) -> bool {
         );
     }
     lacks
-}
-
-/// A device that takes nothing: every write to it fails for want of room. Only Linux has it.
-pub fn full_device() -> File {
-    File::options()
-        .write(true)
-        .open("/dev/full")
-        .expect("/dev/full")
 }
 
 impl Dialect {
