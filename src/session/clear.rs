@@ -37,8 +37,15 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
         Some(link) => folder.resolve(link),
         None => path.clone(),
     };
+    let metadata = disk::metadata(&path)?;
+    // A pipe or a folder is no conversation.
+    if let Some(metadata) = &metadata
+        && !metadata.is_file()
+    {
+        return Err(disk::not_regular(&path));
+    }
     let existed = if which.is_current() && !folder.is_auto_named(&path) {
-        disk::metadata(&path)?.is_some()
+        metadata.is_some()
     } else {
         remove(folder, &path)?
     };
@@ -64,8 +71,8 @@ pub fn clear_all(folder: &Folder) -> Result<usize, (usize, io::Error)> {
     for path in folder.paths().map_err(none)? {
         let name = name_of(&path);
         let is_conversation = stem_of(&name).is_some();
-        let is_folder = path.is_dir() && !path.is_symlink();
-        if is_folder || !(is_conversation || name.starts_with(TEMPORARY)) {
+        let is_file = path.is_file() || path.is_symlink();
+        if !is_file || !(is_conversation || name.starts_with(TEMPORARY)) {
             continue;
         }
         let is_mere_link = path.is_symlink() && (is_current(&path) || !path.exists());

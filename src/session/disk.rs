@@ -34,8 +34,7 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
     };
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
-        let reason = format!("{} is not a regular file", path.display());
-        return Err(io::Error::new(NOT_REGULAR, reason));
+        return Err(not_regular(path));
     }
     if let Err(too_large) = format::check_size(metadata.len()) {
         return Ok(FileContent::Unusable(too_large));
@@ -67,6 +66,12 @@ pub(super) fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(named(error, "look at", path)),
     }
+}
+
+/// The error for a pipe, a device or a folder in a conversation's place.
+pub(super) fn not_regular(path: &Path) -> io::Error {
+    let reason = format!("{} is not a regular file", path.display());
+    io::Error::new(NOT_REGULAR, reason)
 }
 
 /// Whether there is nothing at a path, or a link to itself.
