@@ -266,7 +266,8 @@ fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
     let synced = at("fsync(", &["q/sessions"]);
     let locked = at("flock(", &[]);
     let named = at("rename", &[&id]);
-    let touched = at("utimensat(", &[]);
+    // It is listed before the one that the link leaves.
+    let touched = at("utimensat(", &[&id]);
     let led = at("rename", &["/current.json\""]);
     assert!(
         synced < locked && locked < named && named < led && touched < led,
