@@ -288,13 +288,9 @@ mod tests {
         exchange: &Exchange,
         pairs: usize,
     ) -> &'static str {
-        match decide(
-            intent,
-            found,
-            exchange,
-            &asked("openai", Some("m"), 9),
-            &Rules { pairs, ..RULES },
-        ) {
+        let responder = asked("openai", Some("m"), 9);
+        let rules = Rules { pairs, ..RULES };
+        match decide(intent, found, exchange, &responder, &rules) {
             Decision::Begin => "begin",
             Decision::Extend(_) => "extend",
             Decision::Replace(_) => "replace",
@@ -336,116 +332,59 @@ mod tests {
             })
         };
         let nothing = || FileContent::Nothing;
-        /// Where it goes for: new, follow, follow or new, named, again.
-        type Row<'a> = (&'a str, &'a dyn Fn() -> FileContent, [&'a str; 5]);
-        let table: &[Row] = &[
-            (
-                "nothing",
-                &nothing,
-                ["begin", "separate", "begin", "begin", "separate"],
-            ),
+        type Row<'a> = (&'a str, &'a dyn Fn() -> FileContent, &'a str);
+        let intents = [
+            Intent::New,
+            follow,
+            Intent::FollowOrNew,
+            Intent::Named,
+            again,
+        ];
+        // What is done for each of these intents.
+        let table: [Row; 9] = [
+            ("nothing", &nothing, "begin separate begin begin separate"),
             (
                 "unusable",
                 &unusable,
-                ["begin", "separate", "begin", "refuse", "separate"],
+                "begin separate begin refuse separate",
             ),
-            (
-                "same",
-                &same,
-                ["begin", "extend", "extend", "extend", "replace"],
-            ),
-            (
-                "undone",
-                &undone,
-                ["begin", "extend", "extend", "extend", "separate"],
-            ),
-            (
-                "grown",
-                &grown,
-                ["begin", "extend", "extend", "extend", "separate"],
-            ),
-            (
-                "other",
-                &other,
-                ["begin", "separate", "extend", "extend", "separate"],
-            ),
-            (
-                "moved",
-                &moved,
-                ["begin", "separate", "extend", "extend", "separate"],
-            ),
-            (
-                "idle",
-                &idle,
-                ["begin", "extend", "begin", "extend", "replace"],
-            ),
+            ("same", &same, "begin extend extend extend replace"),
+            ("undone", &undone, "begin extend extend extend separate"),
+            ("grown", &grown, "begin extend extend extend separate"),
+            ("other", &other, "begin separate extend extend separate"),
+            ("moved", &moved, "begin separate extend extend separate"),
+            ("idle", &idle, "begin extend begin extend replace"),
             (
                 "with a system prompt",
                 &own,
-                ["begin", "extend", "begin", "extend", "replace"],
+                "begin extend begin extend replace",
             ),
         ];
         let complete = exchange("new", "answer", 5);
         for (name, found, expected) in table {
-            for (intent, expected) in [
-                &Intent::New,
-                &follow,
-                &Intent::FollowOrNew,
-                &Intent::Named,
-                &again,
-            ]
-            .into_iter()
-            .zip(expected)
-            {
-                assert_eq!(
-                    action(intent, found(), &complete, 20),
-                    *expected,
-                    "{name}: {intent:?}"
-                );
-            }
+            let actions = intents
+                .each_ref()
+                .map(|intent| action(intent, found(), &complete, 20));
+            assert_eq!(actions.join(" "), expected, "{name}");
         }
+        let [_, follow, _, _, again] = &intents;
         let mut incomplete = complete.clone();
         incomplete.entries[1].interrupted = true;
-        assert_eq!(action(&again, same(), &incomplete, 20), "separate");
+        assert_eq!(action(again, same(), &incomplete, 20), "separate");
         // Another follow-up has dropped the beginning.
-        assert_eq!(
-            action(
-                &follow,
-                there(&[("three", "3"), ("four", "4")]),
-                &complete,
-                2
-            ),
-            "extend"
-        );
-        assert_eq!(
-            action(&follow, there(&[("three", "3")]), &complete, 2),
-            "separate"
-        );
+        let two = || there(&[("three", "3"), ("four", "4")]);
+        assert_eq!(action(follow, two(), &complete, 2), "extend");
+        let one = there(&[("three", "3")]);
+        assert_eq!(action(follow, one, &complete, 2), "separate");
         let mut emptied = read.clone();
         emptied.exchanges.clear();
-        assert_eq!(
-            action(
-                &Intent::Follow(Identity::new(&emptied)),
-                same(),
-                &complete,
-                20
-            ),
-            "extend"
-        );
-        assert_eq!(
-            action(&follow, FileContent::Conversation(emptied), &complete, 20),
-            "extend"
-        );
+        let follow_emptied = Intent::Follow(Identity::new(&emptied));
+        assert_eq!(action(&follow_emptied, same(), &complete, 20), "extend");
+        let emptied = FileContent::Conversation(emptied);
+        assert_eq!(action(follow, emptied, &complete, 20), "extend");
         let mut cut = conversation(&[("one", "1"), ("two", "2"), ("three", "3")]);
         cut.exchanges.remove(0);
-        assert_eq!(
-            action(
-                &follow,
-                FileContent::Conversation(cut),
-                &complete,
-                usize::MAX
-            ),
-            "extend"
-        );
+        let cut = FileContent::Conversation(cut);
+        assert_eq!(action(follow, cut, &complete, usize::MAX), "extend");
     }
 }
