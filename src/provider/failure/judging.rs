@@ -366,53 +366,53 @@ mod tests {
         Extra::Attachments,
     ];
 
+    /// The rows of a table, with bars between its columns. A dash stands for nothing.
+    fn rows<const COLUMNS: usize>(table: &str) -> Vec<[&str; COLUMNS]> {
+        let mut rows = Vec::new();
+        for line in table.trim().lines() {
+            let mut columns = line.trim().splitn(COLUMNS, " | ");
+            rows.push([(); COLUMNS].map(|()| match columns.next() {
+                Some("-") => "",
+                column => column.expect(line),
+            }));
+        }
+        rows
+    }
+
     fn means(body: &str, status: Option<u16>, asks: &[Extra]) -> Meaning {
         judge(&read(body).expect(body), status, asks)
     }
 
     #[test]
     fn a_model_that_the_server_does_not_know_is_distinguished_from_other_failures() {
-        for (status, code, message, unknown) in [
-            (500, "model_not_found", "no", true),
-            (422, "", "Invalid model: x", true),
-            (400, "", "x is not a valid model ID", true),
-            (
-                400,
-                "",
-                "The supported API model names are a or b, but you passed x.",
-                true,
-            ),
-            (404, "", "model 'x' not found", true),
-            (404, "", "no such model: x", true),
-            (400, "", "The model x does not exist", true),
-            (400, "", "Model Not Exist", true),
-            (
-                400,
-                "1211",
-                "Unknown Model, please check the model code.",
-                true,
-            ),
-            (400, "1211", "模型不存在，请检查模型代码。", true),
-            (400, "model_decommissioned", "no", true),
-            (
-                400,
-                "",
-                "The model `x` has been decommissioned and is no longer supported.",
-                true,
-            ),
-            (410, "", "The model x was retired", true),
-            (410, "", "gone", false),
-            (400, "", "the model is overloaded", false),
-            (500, "", "model x not found", false),
-            (404, "", "page not found", false),
-            (400, "", "tool x not found", false),
-            (404, "", "nothing here", false),
-        ] {
+        for [unknown, status, code, message] in rows(
+            r##"
+            yes | 500 | model_not_found | no
+            yes | 422 | - | Invalid model: x
+            yes | 400 | - | x is not a valid model ID
+            yes | 400 | - | The supported API model names are a or b, but you passed x.
+            yes | 404 | - | model 'x' not found
+            yes | 404 | - | no such model: x
+            yes | 400 | - | The model x does not exist
+            yes | 400 | - | Model Not Exist
+            yes | 400 | 1211 | Unknown Model, please check the model code.
+            yes | 400 | 1211 | 模型不存在，请检查模型代码。
+            yes | 400 | model_decommissioned | no
+            yes | 400 | - | The model `x` has been decommissioned and is no longer supported.
+            yes | 410 | - | The model x was retired
+            no | 410 | - | gone
+            no | 400 | - | the model is overloaded
+            no | 500 | - | model x not found
+            no | 404 | - | page not found
+            no | 400 | - | tool x not found
+            no | 404 | - | nothing here
+        "##,
+        ) {
             let error = ServerError::new(message).with_code(code);
-            let meaning = judge(&error, Some(status), &[]);
+            let meaning = judge(&error, status.parse().ok(), &[]);
             assert_eq!(
                 meaning == Meaning::UnknownModel,
-                unknown,
+                unknown == "yes",
                 "{status} {code} {message}"
             );
         }
@@ -495,50 +495,23 @@ mod tests {
 
     #[test]
     fn an_error_inside_a_reply_means_what_it_means_with_a_status() {
-        for (body, meaning) in [
-            (r#"{"error":"model 'x' not found"}"#, Meaning::UnknownModel),
-            (
-                r#"{"error":{"message":"no such model","code":404}}"#,
-                Meaning::UnknownModel,
-            ),
-            (
-                r#"{"error":{"type":"not_found_error","message":"model: x"}}"#,
-                Meaning::UnknownModel,
-            ),
-            (
-                r#"{"error":{"type":"not_found_error","message":"no"}}"#,
-                Meaning::Other,
-            ),
-            (
-                r#"{"error":{"message":"model x not found","code":500}}"#,
-                Meaning::Transient,
-            ),
-            (
-                r#"{"error":{"message":"No auth credentials found","code":401}}"#,
-                Meaning::WrongKey,
-            ),
-            (
-                r#"{"error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
-                Meaning::WrongKey,
-            ),
-            (
-                r#"{"error":{"code":400,"message":"response_format is not supported"}}"#,
-                Meaning::Refuses(Extra::Form),
-            ),
-            (
-                r#"{"error":{"code":422,"message":"Unknown parameter: 'store'."}}"#,
-                Meaning::Refuses(Extra::Store),
-            ),
-            (
-                r#"{"error":{"code":500,"message":"response_format and store"}}"#,
-                Meaning::Transient,
-            ),
-            (
-                r#"{"error":{"message":"response_format and store"}}"#,
-                Meaning::Other,
-            ),
-        ] {
-            assert_eq!(means(body, None, ALL), meaning, "{body}");
+        for [meaning, body] in rows(
+            r##"
+            UnknownModel | {"error":"model 'x' not found"}
+            UnknownModel | {"error":{"message":"no such model","code":404}}
+            UnknownModel | {"error":{"type":"not_found_error","message":"model: x"}}
+            Other | {"error":{"type":"not_found_error","message":"no"}}
+            Transient | {"error":{"message":"model x not found","code":500}}
+            WrongKey | {"error":{"message":"No auth credentials found","code":401}}
+            WrongKey | {"error":{"type":"authentication_error","message":"invalid x-api-key"}}
+            Refuses(Form) | {"error":{"code":400,"message":"response_format is not supported"}}
+            Refuses(Store) | {"error":{"code":422,"message":"Unknown parameter: 'store'."}}
+            Transient | {"error":{"code":500,"message":"response_format and store"}}
+            Other | {"error":{"message":"response_format and store"}}
+        "##,
+        ) {
+            let found = format!("{:?}", means(body, None, ALL));
+            assert_eq!(found, meaning, "{body}");
         }
     }
 
@@ -619,118 +592,36 @@ mod tests {
 
     #[test]
     fn a_form_that_is_refused_is_known_by_any_of_its_names() {
-        for (status, body, refuses) in [
-            (
-                400,
-                r#"{"error":{"message":"This response_format type is unavailable now"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"This model does not support response format `json_schema`."}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"Invalid value","param":"response_format"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"Invalid value","param":"text.format.schema"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"Invalid value","param":"text.verbosity"}}"#,
-                false,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"no","code":"invalid_json_schema"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"JSON mode is not enabled for this model"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"output_config: Extra inputs are not permitted"}}"#,
-                true,
-            ),
-            (400, r#"{"error":{"message":"output_format: no"}}"#, true),
-            (
-                400,
-                r#"{"error":{"message":"Structured outputs are not supported by this model"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"[{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]"#,
-                true,
-            ),
-            (
-                400,
-                r#"[{"error":{"code":400,"message":"Unknown name \"responseMimeType\""}}]"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"code":400,"message":"generation_config.response_mime_type: no"}}"#,
-                true,
-            ),
-            (
-                400,
-                r#"{"error":{"code":400,"message":"Failed to parse grammar"}}"#,
-                true,
-            ),
-            (
-                422,
-                r#"{"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}"#,
-                true,
-            ),
-            (
-                422,
-                r#"{"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}"#,
-                true,
-            ),
-            (
-                422,
-                r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
-                false,
-            ),
-            (
-                500,
-                r#"{"error":{"message":"response_format is not supported"}}"#,
-                false,
-            ),
-            (
-                404,
-                r#"{"error":{"message":"response_format is not supported"}}"#,
-                false,
-            ),
-            (400, r#"{"error":{"message":"no"}}"#, false),
-            (
-                400,
-                r#"{"error":{"message":"The model json_object does not exist"}}"#,
-                false,
-            ),
-            (
-                400,
-                r#"{"error":{"message":"With this schema the prompt is too long"}}"#,
-                false,
-            ),
-        ] {
+        for [refuses, status, body] in rows(
+            r##"
+            yes | 400 | {"error":{"message":"This response_format type is unavailable now"}}
+            yes | 400 | {"error":{"message":"This model does not support response format `json_schema`."}}
+            yes | 400 | {"error":{"message":"Invalid value","param":"response_format"}}
+            yes | 400 | {"error":{"message":"Invalid value","param":"text.format.schema"}}
+            no | 400 | {"error":{"message":"Invalid value","param":"text.verbosity"}}
+            yes | 400 | {"error":{"message":"no","code":"invalid_json_schema"}}
+            yes | 400 | {"error":{"message":"JSON mode is not enabled for this model"}}
+            yes | 400 | {"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}
+            yes | 400 | {"error":{"message":"output_config: Extra inputs are not permitted"}}
+            yes | 400 | {"error":{"message":"output_format: no"}}
+            yes | 400 | {"error":{"message":"Structured outputs are not supported by this model"}}
+            yes | 400 | [{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]
+            yes | 400 | [{"error":{"code":400,"message":"Unknown name \"responseMimeType\""}}]
+            yes | 400 | {"error":{"code":400,"message":"generation_config.response_mime_type: no"}}
+            yes | 400 | {"error":{"code":400,"message":"Failed to parse grammar"}}
+            yes | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
+            yes | 422 | {"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}
+            no | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
+            no | 500 | {"error":{"message":"response_format is not supported"}}
+            no | 404 | {"error":{"message":"response_format is not supported"}}
+            no | 400 | {"error":{"message":"no"}}
+            no | 400 | {"error":{"message":"The model json_object does not exist"}}
+            no | 400 | {"error":{"message":"With this schema the prompt is too long"}}
+        "##,
+        ) {
             assert_eq!(
-                means(body, Some(status), ALL) == Meaning::Refuses(Extra::Form),
-                refuses,
+                means(body, status.parse().ok(), ALL) == Meaning::Refuses(Extra::Form),
+                refuses == "yes",
                 "{status} {body}"
             );
         }
@@ -738,86 +629,57 @@ mod tests {
 
     #[test]
     fn images_and_pdfs_may_be_refused_with_any_status_that_speaks_of_them() {
-        for (status, message, refuses) in [
-            (Some(400), "no", true),
-            (Some(413), "no", false),
-            (Some(413), "no room for these images", false),
-            (Some(415), "no", true),
-            (Some(422), "no", true),
-            (
-                Some(404),
-                "No endpoints found that support image input",
-                true,
-            ),
-            (Some(404), "no", false),
-            (
-                Some(500),
-                "image input is not supported - hint: you may need to provide the mmproj",
-                true,
-            ),
-            (Some(500), "no", false),
-            (
-                Some(500),
-                "no provision, no imagination, see the documentation",
-                false,
-            ),
-            (Some(501), "This is no MULTIMODAL model", true),
-            (Some(502), "unsupported part: image_url", true),
-            (Some(503), "the model llama-vision is overloaded", false),
-            (Some(429), "too many requests for llama-vision", false),
-            (Some(529), "too many images at once", false),
-            (Some(413), "with these images the prompt is too long", false),
-            (Some(400), "The model llama-vision does not exist", false),
-            (Some(403), "no key for images", false),
-            (Some(302), "images have moved", false),
-            (None, "cannot read the PDF", true),
-            (None, "unknown modality", true),
-            (None, "no", false),
-        ] {
-            let meaning = judge(&ServerError::new(message), status, ALL);
+        for [refuses, status, message] in rows(
+            r##"
+            yes | 400 | no
+            no | 413 | no
+            no | 413 | no room for these images
+            yes | 415 | no
+            yes | 422 | no
+            yes | 404 | No endpoints found that support image input
+            no | 404 | no
+            yes | 500 | image input is not supported - hint: you may need to provide the mmproj
+            no | 500 | no
+            no | 500 | no provision, no imagination, see the documentation
+            yes | 501 | This is no MULTIMODAL model
+            yes | 502 | unsupported part: image_url
+            no | 503 | the model llama-vision is overloaded
+            no | 429 | too many requests for llama-vision
+            no | 529 | too many images at once
+            no | 413 | with these images the prompt is too long
+            no | 400 | The model llama-vision does not exist
+            no | 403 | no key for images
+            no | 302 | images have moved
+            yes | None | cannot read the PDF
+            yes | None | unknown modality
+            no | None | no
+        "##,
+        ) {
+            let meaning = judge(&ServerError::new(message), status.parse().ok(), ALL);
             assert_eq!(
                 meaning == Meaning::Refuses(Extra::Attachments),
-                refuses,
-                "{status:?} {message}"
+                refuses == "yes",
+                "{status} {message}"
             );
         }
-        for (body, refuses) in [
-            (r#"{"error":{"code":400,"message":"no"}}"#, true),
-            (r#"{"error":{"code":500,"message":"no vision"}}"#, true),
-            (r#"{"error":{"code":503,"message":"no vision"}}"#, false),
-            (r#"{"error":{"code":413,"message":"no vision"}}"#, false),
-            (
-                r#"{"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"code":400,"message":"no","param":"input"}}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"code":400,"message":"no","param":"temperature"}}"#,
-                false,
-            ),
-            (
-                r#"{"error":{"code":400,"message":"no images with it","param":"temperature"}}"#,
-                true,
-            ),
-            (
-                r#"{"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}"#,
-                true,
-            ),
-            (
-                r#"{"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}"#,
-                false,
-            ),
-            (
-                r#"{"code":422,"detail":[{"loc":["body"],"msg":"no"}]}"#,
-                true,
-            ),
-        ] {
+        for [refuses, body] in rows(
+            r##"
+            yes | {"error":{"code":400,"message":"no"}}
+            yes | {"error":{"code":500,"message":"no vision"}}
+            no | {"error":{"code":503,"message":"no vision"}}
+            no | {"error":{"code":413,"message":"no vision"}}
+            yes | {"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}
+            yes | {"error":{"code":400,"message":"no","param":"input"}}
+            no | {"error":{"code":400,"message":"no","param":"temperature"}}
+            yes | {"error":{"code":400,"message":"no images with it","param":"temperature"}}
+            yes | {"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}
+            no | {"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}
+            yes | {"code":422,"detail":[{"loc":["body"],"msg":"no"}]}
+        "##,
+        ) {
             assert_eq!(
                 means(body, None, ALL) == Meaning::Refuses(Extra::Attachments),
-                refuses,
+                refuses == "yes",
                 "{body}"
             );
         }
@@ -825,34 +687,21 @@ mod tests {
 
     #[test]
     fn an_error_names_fields_in_its_words_or_beside_them() {
-        for (body, names) in [
-            (
-                r#"{"error":{"message":"Unknown parameter: 'store'."}}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"message":"Unsupported parameter","param":"store"}}"#,
-                true,
-            ),
-            (
-                r#"{"error":"Bad Request","param":"store","message":"no"}"#,
-                true,
-            ),
-            (r#"{"detail":[{"loc":["body","store"],"msg":"no"}]}"#, true),
-            (
-                r#"{"error":{"message":"no","param":"input[0].store"}}"#,
-                true,
-            ),
-            (r#"{"error":{"message":"no","param":"stored"}}"#, false),
-            (
-                r#"{"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}"#,
-                false,
-            ),
-            (r#"{"detail":[{"loc":["body",0],"msg":"no"}]}"#, false),
-        ] {
+        for [names, body] in rows(
+            r##"
+            yes | {"error":{"message":"Unknown parameter: 'store'."}}
+            yes | {"error":{"message":"Unsupported parameter","param":"store"}}
+            yes | {"error":"Bad Request","param":"store","message":"no"}
+            yes | {"detail":[{"loc":["body","store"],"msg":"no"}]}
+            yes | {"error":{"message":"no","param":"input[0].store"}}
+            no | {"error":{"message":"no","param":"stored"}}
+            no | {"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}
+            no | {"detail":[{"loc":["body",0],"msg":"no"}]}
+        "##,
+        ) {
             assert_eq!(
                 means(body, Some(400), ALL) == Meaning::Refuses(Extra::Store),
-                names,
+                names == "yes",
                 "{body}"
             );
         }
@@ -861,76 +710,33 @@ mod tests {
     #[test]
     fn an_effort_that_is_refused_is_known_by_any_of_its_names() {
         const WRONG: &str = "Invalid API parameter, please check the documentation.";
-        for (status, code, message, refuses) in [
-            (
-                400,
-                "3051",
-                "reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')",
-                true,
-            ),
-            (
-                400,
-                "",
-                "This model does not support the effort parameter.",
-                true,
-            ),
-            (
-                400,
-                "",
-                "output_config.effort 'max' is not supported when thinking is disabled on this model.",
-                true,
-            ),
-            (
-                400,
-                "",
-                "Model grok-build does not support parameter reasoningEffort.",
-                true,
-            ),
-            (
-                400,
-                "",
-                "Thinking level MEDIUM is not supported for this model.",
-                true,
-            ),
-            (
-                400,
-                "",
-                "Unknown name \"thinkingLevel\" at 'generation_config.thinking_config': Cannot find field.",
-                true,
-            ),
-            (
-                422,
-                "",
-                "body.reasoning: property 'body.reasoning' is unsupported",
-                true,
-            ),
-            (400, "1210", WRONG, true),
-            (400, "1211", WRONG, false),
-            (400, "", "at most 1210 pixels", false),
-            (500, "", "reasoning_effort is not supported", false),
-            (
-                400,
-                "",
-                "temperature is not supported by grok-4-fast-reasoning",
-                false,
-            ),
-            (
-                400,
-                "",
-                "The model grok-4-fast-reasoning does not exist",
-                false,
-            ),
-            (400, "", "your efforts", false),
-        ] {
+        for [refuses, status, code, message] in rows(
+            r##"
+            yes | 400 | 3051 | reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')
+            yes | 400 | - | This model does not support the effort parameter.
+            yes | 400 | - | output_config.effort 'max' is not supported when thinking is disabled on this model.
+            yes | 400 | - | Model grok-build does not support parameter reasoningEffort.
+            yes | 400 | - | Thinking level MEDIUM is not supported for this model.
+            yes | 400 | - | Unknown name "thinkingLevel" at 'generation_config.thinking_config': Cannot find field.
+            yes | 422 | - | body.reasoning: property 'body.reasoning' is unsupported
+            yes | 400 | 1210 | WRONG
+            no | 400 | 1211 | WRONG
+            no | 400 | - | at most 1210 pixels
+            no | 500 | - | reasoning_effort is not supported
+            no | 400 | - | temperature is not supported by grok-4-fast-reasoning
+            no | 400 | - | The model grok-4-fast-reasoning does not exist
+            no | 400 | - | your efforts
+        "##,
+        ) {
             let error = ServerError::new(message).with_code(code);
             let asked = &[Extra::Effort];
             assert_eq!(
-                judge(&error, Some(status), asked) == Meaning::Refuses(Extra::Effort),
-                refuses,
+                judge(&error, status.parse().ok(), asked) == Meaning::Refuses(Extra::Effort),
+                refuses == "yes",
                 "{message}"
             );
             assert_ne!(
-                judge(&error, Some(status), &[]),
+                judge(&error, status.parse().ok(), &[]),
                 Meaning::Refuses(Extra::Effort),
                 "{message}"
             );
@@ -997,36 +803,20 @@ mod tests {
 
     #[test]
     fn a_refused_cache_is_the_field_at_the_top_of_the_body() {
-        for (body, names) in [
-            (
-                r#"{"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}"#,
-                true,
-            ),
-            (
-                r#"{"message":"cache_control: Extra inputs are not permitted"}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"message":"Unknown field `cache_control`."}}"#,
-                true,
-            ),
-            (
-                r#"{"detail":[{"loc":["body","cache_control"],"msg":"no"}]}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"message":"messages.3.content.0.thinking.cache_control: Extra inputs are not permitted"}}"#,
-                false,
-            ),
-            (r#"{"error":{"message":"no"}}"#, false),
-        ] {
+        for [names, body] in rows(
+            r##"
+            yes | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
+            yes | {"message":"cache_control: Extra inputs are not permitted"}
+            yes | {"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}
+            yes | {"error":{"message":"Unknown field `cache_control`."}}
+            yes | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
+            no | {"error":{"message":"messages.3.content.0.thinking.cache_control: Extra inputs are not permitted"}}
+            no | {"error":{"message":"no"}}
+        "##,
+        ) {
             assert_eq!(
                 means(body, Some(400), ALL) == Meaning::Refuses(Extra::Cache),
-                names,
+                names == "yes",
                 "{body}"
             );
             assert_ne!(
@@ -1039,37 +829,24 @@ mod tests {
 
     #[test]
     fn transient_errors_are_known_by_status_or_type() {
-        for (body, passes) in [
-            (r#"{"error":{"message":"x","code":502}}"#, true),
-            (r#"{"error":{"message":"x","code":429}}"#, true),
-            (r#"{"error":{"message":"x","code":400}}"#, false),
-            (
-                r#"{"error":{"message":"x","type":"server_error","code":400}}"#,
-                false,
-            ),
-            (
-                r#"{"error":{"message":"x","type":"overloaded_error"}}"#,
-                true,
-            ),
-            (r#"{"error":{"message":"x","status":"UNAVAILABLE"}}"#, true),
-            (
-                r#"{"error":{"message":"x","code":"server_is_overloaded"}}"#,
-                true,
-            ),
-            (r#"{"error":{"message":"x","code":"slow_down"}}"#, true),
-            (
-                r#"{"error":{"message":"x","type":"service_unavailable_error"}}"#,
-                true,
-            ),
-            (
-                r#"{"error":{"message":"x","type":"invalid_request_error"}}"#,
-                false,
-            ),
-            (r#"{"error":"x"}"#, false),
-        ] {
+        for [passes, body] in rows(
+            r##"
+            yes | {"error":{"message":"x","code":502}}
+            yes | {"error":{"message":"x","code":429}}
+            no | {"error":{"message":"x","code":400}}
+            no | {"error":{"message":"x","type":"server_error","code":400}}
+            yes | {"error":{"message":"x","type":"overloaded_error"}}
+            yes | {"error":{"message":"x","status":"UNAVAILABLE"}}
+            yes | {"error":{"message":"x","code":"server_is_overloaded"}}
+            yes | {"error":{"message":"x","code":"slow_down"}}
+            yes | {"error":{"message":"x","type":"service_unavailable_error"}}
+            no | {"error":{"message":"x","type":"invalid_request_error"}}
+            no | {"error":"x"}
+        "##,
+        ) {
             assert_eq!(
                 means(body, None, &[]) == Meaning::Transient,
-                passes,
+                passes == "yes",
                 "{body}"
             );
         }
