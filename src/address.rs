@@ -295,6 +295,7 @@ impl fmt::Display for Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn names_are_distinguished_from_numbers() {
@@ -321,51 +322,19 @@ mod tests {
 
     #[test]
     fn addresses_are_joined_and_shown_without_secrets() {
-        for (text, path, joined, shown) in [
-            (
-                "http://127.0.0.1:8080/v1",
-                "/x",
-                "http://127.0.0.1:8080/v1/x",
-                "http://127.0.0.1:8080/v1",
-            ),
-            (
-                "https://h.example/v1//",
-                "/x",
-                "https://h.example/v1/x",
-                "https://h.example/v1",
-            ),
-            (
-                "https://h.example",
-                "/x",
-                "https://h.example/x",
-                "https://h.example",
-            ),
-            (
-                "http://u:secret@h:1/v1/",
-                "/x",
-                "http://h:1/v1/x",
-                "http://h:1/v1",
-            ),
-            (
-                " http://[::1]:11434/v1\n",
-                "/x",
-                "http://[::1]:11434/v1/x",
-                "http://[::1]:11434/v1",
-            ),
-            ("http://h/v1?", "/x", "http://h/v1/x", "http://h/v1"),
-            (
-                " http://h/v1/?a=b&key=secret/ ",
-                "/x",
-                "http://h/v1/x?a=b&key=secret/",
-                "http://h/v1",
-            ),
-            (
-                "http://u:p@h?key=secret",
-                "/x?alt=sse",
-                "http://h/x?alt=sse&key=secret",
-                "http://h",
-            ),
-        ] {
+        for [path, joined, shown, text] in rows(
+            r##"
+            /x | http://127.0.0.1:8080/v1/x | http://127.0.0.1:8080/v1 | http://127.0.0.1:8080/v1
+            /x | https://h.example/v1/x | https://h.example/v1 | https://h.example/v1//
+            /x | https://h.example/x | https://h.example | https://h.example
+            /x | http://h:1/v1/x | http://h:1/v1 | http://u:secret@h:1/v1/
+            /x | http://[::1]:11434/v1/x | http://[::1]:11434/v1 |  http://[::1]:11434/v1␊
+            /x | http://h/v1/x | http://h/v1 | http://h/v1?
+            /x | http://h/v1/x?a=b&key=secret/ | http://h/v1 |  http://h/v1/?a=b&key=secret/ ␊
+            /x?alt=sse | http://h/x?alt=sse&key=secret | http://h | http://u:p@h?key=secret
+        "##,
+        ) {
+            let text = &text.replace('␊', "\n");
             let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
                 (address.join(path).as_str(), address.to_string().as_str()),
@@ -400,25 +369,15 @@ mod tests {
 
     #[test]
     fn an_address_that_ends_in_the_path_of_a_question_is_refused_with_the_one_that_was_meant() {
-        for (text, path, meant) in [
-            (
-                "https://h/v1/chat/completions",
-                "/chat/completions",
-                "https://h/v1",
-            ),
-            (
-                "https://u:secret@h/v1/responses/?key=secret",
-                "/responses",
-                "https://h/v1?…",
-            ),
-            ("https://h/v1/messages", "/v1/messages", "https://h"),
-            ("https://h/a/messages", "/messages", "https://h/a"),
-            (
-                "https://h/V1/Chat/Completions",
-                "/chat/completions",
-                "https://h/V1",
-            ),
-        ] {
+        for [path, meant, text] in rows(
+            r##"
+            /chat/completions | https://h/v1 | https://h/v1/chat/completions
+            /responses | https://h/v1?… | https://u:secret@h/v1/responses/?key=secret
+            /v1/messages | https://h | https://h/v1/messages
+            /messages | https://h/a | https://h/a/messages
+            /chat/completions | https://h/V1 | https://h/V1/Chat/Completions
+        "##,
+        ) {
             let expected = format!("ends in {path}, which q adds itself: it must be {meant}");
             assert_eq!(Address::parse(text), Err(expected), "{text}");
         }
@@ -454,50 +413,18 @@ mod tests {
 
     #[test]
     fn an_endpoint_keeps_its_path_and_hides_its_query() {
-        for (text, server, path_and_query, shown) in [
-            (
-                "https://h.example/mcp",
-                "https://h.example",
-                "/mcp",
-                "https://h.example/mcp",
-            ),
-            (
-                "https://h.example/mcp/ ",
-                "https://h.example",
-                "/mcp/",
-                "https://h.example/mcp/",
-            ),
-            (
-                "https://h.example",
-                "https://h.example",
-                "/",
-                "https://h.example/",
-            ),
-            (
-                "http://me:hunter22@h:1/a/b",
-                "http://h:1",
-                "/a/b",
-                "http://h:1/a/b",
-            ),
-            (
-                "https://h?key=hunter22&a=b%20c",
-                "https://h",
-                "/?key=hunter22&a=b%20c",
-                "https://h/",
-            ),
-            (
-                "https://h/an-organization-with-a-long-name/mcp",
-                "https://h",
-                "/an-organization-with-a-long-name/mcp",
-                "https://h/an-organization-with-a-long-name/mcp",
-            ),
-            (
-                "https://h/organizations/mcp",
-                "https://h",
-                "/organizations/mcp",
-                "https://h/organizations/mcp",
-            ),
-        ] {
+        for [server, path_and_query, shown, text] in rows(
+            r##"
+            https://h.example | /mcp | https://h.example/mcp | https://h.example/mcp
+            https://h.example | /mcp/ | https://h.example/mcp/ | https://h.example/mcp/ ␊
+            https://h.example | / | https://h.example/ | https://h.example
+            http://h:1 | /a/b | http://h:1/a/b | http://me:hunter22@h:1/a/b
+            https://h | /?key=hunter22&a=b%20c | https://h/ | https://h?key=hunter22&a=b%20c
+            https://h | /an-organization-with-a-long-name/mcp | https://h/an-organization-with-a-long-name/mcp | https://h/an-organization-with-a-long-name/mcp
+            https://h | /organizations/mcp | https://h/organizations/mcp | https://h/organizations/mcp
+        "##,
+        ) {
+            let text = &text.replace('␊', "\n");
             let endpoint = Endpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
                 (

@@ -428,10 +428,24 @@ fn from_json<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The rows of a table, with bars between its columns. A dash stands for nothing, ␊ for a line end where the test
+    /// replaces it.
+    pub fn rows<const COLUMNS: usize>(table: &str) -> Vec<[&str; COLUMNS]> {
+        let mut rows = Vec::new();
+        for line in table.trim().lines() {
+            let mut columns = line.trim().splitn(COLUMNS, " | ");
+            rows.push([(); COLUMNS].map(|()| match columns.next() {
+                Some("-") => "",
+                column => column.expect(line),
+            }));
+        }
+        rows
+    }
 
     #[test]
     fn the_usage_of_two_requests_is_added_where_it_is_known() {

@@ -408,6 +408,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn settings_and_providers_are_read_with_their_lines() {
@@ -454,69 +455,32 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_line_and_key() {
-        for (text, line, words) in [
-            ("\nprovidr = \"x\"", 2, "no setting “providr”"),
-            ("messages = \"10\"", 1, "messages: must be a whole number"),
-            ("messages = -1", 1, "messages: “-1”"),
-            ("a = 1\nmessages = 1", 1, "no setting “a”"),
-            ("keep = 0", 1, "keep: must be a string"),
-            ("save = \"false\"", 1, "save: must be true or false"),
-            ("x = = 1", 1, ""),
-            ("provider = \"x\"\nprovider = \"y\"", 2, "duplicate"),
-            (
-                "[providers.work]\nbase_url = \"nope\"",
-                2,
-                "providers.work.base_url: is not a URL",
-            ),
-            (
-                "[providers.work]\napi = \"openapi\"",
-                2,
-                "providers.work.api: “openapi” is not one of",
-            ),
-            (
-                "[providers.work]\nkey = \"sk-123\"",
-                2,
-                "providers.work.key: there is no setting “key”",
-            ),
-            (
-                "[providers.work]\nkey_env = \"sk-123\"",
-                2,
-                "must be the name of an environment variable",
-            ),
-            (
-                "[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]",
-                1,
-                "both",
-            ),
-            (
-                "[providers.work]\nkey_cmd = \"pass show\"",
-                2,
-                "must be a list",
-            ),
-            (
-                "[providers.work]\nheaders = { \"a b\" = \"x\" }",
-                2,
-                "headers: a b: that cannot be the name",
-            ),
-            (
-                "[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"",
-                3,
-                "a b: that cannot be the name",
-            ),
-            (
-                "[providers.work]\noptions = { model = \"m\" }",
-                2,
-                "providers.work.options: the model belongs",
-            ),
-            ("providers = 1", 1, "sections"),
-            (
-                "[provider.work]\nmodel = \"m\"",
-                1,
-                "provider: must be a string",
-            ),
-        ] {
+        for [line, words, text] in rows(
+            r##"
+            2 | no setting “providr” | ␊providr = "x"
+            1 | messages: must be a whole number | messages = "10"
+            1 | messages: “-1” | messages = -1
+            1 | no setting “a” | a = 1␊messages = 1
+            1 | keep: must be a string | keep = 0
+            1 | save: must be true or false | save = "false"
+            1 | - | x = = 1
+            2 | duplicate | provider = "x"␊provider = "y"
+            2 | providers.work.base_url: is not a URL | [providers.work]␊base_url = "nope"
+            2 | providers.work.api: “openapi” is not one of | [providers.work]␊api = "openapi"
+            2 | providers.work.key: there is no setting “key” | [providers.work]␊key = "sk-123"
+            2 | must be the name of an environment variable | [providers.work]␊key_env = "sk-123"
+            1 | both | [providers.work]␊key_env = "A"␊key_cmd = ["b"]
+            2 | must be a list | [providers.work]␊key_cmd = "pass show"
+            2 | headers: a b: that cannot be the name | [providers.work]␊headers = { "a b" = "x" }
+            3 | a b: that cannot be the name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
+            2 | providers.work.options: the model belongs | [providers.work]␊options = { model = "m" }
+            1 | sections | providers = 1
+            1 | provider: must be a string | [provider.work]␊model = "m"
+        "##,
+        ) {
+            let text = &text.replace('␊', "\n");
             let wrong = read(text).map(|_| ()).expect_err(text);
-            assert_eq!(wrong.line, line, "{text}: {}", wrong.message);
+            assert_eq!(wrong.line.to_string(), line, "{text}: {}", wrong.message);
             assert!(wrong.message.contains(words), "{text}: {}", wrong.message);
             assert!(!wrong.message.contains("sk-123"), "{}", wrong.message);
         }

@@ -285,6 +285,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
     use crate::settings::origin::Environment;
 
     impl ToolServer {
@@ -327,55 +328,33 @@ mod tests {
             (server.allows("read_a"), server.allows("read_b")),
             (true, false)
         );
-        for (text, words) in [
-            ("command = []", "tools.db.command: names no command"),
-            ("command = \"uvx\"", "must be a list"),
-            ("command = [\"./server\"]", "relative path"),
-            ("command = [\"a/b\"]", "relative path"),
-            ("cwd = \"here\"", "relative path"),
-            ("env = [1]", "must be a table"),
-            ("env = { A = 1 }", "A: must be a string"),
-            ("timeout = \"0s\"", "too short"),
-            ("start = 5", "must be a string"),
-            ("alow = []", "there is no setting “alow”"),
-            ("only = []", "tools.db: has neither a command nor a url"),
-            (
-                "command = [\"x\"]\nkey_env = \"K\"",
-                "tools.db.key_env: is for a server with a url",
-            ),
-            (
-                "command = [\"x\"]\nheaders = {}",
-                "headers: is for a server with a url",
-            ),
-            (
-                "url = \"https://x\"\ncommand = [\"x\"]",
-                "tools.db.command: a server has a command or a url, not both",
-            ),
-            (
-                "cwd = \"/\"\nurl = \"https://x\"",
-                "cwd: is for a server with a command",
-            ),
-            ("url = \"x\"", "tools.db.url: is not a URL"),
-            ("url = 1", "url: must be a string"),
-            (
-                "url = \"https://x\"\nkey_env = \"sk-123\"",
-                "must be the name of an environment variable",
-            ),
-            (
-                "url = \"https://x\"\nkey_env = \"A\"\nkey_cmd = [\"b\"]",
-                "key_cmd: a server has key_env or key_cmd, not both",
-            ),
-            ("url = \"https://x\"\nheaders = 1", "must be a table"),
-            (
-                "url = \"https://x\"\nheaders = { \"a b\" = \"x\" }",
-                "a b: that cannot be the name of a header",
-            ),
-            (
-                "url = \"https://x\"\nheader = {}",
-                "there is no setting “header”",
-            ),
-        ] {
-            let (_, wrong) = read(text).expect_err(text);
+        for [words, text] in rows(
+            r##"
+            tools.db.command: names no command | command = []
+            must be a list | command = "uvx"
+            relative path | command = ["./server"]
+            relative path | command = ["a/b"]
+            relative path | cwd = "here"
+            must be a table | env = [1]
+            A: must be a string | env = { A = 1 }
+            too short | timeout = "0s"
+            must be a string | start = 5
+            there is no setting “alow” | alow = []
+            tools.db: has neither a command nor a url | only = []
+            tools.db.key_env: is for a server with a url | command = ["x"]␊key_env = "K"
+            headers: is for a server with a url | command = ["x"]␊headers = {}
+            tools.db.command: a server has a command or a url, not both | url = "https://x"␊command = ["x"]
+            cwd: is for a server with a command | cwd = "/"␊url = "https://x"
+            tools.db.url: is not a URL | url = "x"
+            url: must be a string | url = 1
+            must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
+            key_cmd: a server has key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
+            must be a table | url = "https://x"␊headers = 1
+            a b: that cannot be the name of a header | url = "https://x"␊headers = { "a b" = "x" }
+            there is no setting “header” | url = "https://x"␊header = {}
+        "##,
+        ) {
+            let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
             assert!(!wrong.contains("sk-123"), "{wrong}");
         }
@@ -455,66 +434,32 @@ mod tests {
             );
             assert_eq!((last("LANG"), last("X")), (Some("C"), Some(x)));
         }
-        for (text, words) in [
-            (
-                "command = [\"x\"]\n[a]\nrun = [\"x\"]",
-                "tools.db.a: a section with a command or a url has no commands",
-            ),
-            (
-                "[a]\nrun = [\"x\"]\n[url]\nrun = [\"x\"]\n[env]\nrun = 1",
-                "tools.db.env: run: must be a string",
-            ),
-            (
-                "url = \"https://x\"\n[a]\nrun = [\"x\"]",
-                "has no commands below it",
-            ),
-            ("[a]", "tools.db.a: has no run"),
-            ("[a]\nrun = []", "tools.db.a: run: names no command"),
-            ("[a]\nrun = [\"\"]", "run: names no command"),
-            ("[a]\nrun = \"x\"", "run: must be a list"),
-            ("[a]\nrun = [\"./x\"]", "run: “./x” is a relative path"),
-            (
-                "[a]\nrun = [\"{x}\"]",
-                "tools.db.a: run: the program cannot be",
-            ),
-            (
-                "[a]\nrun = [\"x\"]\ninput = \"b\"",
-                "tools.db.a: input: nothing uses “b”",
-            ),
-            (
-                "[a]\nrun = [\"x\"]\nreads = 1",
-                "reads: must be true or false",
-            ),
-            (
-                "[a]\nrun = [\"x\"]\nread = true",
-                "read: there is no setting “read”",
-            ),
-            (
-                "[a]\nrun = [\"x\"]\nallow = []",
-                "there is no setting “allow”",
-            ),
-            ("[a]\nrun = [\"x\"]\ntimeout = \"0s\"", "too short"),
-            (
-                "[a]\nrun = [\"x\"]\ncwd = \"x\"",
-                "cwd: “x” is a relative path",
-            ),
-            ("[a_b]\nrun = [\"x\"]", "tools.db.a_b: the name must be"),
-            ("[none]\nrun = [\"x\"]", "tools.db.none: the name must be"),
-            (
-                "[headers]\nrun = [\"x\"]",
-                "headers: is for a server with a url",
-            ),
-            (
-                "start = \"5s\"\n[a]\nrun = [\"x\"]",
-                "tools.db.start: is for a server",
-            ),
-            (
-                "key_env = \"K\"\n[a]\nrun = [\"x\"]",
-                "is for a server with a url",
-            ),
-            ("run = [\"x\"]", "tools.db.run: belongs in a table below"),
-        ] {
-            let (_, wrong) = read(text).expect_err(text);
+        for [words, text] in rows(
+            r##"
+            tools.db.a: a section with a command or a url has no commands | command = ["x"]␊[a]␊run = ["x"]
+            tools.db.env: run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
+            has no commands below it | url = "https://x"␊[a]␊run = ["x"]
+            tools.db.a: has no run | [a]
+            tools.db.a: run: names no command | [a]␊run = []
+            run: names no command | [a]␊run = [""]
+            run: must be a list | [a]␊run = "x"
+            run: “./x” is a relative path | [a]␊run = ["./x"]
+            tools.db.a: run: the program cannot be | [a]␊run = ["{x}"]
+            tools.db.a: input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
+            reads: must be true or false | [a]␊run = ["x"]␊reads = 1
+            read: there is no setting “read” | [a]␊run = ["x"]␊read = true
+            there is no setting “allow” | [a]␊run = ["x"]␊allow = []
+            too short | [a]␊run = ["x"]␊timeout = "0s"
+            cwd: “x” is a relative path | [a]␊run = ["x"]␊cwd = "x"
+            tools.db.a_b: the name must be | [a_b]␊run = ["x"]
+            tools.db.none: the name must be | [none]␊run = ["x"]
+            headers: is for a server with a url | [headers]␊run = ["x"]
+            tools.db.start: is for a server | start = "5s"␊[a]␊run = ["x"]
+            is for a server with a url | key_env = "K"␊[a]␊run = ["x"]
+            tools.db.run: belongs in a table below | run = ["x"]
+        "##,
+        ) {
+            let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{text}: {wrong}");
         }
     }

@@ -356,6 +356,7 @@ fn has_name(text: &str, name: &str) -> bool {
 mod tests {
     use super::super::reading::read;
     use super::*;
+    use crate::message::tests::rows;
 
     /// A request that asks for everything.
     const ALL: &[Extra] = &[
@@ -365,19 +366,6 @@ mod tests {
         Extra::Form,
         Extra::Attachments,
     ];
-
-    /// The rows of a table, with bars between its columns. A dash stands for nothing.
-    fn rows<const COLUMNS: usize>(table: &str) -> Vec<[&str; COLUMNS]> {
-        let mut rows = Vec::new();
-        for line in table.trim().lines() {
-            let mut columns = line.trim().splitn(COLUMNS, " | ");
-            rows.push([(); COLUMNS].map(|()| match columns.next() {
-                Some("-") => "",
-                column => column.expect(line),
-            }));
-        }
-        rows
-    }
 
     fn means(body: &str, status: Option<u16>, asks: &[Extra]) -> Meaning {
         judge(&read(body).expect(body), status, asks)
@@ -709,7 +697,6 @@ mod tests {
 
     #[test]
     fn an_effort_that_is_refused_is_known_by_any_of_its_names() {
-        const WRONG: &str = "Invalid API parameter, please check the documentation.";
         for [refuses, status, code, message] in rows(
             r##"
             yes | 400 | 3051 | reasoning_effort='low' is not supported for this model. Must be one of ('none', 'high')
@@ -719,8 +706,8 @@ mod tests {
             yes | 400 | - | Thinking level MEDIUM is not supported for this model.
             yes | 400 | - | Unknown name "thinkingLevel" at 'generation_config.thinking_config': Cannot find field.
             yes | 422 | - | body.reasoning: property 'body.reasoning' is unsupported
-            yes | 400 | 1210 | WRONG
-            no | 400 | 1211 | WRONG
+            yes | 400 | 1210 | Invalid API parameter, please check the documentation.
+            no | 400 | 1211 | Invalid API parameter, please check the documentation.
             no | 400 | - | at most 1210 pixels
             no | 500 | - | reasoning_effort is not supported
             no | 400 | - | temperature is not supported by grok-4-fast-reasoning

@@ -329,118 +329,63 @@ fn element(page: &str, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn the_message_is_found_in_every_known_form() {
-        for (body, message) in [
-            (
-                r#"{"error":{"message":"no key","type":"auth","code":null}}"#,
-                "no key",
-            ),
-            (r#"{"error":"model not found"}"#, "model not found"),
-            (
-                r#"{"error":"Bad Request","message":"real words"}"#,
-                "real words",
-            ),
-            (
-                r#"{"error":"real words","message":"Bad Request"}"#,
-                "real words",
-            ),
-            (r#"{"error":true,"message":"real words"}"#, "real words"),
-            (r#"{"error":500,"message":"real words"}"#, "real words"),
-            (r#"{"error":500}"#, "500"),
-            (
-                r#"{"error":{"message":""},"message":"real words"}"#,
-                "real words",
-            ),
-            (
-                r#"{"error":{"message":null},"detail":"real words"}"#,
-                "real words",
-            ),
-            (
-                r#"{"error":"invalid_token","error_description":"it has expired"}"#,
-                "it has expired",
-            ),
-            (r#"{"errors":[{"message":"one"},{"message":"two"}]}"#, "one"),
-            (r#"{"errors":["plain"]}"#, "plain"),
-            (
-                r#"{"error":{"message":"","type":"insufficient_quota"}}"#,
-                "insufficient_quota",
-            ),
-            (r#"{"message":"unauthorised"}"#, "unauthorised"),
-            (r#"{"Message":"denied"}"#, "denied"),
-            (r#"{"detail":"not found"}"#, "not found"),
-            (
-                r#"{"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}"#,
-                "no key",
-            ),
-            (
-                r#"{"errorMessage":"timed out","errorType":"x"}"#,
-                "timed out",
-            ),
-            (r#"{"error_message":"no"}"#, "no"),
-            (
-                r#"{"error":{"message":"","code":7,"details":"the words"}}"#,
-                "the words",
-            ),
-            (r#"{"code":400,"reason":"INVALID","message":""}"#, "INVALID"),
-            ("\u{feff}{\"error\":{\"message\":\"no\"}}", "no"),
-            (
-                "<?xml version=\"1.0\"?><Error><Code>X</Code><Message>Access denied</Message></Error>",
-                "Access denied",
-            ),
-            (
-                r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#,
-                "field required",
-            ),
-            (
-                r#"{"type":"about:blank","title":"rejected","status":422}"#,
-                "rejected",
-            ),
-            (r#"{"title":"rejected","detail":"too deep"}"#, "too deep"),
-            (
-                r#"{"object":"error","message":"dead","type":"x","code":400}"#,
-                "dead",
-            ),
-            (
-                r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#,
-                "bad",
-            ),
-            (
-                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-                "Overloaded",
-            ),
-            (
-                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"busy"}}}"#,
-                "Provider returned error: busy",
-            ),
-            (
-                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"busy\"}}"}}}"#,
-                "Provider returned error: busy",
-            ),
-            (
-                r#"{"error":{"message":"{\"error\":{\"message\":\"no\\nmoney\"}}"}}"#,
-                "no money",
-            ),
-            (
-                r#"{"error":{"message":" [{\"message\":\"bad\"}]\n","type":"x"}}"#,
-                "bad",
-            ),
-            (r#"{"error":"{\"detail\":\"bad\"}"}"#, "bad"),
-            (r#"{"error":"x","message":"{\"detail\":\"bad\"}"}"#, "bad"),
-            (r#"{"message":"{\"a\":\n1}"}"#, "{\"a\": 1}"),
-            (r#"{"message":"[1] is wrong"}"#, "[1] is wrong"),
-            ("upstream\nfailed", "upstream"),
-            ("<html><head><TITLE>\n Sign in </TITLE>", "Sign in"),
-            (r#"{"error":{"type":"server_error"}}"#, "server_error"),
-            (r#"{"error":{"message":"two\nlines"}}"#, "two lines"),
-        ] {
+        for [message, body] in rows(
+            r##"
+            no key | {"error":{"message":"no key","type":"auth","code":null}}
+            model not found | {"error":"model not found"}
+            real words | {"error":"Bad Request","message":"real words"}
+            real words | {"error":"real words","message":"Bad Request"}
+            real words | {"error":true,"message":"real words"}
+            real words | {"error":500,"message":"real words"}
+            500 | {"error":500}
+            real words | {"error":{"message":""},"message":"real words"}
+            real words | {"error":{"message":null},"detail":"real words"}
+            it has expired | {"error":"invalid_token","error_description":"it has expired"}
+            one | {"errors":[{"message":"one"},{"message":"two"}]}
+            plain | {"errors":["plain"]}
+            insufficient_quota | {"error":{"message":"","type":"insufficient_quota"}}
+            unauthorised | {"message":"unauthorised"}
+            denied | {"Message":"denied"}
+            not found | {"detail":"not found"}
+            no key | {"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}
+            timed out | {"errorMessage":"timed out","errorType":"x"}
+            no | {"error_message":"no"}
+            the words | {"error":{"message":"","code":7,"details":"the words"}}
+            INVALID | {"code":400,"reason":"INVALID","message":""}
+            Access denied | <?xml version="1.0"?><Error><Code>X</Code><Message>Access denied</Message></Error>
+            field required | {"detail":[{"loc":["body"],"msg":"field required"}]}
+            rejected | {"type":"about:blank","title":"rejected","status":422}
+            too deep | {"title":"rejected","detail":"too deep"}
+            dead | {"object":"error","message":"dead","type":"x","code":400}
+            bad | [{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]
+            Overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
+            Provider returned error: busy | {"error":{"message":"Provider returned error","metadata":{"raw":"busy"}}}
+            Provider returned error: busy | {"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"busy\"}}"}}}
+            no money | {"error":{"message":"{\"error\":{\"message\":\"no\\nmoney\"}}"}}
+            bad | {"error":{"message":" [{\"message\":\"bad\"}]\n","type":"x"}}
+            bad | {"error":"{\"detail\":\"bad\"}"}
+            bad | {"error":"x","message":"{\"detail\":\"bad\"}"}
+            {"a": 1} | {"message":"{\"a\":\n1}"}
+            [1] is wrong | {"message":"[1] is wrong"}
+            upstream | upstream␊failed
+            Sign in | <html><head><TITLE>␊ Sign in </TITLE>
+            server_error | {"error":{"type":"server_error"}}
+            two lines | {"error":{"message":"two\nlines"}}
+        "##,
+        ) {
+            let body = &body.replace('␊', "\n");
             assert_eq!(
                 read(body).map(|error| error.message).as_deref(),
                 Some(message),
                 "{body}"
             );
         }
+        let marked = read("\u{feff}{\"error\":{\"message\":\"no\"}}");
+        assert!(marked.is_some_and(|error| error.message == "no"));
         for body in ["", "<html>502</html>", "{}", "[]", "null"] {
             assert_eq!(read(body), None, "{body}");
         }
