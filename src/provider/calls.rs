@@ -146,141 +146,57 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// The name of the case, the fragments, and the calls.
-    type Case = (
-        &'static str,
-        &'static [Fragment],
-        &'static [(&'static str, &'static str, &'static str)],
-    );
-    type Fragment = (u64, &'static str, &'static str, &'static str);
+    use crate::message::tests::rows;
 
     #[test]
     fn fragments_become_the_calls_that_were_meant() {
-        let table: &[Case] = &[
-            (
-                "one call",
-                &[(0, "x", "a", ""), (0, "", "", "{\"n\""), (0, "", "", ":1}")],
-                &[("x", "a", "{\"n\":1}")],
-            ),
-            ("one piece", &[(0, "x", "a", "{}")], &[("x", "a", "{}")]),
-            (
-                "two calls by turns",
-                &[
-                    (0, "x", "a", ""),
-                    (1, "y", "b", ""),
-                    (0, "", "", "{}"),
-                    (1, "", "", "{ }"),
-                ],
-                &[("x", "a", "{}"), ("y", "b", "{ }")],
-            ),
-            (
-                "Ollama: each call has index 0",
-                &[
-                    (0, "x", "a", "{}"),
-                    (0, "y", "a", "{\"n\":1}"),
-                    (0, "z", "b", "{}"),
-                ],
-                &[("x", "a", "{}"), ("y", "a", "{\"n\":1}"), ("z", "b", "{}")],
-            ),
-            (
-                "LM Studio: each fragment has an id of its own",
-                &[
-                    (0, "x", "a", ""),
-                    (0, "y", "", "{\"n\""),
-                    (0, "z", "", ":1}"),
-                    (1, "u", "b", ""),
-                    (1, "v", "", "{}"),
-                ],
-                &[("x", "a", "{\"n\":1}"), ("u", "b", "{}")],
-            ),
-            (
-                "the id comes late",
-                &[(0, "", "a", ""), (0, "x", "", "{}")],
-                &[("x", "a", "{}")],
-            ),
-            (
-                "the name comes late",
-                &[(0, "x", "", ""), (0, "x", "a", "{}")],
-                &[("x", "a", "{}")],
-            ),
-            (
-                "the name is repeated",
-                &[(0, "x", "a", "{"), (0, "x", "a", "}")],
-                &[("x", "a", "{}")],
-            ),
-            (
-                "the name is repeated, without an id",
-                &[(0, "x", "a", "{"), (0, "", "a", "}"), (0, "", "", " ")],
-                &[("x", "a", "{} ")],
-            ),
-            (
-                "whole calls, one without an id",
-                &[(0, "x", "a", "{}"), (0, "", "b", "{}")],
-                &[("x", "a", "{}"), ("", "b", "{}")],
-            ),
-            ("no arguments", &[(0, "x", "a", "")], &[("x", "a", "{}")]),
-            (
-                "blank arguments",
-                &[(0, "x", "a", " \n")],
-                &[("x", "a", "{}")],
-            ),
-            (
-                "arguments that are not JSON",
-                &[(0, "x", "a", "{no")],
-                &[("x", "a", "{no")],
-            ),
-            (
-                "encoded twice",
-                &[(0, "x", "a", "\"{\\\"n\\\""), (0, "", "", ":1}\"")],
-                &[("x", "a", "{\"n\":1}")],
-            ),
-            (
-                "text alone",
-                &[(0, "x", "a", "\"n\"")],
-                &[("x", "a", "\"n\"")],
-            ),
-            (
-                "an empty object first",
-                &[(0, "x", "a", "{}"), (0, "", "", "{\"n\":1}")],
-                &[("x", "a", "{\"n\":1}")],
-            ),
-            (
-                "what is no object after an empty one",
-                &[(0, "x", "a", "{}1")],
-                &[("x", "a", "{}1")],
-            ),
-            ("nothing", &[(0, "", "", "")], &[]),
-            (
-                "no name",
-                &[(0, "x", "a", "{}"), (1, "y", "", "")],
-                &[("x", "a", "{}")],
-            ),
-        ];
-        for (case, fragments, expected) in table {
+        // The fragments with index, id, name and arguments, and the calls with id, name and arguments.
+        for [case, fragments, expected] in rows(
+            r##"
+            one call | 0 x a - ; 0 - - {"n" ; 0 - - :1} | x a {"n":1}
+            one piece | 0 x a {} | x a {}
+            two calls by turns | 0 x a - ; 1 y b - ; 0 - - {} ; 1 - - { } | x a {} ; y b { }
+            Ollama: each call has index 0 | 0 x a {} ; 0 y a {"n":1} ; 0 z b {} | x a {} ; y a {"n":1} ; z b {}
+            LM Studio: each fragment has an id | 0 x a - ; 0 y - {"n" ; 0 z - :1} ; 1 u b - ; 1 v - {} | x a {"n":1} ; u b {}
+            the id comes late | 0 - a - ; 0 x - {} | x a {}
+            the name comes late | 0 x - - ; 0 x a {} | x a {}
+            the name is repeated | 0 x a { ; 0 x a } | x a {}
+            the name is repeated, without an id | 0 x a { ; 0 - a } ; 0 - - ␊ | x a {}␊
+            whole calls, one without an id | 0 x a {} ; 0 - b {} | x a {} ; - b {}
+            no arguments | 0 x a - | x a {}
+            blank arguments | 0 x a ␊ | x a {}
+            arguments that are not JSON | 0 x a {no | x a {no
+            encoded twice | 0 x a "{\"n\" ; 0 - - :1}" | x a {"n":1}
+            text alone | 0 x a "n" | x a "n"
+            an empty object first | 0 x a {} ; 0 - - {"n":1} | x a {"n":1}
+            what is no object after an empty one | 0 x a {}1 | x a {}1
+            nothing | 0 - - - | -
+            no name | 0 x a {} ; 1 y - - | x a {}
+        "##,
+        ) {
             let mut calls = Calls::default();
-            for (index, id, name, arguments) in *fragments {
-                calls.add(*index, id, name, arguments);
+            for fragment in fragments.replace('␊', "\n").split(" ; ") {
+                let columns = fragment
+                    .splitn(4, ' ')
+                    .map(|text| if text == "-" { "" } else { text });
+                let columns: Vec<&str> = columns.collect();
+                let [index, id, name, arguments] = columns[..] else {
+                    panic!("{fragment}");
+                };
+                calls.add(index.parse().expect(fragment), id, name, arguments);
             }
             calls.settle();
-            // An id that q made up is empty in the table.
-            let id = |call: &'_ ToolCall| {
-                if call.id.starts_with("call") {
-                    String::new()
+            let mut found = Vec::new();
+            for call in calls.list() {
+                // q has made up an id.
+                let id = if call.id.starts_with("call") {
+                    "-"
                 } else {
-                    call.id.clone()
-                }
-            };
-            let found: Vec<_> = calls
-                .list()
-                .iter()
-                .map(|call| (id(call), call.name.as_str(), call.arguments.as_str()))
-                .collect();
-            let expected: Vec<_> = expected
-                .iter()
-                .map(|(id, name, text)| (id.to_string(), *name, *text))
-                .collect();
-            assert_eq!(found, expected, "{case}");
+                    &call.id
+                };
+                found.push(format!("{id} {} {}", call.name, call.arguments));
+            }
+            assert_eq!(found.join(" ; "), expected.replace('␊', "\n"), "{case}");
         }
     }
 

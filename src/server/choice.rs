@@ -119,121 +119,50 @@ mod tests {
 
     use super::*;
     use crate::flags::Arguments;
+    use crate::message::tests::rows;
     use crate::settings::Environment;
 
     #[test]
     fn provider_and_model_are_chosen_together() {
-        let default = |model: &str| Model::Default(model.to_owned());
-        let named = |model: &str| Model::Named(model.to_owned());
-        let own = |model: &str| Model::OfConversation(model.to_owned());
-        let groq = ("groq", "theirs");
-        /// Variables, `-p`, `-m`, the conversation that keeps its own, and what is chosen.
-        type Case<'a> = (
-            &'a [(&'a str, &'a str)],
-            &'a str,
-            &'a str,
-            Option<(&'a str, &'a str)>,
-            &'a str,
-            Model,
-        );
-        let table: &[Case] = &[
-            (
-                &[("XAI_API_KEY", "k")],
-                "",
-                "",
-                None,
-                "xai",
-                default("grok-latest"),
-            ),
-            (
-                &[("XAI_API_KEY", "k"), ("Q_MODEL", "a")],
-                "",
-                "",
-                None,
-                "xai",
-                named("a"),
-            ),
-            (
-                &[("XAI_API_KEY", "k"), ("Q_PROVIDER", "groq")],
-                "",
-                "",
-                None,
-                "groq",
-                default("openai/gpt-oss-120b"),
-            ),
-            (
-                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")],
-                "xai",
-                "",
-                None,
-                "xai",
-                default("grok-latest"),
-            ),
-            (
-                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")],
-                "xai",
-                "b",
-                None,
-                "xai",
-                named("b"),
-            ),
-            (
-                &[("Q_PROVIDER", "ollama")],
-                "",
-                "",
-                None,
-                "ollama",
-                Model::First,
-            ),
-            (
-                &[("Q_PROVIDER", "xai"), ("Q_MODEL", "a")],
-                "",
-                "",
-                Some(groq),
-                "groq",
-                own("theirs"),
-            ),
-            (
-                &[("Q_PROVIDER", "xai")],
-                "",
-                "b",
-                Some(groq),
-                "groq",
-                named("b"),
-            ),
-            (&[], "groq", "", Some(groq), "groq", own("theirs")),
-            (&[], "xai", "", Some(groq), "xai", default("grok-latest")),
-            (
-                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")],
-                "xai",
-                "",
-                Some(groq),
-                "xai",
-                default("grok-latest"),
-            ),
-            (&[], "xai", "b", Some(groq), "xai", named("b")),
-        ];
-        for (variables, provider, model, keeps, expected, expected_model) in table {
+        // Variables, -p, -m, the model of a conversation with groq, and the provider and the model that are chosen.
+        for [variables, provider, model, held, expected, expected_model] in rows(
+            r##"
+            XAI_API_KEY=k | - | - | - | xai | Default("grok-latest")
+            XAI_API_KEY=k Q_MODEL=a | - | - | - | xai | Named("a")
+            XAI_API_KEY=k Q_PROVIDER=groq | - | - | - | groq | Default("openai/gpt-oss-120b")
+            Q_PROVIDER=groq Q_MODEL=a | xai | - | - | xai | Default("grok-latest")
+            Q_PROVIDER=groq Q_MODEL=a | xai | b | - | xai | Named("b")
+            Q_PROVIDER=ollama | - | - | - | ollama | First
+            Q_PROVIDER=xai Q_MODEL=a | - | - | theirs | groq | OfConversation("theirs")
+            Q_PROVIDER=xai | - | b | theirs | groq | Named("b")
+            - | groq | - | theirs | groq | OfConversation("theirs")
+            - | xai | - | theirs | xai | Default("grok-latest")
+            Q_PROVIDER=groq Q_MODEL=a | xai | - | theirs | xai | Default("grok-latest")
+            - | xai | b | theirs | xai | Named("b")
+        "##,
+        ) {
             let option = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let arguments = Arguments {
                 provider: option(provider),
                 model: option(model),
                 ..Arguments::default()
             };
-            let settings = Settings::load(&arguments, &Environment::new(variables), Path::new(""))
-                .expect("valid settings");
-            let held = |(provider, model): (&str, &str)| HeldWith {
-                provider: provider.into(),
-                model: model.into(),
-            };
-            let choice = choose(&settings, keeps.map(held).as_ref())
+            let variables: Vec<_> = variables
+                .split(' ')
+                .filter_map(|set| set.split_once('='))
+                .collect();
+            let environment = Environment::new(&variables);
+            let settings = Settings::load(&arguments, &environment, Path::new(""));
+            let held = option(held).map(|model| HeldWith {
+                provider: "groq".to_owned(),
+                model,
+            });
+            let choice = choose(&settings.expect("valid settings"), held.as_ref())
                 .expect("a provider that is configured")
                 .expect("a provider");
-            assert_eq!(
-                (choice.provider.name.as_str(), &choice.model),
-                (*expected, expected_model),
-                "{variables:?} -p {provider} -m {model} {keeps:?}"
-            );
+            let case = format!("{variables:?} -p {provider} -m {model} {held:?}");
+            assert_eq!(choice.provider.name, expected, "{case}");
+            assert_eq!(format!("{:?}", choice.model), expected_model, "{case}");
         }
     }
 
