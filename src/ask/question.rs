@@ -136,159 +136,86 @@ fn non_blank(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
-    fn text_files(files: &[(&str, &str)]) -> Files {
-        let fences = files
-            .iter()
-            .map(|(name, text)| fence::around_file(name, text))
-            .collect();
-        Files {
-            fences,
-            say_something: true,
-            ..Files::default()
+    /// The text of a table, where some words stand for a file or a fence.
+    fn text(column: &str) -> String {
+        let file = "<file name=\"a\">␊one␊</file>";
+        let other = "<file name=\"b\">␊two␊</file>";
+        let text = column.replace("FILE", file).replace("OTHER", other);
+        let text = text.replace("LOG", "<context>␊log␊</context>");
+        let text = text.replace("NEW", "<context>␊new␊</context>");
+        text.replace('␊', "\n")
+    }
+
+    /// The question with other words, input or files; `b` is the only file.
+    fn asked(last: &Message, files: &str, words: &str, input: &str) -> Message {
+        let mut new = Files::default();
+        if files == "b" {
+            new.fences.push(text("OTHER"));
+            new.say_something = true;
         }
+        let input = if input.is_empty() {
+            None
+        } else {
+            Some(text(input))
+        };
+        again(Some(last), &new, input, words)
     }
 
     #[test]
     fn a_question_is_asked_again_with_other_words_input_or_files() {
-        let fenced = "<context>\nlog\n</context>\n\nwhy";
-        let file = "<file name=\"a\">\none\n</file>";
-        let both = format!("{file}\n\n{fenced}");
-        let other = "<file name=\"b\">\ntwo\n</file>";
-        for (last, files, words, input, question) in [
-            ("why", &[][..], "", None, "why"),
-            ("why", &[], "how", None, "how"),
-            (
-                "why",
-                &[],
-                "how",
-                Some("new\n"),
-                "<context>\nnew\n</context>\n\nhow",
-            ),
-            (fenced, &[], "", None, fenced),
-            (
-                fenced,
-                &[],
-                "how",
-                None,
-                "<context>\nlog\n</context>\n\nhow",
-            ),
-            (
-                fenced,
-                &[],
-                "how",
-                Some(" \n"),
-                "<context>\nlog\n</context>\n\nhow",
-            ),
-            (
-                fenced,
-                &[],
-                "how",
-                Some("new"),
-                "<context>\nnew\n</context>\n\nhow",
-            ),
-            (&both, &[], "", None, &both),
-            (&both, &[], "how", None, &both.replace("why", "how")),
-            (
-                &both,
-                &[],
-                "how",
-                Some("new"),
-                &both.replace("log", "new").replace("why", "how"),
-            ),
-            (&both, &[("b", "two")], "", None, &both.replace(file, other)),
-            (
-                &both,
-                &[("b", "two")],
-                "how",
-                None,
-                &both.replace(file, other).replace("why", "how"),
-            ),
-            (file, &[], "how", None, &format!("{file}\n\nhow")),
-            ("why", &[("b", "two")], "", None, &format!("{other}\n\nwhy")),
-        ] {
-            let asked = again(
-                Some(&Message::text(Role::User, last)),
-                &text_files(files),
-                input.map(str::to_owned),
-                words,
-            );
-            assert_eq!(
-                asked,
-                Message::text(Role::User, question),
-                "{last:?} {files:?} {words:?} {input:?}"
-            );
+        for [last, files, words, input, question] in rows(
+            r##"
+            why | - | - | - | why
+            why | - | how | - | how
+            why | - | how | new␊ | NEW␊␊how
+            LOG␊␊why | - | - | - | LOG␊␊why
+            LOG␊␊why | - | how | - | LOG␊␊how
+            LOG␊␊why | - | how |  ␊ | LOG␊␊how
+            LOG␊␊why | - | how | new | NEW␊␊how
+            FILE␊␊LOG␊␊why | - | - | - | FILE␊␊LOG␊␊why
+            FILE␊␊LOG␊␊why | - | how | - | FILE␊␊LOG␊␊how
+            FILE␊␊LOG␊␊why | - | how | new | FILE␊␊NEW␊␊how
+            FILE␊␊LOG␊␊why | b | - | - | OTHER␊␊LOG␊␊why
+            FILE␊␊LOG␊␊why | b | how | - | OTHER␊␊LOG␊␊how
+            FILE | - | how | - | FILE␊␊how
+            why | b | - | - | OTHER␊␊why
+        "##,
+        ) {
+            let case = format!("{last} {files} {words} {input}");
+            let last = Message::text(Role::User, text(last));
+            let expected = Message::text(Role::User, text(question));
+            assert_eq!(asked(&last, files, words, input), expected, "{case}");
         }
     }
 
     #[test]
     fn input_that_was_the_question_stays_when_words_or_files_come() {
-        let file = "<file name=\"a\">\none\n</file>";
-        let other = "<file name=\"b\">\ntwo\n</file>";
-        let fenced = "<context>\nlog\n</context>\n\nhow";
-        let with_file = format!("{file}\n\nlog");
         // Input may look as if q had made it.
-        let nested = "<context-2>\n<context>\nlog\n</context>\n\nwhy\n</context-2>\n\nhow";
-        for (last, files, words, input, question, is_alone) in [
-            ("log", &[][..], "", None, "log", true),
-            ("log", &[], "how", None, fenced, false),
-            (
-                "log",
-                &[],
-                "how",
-                Some("new"),
-                &fenced.replace("log", "new"),
-                false,
-            ),
-            ("log", &[], "how", Some(" \n"), fenced, false),
-            (
-                &with_file,
-                &[],
-                "how",
-                None,
-                &format!("{file}\n\n{fenced}"),
-                false,
-            ),
-            (
-                &with_file,
-                &[("b", "two")],
-                "",
-                None,
-                &format!("{other}\n\nlog"),
-                true,
-            ),
-            (
-                &with_file,
-                &[("b", "two")],
-                "",
-                Some("new\n"),
-                &format!("{other}\n\nnew"),
-                true,
-            ),
-            (
-                "<context>\nlog\n</context>\n\nwhy",
-                &[],
-                "how",
-                None,
-                nested,
-                false,
-            ),
-        ] {
-            let last = Message {
-                input_alone: true,
-                ..Message::text(Role::User, last)
+        for [last, files, words, input, question, is_alone] in rows(
+            r##"
+            log | - | - | - | log | alone
+            log | - | how | - | LOG␊␊how | -
+            log | - | how | new | NEW␊␊how | -
+            log | - | how |  ␊ | LOG␊␊how | -
+            FILE␊␊log | - | how | - | FILE␊␊LOG␊␊how | -
+            FILE␊␊log | b | - | - | OTHER␊␊log | alone
+            FILE␊␊log | b | - | new␊ | OTHER␊␊new | alone
+            LOG␊␊why | - | how | - | <context-2>␊LOG␊␊why␊</context-2>␊␊how | -
+        "##,
+        ) {
+            let case = format!("{last} {files} {words} {input}");
+            let message = |column: &str, input_alone: bool| Message {
+                input_alone,
+                ..Message::text(Role::User, text(column))
             };
-            let asked = again(
-                Some(&last),
-                &text_files(files),
-                input.map(str::to_owned),
-                words,
+            let expected = message(question, is_alone == "alone");
+            assert_eq!(
+                asked(&message(last, true), files, words, input),
+                expected,
+                "{case}"
             );
-            let expected = Message {
-                input_alone: is_alone,
-                ..Message::text(Role::User, question)
-            };
-            assert_eq!(asked, expected, "{last:?} {files:?} {words:?} {input:?}");
         }
     }
 }
