@@ -182,75 +182,47 @@ fn unclosed(name: &str, text: &str) -> String {
 mod tests {
     use super::*;
     use crate::message::ToolCall;
+    use crate::message::tests::rows;
     use proptest::prelude::*;
 
     #[test]
     fn a_question_is_parted_where_its_fences_end() {
-        let one = "<file name=\"a\">\none\n</file>";
-        let two = "<file-2 name=\"b c>d\">\n</file>\n</file-2>";
-        let both = format!("{one}\n\n{two}");
-        let log = "<context>\nlog\n</context>";
-        for (question, files, input, words) in [
-            ("why", "", "", "why"),
-            ("<context>\nlog\n</context>\n\nwhy", "", log, "why"),
-            (
-                "<context-2>\n</context>\n</context-2>\n\nwhy",
-                "",
-                "<context-2>\n</context>\n</context-2>",
-                "why",
-            ),
-            (
-                "<context>\n</context>\n\nwhy",
-                "",
-                "<context>\n</context>",
-                "why",
-            ),
-            (
-                "<context>\n\n</context>\n\nwhy\n\nnot",
-                "",
-                "<context>\n\n</context>",
-                "why\n\nnot",
-            ),
-            (&format!("{one}\n\nwhy"), one, "", "why"),
-            (&format!("{both}\n\nwhy"), &both, "", "why"),
-            (&format!("{both}\n\n{log}\n\nwhy"), &both, log, "why"),
-            (one, one, "", ""),
-            (&both, &both, "", ""),
-            (&format!("{log}\n\n{one}"), "", log, one),
-            ("<file>\none\n</file>\n\n", "<file>\none\n</file>", "", ""),
-            (
-                "<context>\nlog\n</context> why",
-                "",
-                "",
-                "<context>\nlog\n</context> why",
-            ),
-            ("<context>\nlog", "", "", "<context>\nlog"),
-            (
-                "<contexts>\nlog\n</contexts>\n\nwhy",
-                "",
-                "",
-                "<contexts>\nlog\n</contexts>\n\nwhy",
-            ),
-            (
-                "<context-x>\nlog\n</context-x>\n\nwhy",
-                "",
-                "",
-                "<context-x>\nlog\n</context-x>\n\nwhy",
-            ),
-            ("<p>\nlog\n</p>\n\nwhy", "", "", "<p>\nlog\n</p>\n\nwhy"),
-            ("<", "", "", "<"),
-            (">\n", "", "", ">\n"),
-            ("", "", "", ""),
-        ] {
-            assert_eq!(
-                split(question),
-                Parts {
-                    files,
-                    input,
-                    words
-                },
-                "{question}"
-            );
+        for [question, files, input, words] in rows(
+            r##"
+            why | - | - | why
+            LOG␊␊why | - | LOG | why
+            <context-2>␊</context>␊</context-2>␊␊why | - | <context-2>␊</context>␊</context-2> | why
+            <context>␊</context>␊␊why | - | <context>␊</context> | why
+            <context>␊␊</context>␊␊why␊␊not | - | <context>␊␊</context> | why␊␊not
+            ONE␊␊why | ONE | - | why
+            ONE␊␊TWO␊␊why | ONE␊␊TWO | - | why
+            ONE␊␊TWO␊␊LOG␊␊why | ONE␊␊TWO | LOG | why
+            ONE | ONE | - | -
+            ONE␊␊TWO | ONE␊␊TWO | - | -
+            LOG␊␊ONE | - | LOG | ONE
+            <file>␊one␊</file>␊␊ | <file>␊one␊</file> | - | -
+            LOG why | - | - | LOG why
+            <context>␊log | - | - | <context>␊log
+            <contexts>␊log␊</contexts>␊␊why | - | - | <contexts>␊log␊</contexts>␊␊why
+            <context-x>␊log␊</context-x>␊␊why | - | - | <context-x>␊log␊</context-x>␊␊why
+            <p>␊log␊</p>␊␊why | - | - | <p>␊log␊</p>␊␊why
+            < | - | - | <
+            >␊ | - | - | >␊
+            - | - | - | -
+        "##,
+        ) {
+            let [question, files, input, words] = [question, files, input, words].map(|column| {
+                let text = column.replace("ONE", "<file name=\"a\">␊one␊</file>");
+                let text = text.replace("TWO", "<file-2 name=\"b c>d\">␊</file>␊</file-2>");
+                let text = text.replace("LOG", "<context>␊log␊</context>");
+                text.replace('␊', "\n")
+            });
+            let expected = Parts {
+                files: &files,
+                input: &input,
+                words: &words,
+            };
+            assert_eq!(split(&question), expected, "{question}");
         }
     }
 
