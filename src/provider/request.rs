@@ -225,42 +225,28 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn fields_are_json_or_text_and_dots_go_down() {
         let body = json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}});
-        for (fields, expected) in [
-            (&[][..], body.clone()),
-            (
-                &["temperature=0"],
-                json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "temperature": 0}),
-            ),
-            (
-                &["reasoning.summary=auto", "stream=null"],
-                json!({"model": "m", "reasoning": {"effort": "low", "summary": "auto"}}),
-            ),
-            (
-                &["a.b.c=[1,\"x\"]", "reasoning=null"],
-                json!({"model": "m", "stream": true, "a": {"b": {"c": [1, "x"]}}}),
-            ),
-            (
-                &["stream.x=1"],
-                json!({"model": "m", "stream": {"x": 1}, "reasoning": {"effort": "low"}}),
-            ),
-            (
-                &["a=1", "a=2", "b.c=null", "stop={\"x\":\"=\"}"],
-                json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": 2, "stop": {"x": "="}}),
-            ),
-            (
-                &["a="],
-                json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": ""}),
-            ),
-        ] {
+        for [fields, expected] in rows(
+            r##"
+            - | {"model": "m", "stream": true, "reasoning": {"effort": "low"}}
+            temperature=0 | {"model": "m", "stream": true, "reasoning": {"effort": "low"}, "temperature": 0}
+            reasoning.summary=auto stream=null | {"model": "m", "reasoning": {"effort": "low", "summary": "auto"}}
+            a.b.c=[1,"x"] reasoning=null | {"model": "m", "stream": true, "a": {"b": {"c": [1, "x"]}}}
+            stream.x=1 | {"model": "m", "stream": {"x": 1}, "reasoning": {"effort": "low"}}
+            a=1 a=2 b.c=null reasoning=null stop={"x":"="} | {"model": "m", "stream": true, "a": 2, "stop": {"x": "="}}
+            a= reasoning=null | {"model": "m", "stream": true, "a": ""}
+        "##,
+        ) {
+            let fields = fields.split_whitespace();
             let parsed: Vec<Field> = fields
-                .iter()
                 .map(|field| Field::parse(field).expect(field))
                 .collect();
-            assert_eq!(with_fields(body.clone(), &parsed), expected, "{fields:?}");
+            let expected: Value = serde_json::from_str(expected).expect(expected);
+            assert_eq!(with_fields(body.clone(), &parsed), expected, "{expected}");
         }
     }
 

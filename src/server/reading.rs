@@ -292,6 +292,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::message::tests::rows;
     use crate::provider::table::OPENAI_LIKE;
 
     const HELLO: &str = r#"data: {"choices":[{"delta":{"content":"Hello"}}]}"#;
@@ -357,57 +358,32 @@ mod tests {
     #[test]
     fn what_ends_an_answer_early_is_distinguished() {
         let reset = || Err(io::ErrorKind::ConnectionReset.into());
-        for (parts, expected, kind) in [
-            (
-                vec![Ok(HELLO), Ok("\n\n")],
-                "Hello",
-                "Broken(\"the stream ended before the answer did",
-            ),
-            (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
-            (
-                vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()],
-                "Hello",
-                "Connection",
-            ),
-            (vec![reset()], "", "Connection"),
-            (
-                vec![Ok("<html>")],
-                "",
-                "NotFromApi(\"the response is not an event stream (content type “text/plain”)",
-            ),
-            (
-                vec![],
-                "",
-                "Broken(\"the server accepted the question and sent nothing",
-            ),
-            (
-                vec![Ok("\n\n")],
-                "",
-                "Broken(\"the server accepted the question and sent nothing",
-            ),
-            (
-                vec![Ok(HELLO), Ok("\n\ndata: {\n\n")],
-                "Hello",
-                "Reply(Malformed",
-            ),
-            (
-                vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")],
-                "Hello",
-                "Reply(Server",
-            ),
-            (vec![Ok("{\"error\":\"down\"}")], "", "Reply(Server"),
-            (vec![Ok("{\"detail\":\"down\"}")], "", "Reply(Server"),
-            (
-                vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")],
-                "Hello",
-                "Reply(Server",
-            ),
-            (
-                vec![Ok("<html><title>Sign in</title>")],
-                "",
-                "NotFromApi(\"the server sent an HTML page: “Sign in”",
-            ),
-        ] {
+        // What is read, the text of the answer, and how the error begins.
+        for [parts, expected, kind] in rows(
+            r##"
+            HELLO; ␊␊ | Hello | Broken("the stream ended before the answer did
+            HELLO; ␊␊; RESET | Hello | Connection
+            HELLO; ␊␊data: {"choi; RESET | Hello | Connection
+            RESET | - | Connection
+            <html> | - | NotFromApi("the response is not an event stream (content type “text/plain”)
+            - | - | Broken("the server accepted the question and sent nothing
+            ␊␊ | - | Broken("the server accepted the question and sent nothing
+            HELLO; ␊␊data: {␊␊ | Hello | Reply(Malformed
+            HELLO; ␊␊data: {"error":"down"}␊␊ | Hello | Reply(Server
+            {"error":"down"} | - | Reply(Server
+            {"detail":"down"} | - | Reply(Server
+            HELLO; ␊␊{"error":"down"}␊ | Hello | Reply(Server
+            <html><title>Sign in</title> | - | NotFromApi("the server sent an HTML page: “Sign in”
+        "##,
+        ) {
+            let parts: &'static str = parts.replace('␊', "\n").leak();
+            let parts = parts.split("; ").filter(|part| !part.is_empty());
+            let parts = parts.map(|part| match part {
+                "HELLO" => Ok(HELLO),
+                "RESET" => reset(),
+                text => Ok(text),
+            });
+            let parts: Vec<_> = parts.collect();
             let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);
             assert_eq!(text(&pieces), expected, "{case}");
