@@ -207,6 +207,7 @@ fn describe(content: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
     use serde_json::json;
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
@@ -219,86 +220,35 @@ mod tests {
 
     #[test]
     fn a_result_is_reported_as_text() {
-        let text = |text: &str| json!({"type": "text", "text": text});
-        let embedded =
-            json!({"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}});
-        let blob = json!({"type": "resource", "resource": {"mimeType": "application/pdf", "blob": "aGVsbG8="}});
-        let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a.txt"});
-        let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVs\nbG8h"});
-        let audio = json!({"type": "audio", "mimeType": "audio/wav", "data": "YQ=="});
-        for (name, result, expected) in [
-            ("one text", json!({"content": [text("a")]}), "a"),
-            (
-                "several texts",
-                json!({"content": [text("a"), text(""), text("b")]}),
-                "a\n\nb",
-            ),
-            ("an embedded text", json!({"content": [embedded]}), "inside"),
-            (
-                "a link",
-                json!({"content": [link]}),
-                "[resource_link file:///a a.txt]",
-            ),
-            (
-                "an image",
-                json!({"content": [image]}),
-                "[image image/png, 6 bytes]",
-            ),
-            (
-                "audio",
-                json!({"content": [audio]}),
-                "[audio audio/wav, 1 bytes]",
-            ),
-            (
-                "a binary resource",
-                json!({"content": [blob]}),
-                "[resource application/pdf, 5 bytes]",
-            ),
-            (
-                "an unknown kind",
-                json!({"content": [{"type": "scent"}]}),
-                "[scent]",
-            ),
-            ("a content of no kind", json!({"content": [7]}), "[content]"),
-            (
-                "text and its twin",
-                json!({"content": [text("a")], "structuredContent": {"a": 1}}),
-                "a",
-            ),
-            (
-                "structure alone",
-                json!({"structuredContent": {"a": [1, 2]}}),
-                r#"{"a":[1,2]}"#,
-            ),
-            (
-                "an empty text",
-                json!({"content": [text("")], "structuredContent": {"a": 1}}),
-                r#"{"a":1}"#,
-            ),
-            ("nothing", json!({"content": []}), ""),
-            ("no content", json!({}), ""),
-            (
-                "a complete one",
-                json!({"content": [text("a")], "resultType": "complete"}),
-                "a",
-            ),
-            (
-                "not an error",
-                json!({"content": [text("a")], "isError": false}),
-                "a",
-            ),
-        ] {
+        for [expected, result] in rows(
+            r##"
+            a | {"content": [{"type": "text", "text": "a"}]}
+            a␊␊b | {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]}
+            inside | {"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}}]}
+            [resource_link file:///a a.txt] | {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a.txt"}]}
+            [image image/png, 6 bytes] | {"content": [{"type": "image", "mimeType": "image/png", "data": "aGVs\nbG8h"}]}
+            [audio audio/wav, 1 bytes] | {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "YQ=="}]}
+            [resource a/b, 5 bytes] | {"content": [{"type": "resource", "resource": {"mimeType": "a/b", "blob": "aGVsbG8="}}]}
+            [scent] | {"content": [{"type": "scent"}]}
+            [content] | {"content": [7]}
+            a | {"content": [{"type": "text", "text": "a"}], "structuredContent": {"a": 1}}
+            {"a":[1,2]} | {"structuredContent": {"a": [1, 2]}}
+            {"a":1} | {"content": [{"type": "text", "text": ""}], "structuredContent": {"a": 1}}
+            [scent]␊{"a":1} | {"content": [{"type": "scent"}], "structuredContent": {"a": 1}}
+            - | {"content": []}
+            - | {}
+            a | {"content": [{"type": "text", "text": "a"}], "resultType": "complete"}
+            a | {"content": [{"type": "text", "text": "a"}], "isError": false}
+        "##,
+        ) {
+            let answer: Value = serde_json::from_str(result).expect(result);
             let read = Outcome {
                 images: Vec::new(),
-                ..Outcome::read(Ok(result))
+                ..Outcome::read(Ok(answer))
             };
-            assert_eq!(read, outcome(expected, false), "{name}");
+            let expected = expected.replace('␊', "\n");
+            assert_eq!(read, outcome(&expected, false), "{result}");
         }
-        let both = json!({"content": [image], "structuredContent": {"a": 1}});
-        assert_eq!(
-            Outcome::read(Ok(both)).text,
-            "[image image/png, 6 bytes]\n{\"a\":1}"
-        );
     }
 
     #[test]
