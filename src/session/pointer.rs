@@ -51,14 +51,14 @@ pub(super) fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
     let changed = Timestamp::from_mtime(metadata.modified()?);
     let id = folder.reserve_id(changed, ending)?.id();
     let path = folder.file_with(&id, ending);
-    let moved = exchange(link, &path);
+    let moved = make_room(link, &path);
     if moved.is_err() {
         disk::release(&path);
     }
     moved
 }
 
-fn exchange(link: &Path, path: &Path) -> io::Result<()> {
+fn make_room(link: &Path, path: &Path) -> io::Result<()> {
     let temporary = make(link, path)?;
     if let Err(error) = fs::rename(link, path) {
         let _ = fs::remove_file(&temporary);
