@@ -34,7 +34,7 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     }
     // Before the lock was held, another q may have made another conversation the current one.
     let path = match &link {
-        Some(link) => folder.resolve(link),
+        Some(link) => folder.follow(link)?,
         None => path.clone(),
     };
     let metadata = disk::metadata(&path)?;

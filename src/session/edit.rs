@@ -22,7 +22,7 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
         // An earlier state needs an id to be named by. Without symbolic links the file stays.
         let _ = pointer::adopt(&handle.folder, &link);
     }
-    let path = handle.path_now();
+    let path = handle.path_now()?;
     let FileContent::Conversation(mut conversation) = disk::read(&path)? else {
         return Ok(None);
     };
@@ -39,7 +39,7 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     to.folder.prepare()?;
     let _lock = to.lock(&|waited| waited >= LOCK_PATIENCE)?;
-    let FileContent::Conversation(mut conversation) = disk::read(&from.path_now())? else {
+    let FileContent::Conversation(mut conversation) = disk::read(&from.path_now()?)? else {
         return Err(io::ErrorKind::NotFound.into());
     };
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());

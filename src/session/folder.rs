@@ -125,6 +125,12 @@ impl Folder {
         }
     }
 
+    /// Follows a link as [`Folder::resolve`] does, but an error if that cannot be known.
+    pub(super) fn follow(&self, path: &Path) -> io::Result<PathBuf> {
+        let target = self.target(path)?;
+        Ok(target.unwrap_or_else(|| path.to_owned()))
+    }
+
     /// Where a link leads; `None` if it is no link, or leads nowhere.
     pub(super) fn target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
         let target = match fs::read_link(path) {

@@ -101,8 +101,8 @@ impl Saver {
         let folder = &self.handle.folder;
         let path = match self.handle.link() {
             // Another q may have begun a conversation in the meantime.
-            Some(link) if self.intent == Intent::FollowOrNew => folder.resolve(&link),
-            _ => self.handle.path_now(),
+            Some(link) if self.intent == Intent::FollowOrNew => folder.follow(&link)?,
+            _ => self.handle.path_now()?,
         };
         let mut found = FileContent::Nothing;
         // A new question does not need what another one has left.

@@ -200,8 +200,8 @@ impl Handle {
     }
 
     /// Where it is now: another q may have put a link in the place of its file.
-    pub(super) fn path_now(&self) -> PathBuf {
-        self.folder.resolve(&self.path)
+    pub(super) fn path_now(&self) -> io::Result<PathBuf> {
+        self.folder.follow(&self.path)
     }
 
     /// Locks its file's folder.
