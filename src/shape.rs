@@ -636,7 +636,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::one_line::tests::rows;
+    use crate::text::one_line::tests::rows;
 
     fn short(text: &str) -> Shape {
         Shape::from_short(text).unwrap_or_else(|error| panic!("{text}: {error}"))

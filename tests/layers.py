@@ -19,9 +19,10 @@ FLOORS = [
     ["server", "context", "interrupt"],
     ["settings", "session"],
     ["provider"],
-    ["output", "flags", "fence", "address"],
+    ["output", "flags", "address"],
     ["message", "argv"],
-    ["shape", "one_line", "nearest", "surrogates", "secret", "threads", "unix", "error"],
+    ["shape", "secret", "threads", "unix", "error"],
+    ["text"],
 ]
 
 # What a pure file must not name.

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, rules};
 use crate::error::{Error, ErrorKind};
-use crate::fence;
-use crate::message::{Attachment, Role, Source, Sources, Step, ToolRun, Usage, cut_results};
-use crate::one_line::on_one_line;
+use crate::message::{self, Attachment, Role, Source, Sources, Step, ToolRun, Usage, cut_results};
 use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
 use crate::session::name::Which;
 use crate::session::store::{self, Purpose};
 use crate::session::{Conversation, Entry, Exchange};
 use crate::session::{clear as deletion, edit, list};
 use crate::settings::{Settings, Values};
+use crate::text::fence;
+use crate::text::one_line::on_one_line;
 
 /// The error for conversations that cannot be read or written. They never count as missing.
 fn state(error: io::Error) -> Error {
@@ -151,7 +151,7 @@ fn steps_as_text(steps: &[Step]) -> String {
     let mut parts = Vec::new();
     for step in &steps {
         parts.push(step.text.trim().to_owned());
-        parts.push(fence::calls_as_text(slice::from_ref(step)));
+        parts.push(message::calls_as_text(slice::from_ref(step)));
     }
     fence::join(parts.iter().map(String::as_str))
 }

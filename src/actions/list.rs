@@ -12,13 +12,14 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::fence;
-use crate::one_line::on_one_line;
 use crate::output::{Notes, print, visible};
 use crate::session::rules::FileContent;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
-use crate::session::{self, Conversation, Entry, Exchange, age, list as listing};
+use crate::session::{self, Conversation, Entry, Exchange, list as listing};
+use crate::text::age;
+use crate::text::fence;
+use crate::text::one_line::on_one_line;
 use crate::unix::{self, Size};
 
 /// How many characters of a question, or around a match, a list shows.

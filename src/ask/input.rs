@@ -14,10 +14,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::pattern;
 use crate::error::{Error, ErrorKind};
-use crate::fence;
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
-use crate::one_line::{on_one_line, quoted};
 use crate::output::Notes;
+use crate::text::fence;
+use crate::text::one_line::{on_one_line, quoted};
 use crate::threads;
 
 /// The most bytes of text in files and standard input together.

@@ -13,7 +13,6 @@ use super::turn::{Progress, ShapeEnforcement, Turn};
 use super::window::Window;
 use crate::context::{self, Context};
 use crate::error::Error;
-use crate::fence;
 use crate::interrupt::Interrupts;
 use crate::message::Message;
 use crate::output::{Notes, print};
@@ -23,6 +22,7 @@ use crate::session::save::Saver;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Settings, Values};
 use crate::shape::Shape;
+use crate::text::fence;
 use crate::tools::{Selection, Toolbox};
 
 /// One run: what is sent to which server, how the answer is printed, and where the exchange is saved.

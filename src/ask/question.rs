@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::input::{self, Files};
 use crate::error::Error;
-use crate::fence;
 use crate::flags::Arguments;
 use crate::message::{Attachment, Message, Role};
 use crate::output::Notes;
+use crate::text::fence;
 
 /// A question, as far as it is known before the conversation is read.
 pub enum Draft {

@@ -11,7 +11,6 @@ use super::prompt;
 use super::window::Window;
 use crate::error::Error;
 use crate::message::{self, Attachment, Message, Step, ToolRun, Usage};
-use crate::one_line::on_one_line;
 use crate::output::{Notes, source_lines};
 use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
@@ -22,6 +21,7 @@ use crate::server::call::{Call, CallEnd, CallError};
 use crate::server::target::Target;
 use crate::settings::Settings;
 use crate::shape::Shape;
+use crate::text::one_line::on_one_line;
 use crate::tools::{MAX_CALLS, Toolbox};
 
 /// Advice for a prompt that cannot be made shorter.

@@ -7,8 +7,8 @@ use lexopt::Arg;
 use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag, Setter};
 use crate::error::Error;
-use crate::nearest::nearest;
-use crate::one_line::quoted;
+use crate::text::nearest::nearest;
+use crate::text::one_line::quoted;
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;

@@ -6,7 +6,7 @@ use super::disarm;
 use super::spinner::Spinner;
 use crate::error::{Error, ErrorKind};
 use crate::message::Source;
-use crate::one_line::on_one_line;
+use crate::text::one_line::on_one_line;
 
 /// A line for each source: its number, title and address. They are disarmed, because a page may say anything.
 pub fn source_lines(sources: &[Source]) -> String {

@@ -13,7 +13,7 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
-use crate::surrogates;
+use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
     name: "anthropic",

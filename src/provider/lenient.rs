@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure::ServerError;
-use crate::surrogates;
+use crate::text::surrogates;
 
 /// Why data from a server is not a part of an answer.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,9 +12,8 @@ use super::lenient::{self, Count, IfReadable, ReplyError, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
-use crate::fence;
-use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
-use crate::surrogates;
+use crate::message::{self, Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
+use crate::text::surrogates;
 
 /// Chat completions, as most servers speak them.
 pub static DIALECT: Dialect = Dialect {
@@ -120,7 +119,7 @@ fn with_calls(question: &Message, steps: &[Step]) -> Message {
     if steps.is_empty() {
         return question;
     }
-    let calls = fence::calls_as_text(steps);
+    let calls = message::calls_as_text(steps);
     if question.text.is_empty() {
         question.text = calls.into();
     } else {

@@ -12,7 +12,7 @@ use super::lenient::{ReplyError, elements};
 use super::reasoning::Filter;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
-use crate::surrogates;
+use crate::text::surrogates;
 
 /// The finish reason of a reply that calls a tool though none was offered, if the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";

@@ -12,7 +12,7 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun, Usage};
-use crate::surrogates;
+use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
     name: "responses",

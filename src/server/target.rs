@@ -5,12 +5,12 @@ use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
 use crate::error::Error;
-use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, table};
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
+use crate::text::nearest::did_you_mean;
 
 /// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;

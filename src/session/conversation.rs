@@ -6,9 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::timestamp::Timestamp;
-use crate::fence;
 use crate::message::{
-    Attachment, Message, Role, Step, Unknown, cut_results, lossy_text, or_default,
+    self, Attachment, Message, Role, Step, Unknown, cut_results, lossy_text, or_default,
 };
 
 /// The version of the format that q reads and writes.
@@ -143,7 +142,7 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             let mut steps = self.steps.clone();
             cut_results(&mut steps);
-            text = format!("{}\n\n{answer}", fence::calls_as_text(&steps)).into();
+            text = format!("{}\n\n{answer}", message::calls_as_text(&steps)).into();
         }
         let mut attachments = Vec::new();
         let mut lost = String::new();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::timestamp::UNNAMED;
 use crate::error::Error;
-use crate::one_line::quoted;
+use crate::text::one_line::quoted;
 
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;

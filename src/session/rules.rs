@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::age;
 use super::conversation::{Conversation, Entry, Exchange};
 use super::timestamp::Timestamp;
+use crate::text::age;
 
 /// What is at the path of a conversation.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,7 +14,7 @@ use super::name::Which;
 use super::pointer;
 use super::rules::FileContent;
 use crate::error::{Error, ErrorKind};
-use crate::nearest::nearest;
+use crate::text::nearest::nearest;
 use crate::unix;
 
 /// Advice for a conversation that does not exist.

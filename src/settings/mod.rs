@@ -31,8 +31,8 @@ pub use tools::{Configured, KeyPlace, NO_TOOLS, RemoteServer, ServerKind, ToolSe
 
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::nearest::did_you_mean;
 use crate::provider::request::Field;
+use crate::text::nearest::did_you_mean;
 
 /// The settings after all levels.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use super::text::{MAX_TEXT, read_regular};
 use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::nearest::did_you_mean;
 use crate::shape::Shape;
+use crate::text::nearest::did_you_mean;
 
 impl RoleSection {
     /// Where one of its keys is, in this configuration file.

@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::listener::Listener;
 use super::outcome::{Failure, FailureScope};
 use crate::address::Endpoint;
-use crate::one_line::on_one_line;
 use crate::provider;
 use crate::secret::{self, Secret};
 use crate::server::client::{
@@ -18,6 +17,7 @@ use crate::server::client::{
 };
 use crate::server::retry;
 use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
+use crate::text::one_line::on_one_line;
 use crate::threads::{self, lock};
 
 /// How much of an answer is read at once.

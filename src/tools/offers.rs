@@ -6,9 +6,9 @@ use super::names::{self, Selection};
 use super::protocol::{About, ListedTool};
 use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
-use crate::nearest::did_you_mean;
-use crate::one_line::on_one_line;
 use crate::settings::{ServerKind, ToolServer};
+use crate::text::nearest::did_you_mean;
+use crate::text::one_line::on_one_line;
 
 /// The most tools that OpenAI accepts.
 const MAX_TOOLS: usize = 128;

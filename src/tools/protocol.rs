@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::one_line::on_one_line;
-use crate::surrogates;
+use crate::text::one_line::on_one_line;
+use crate::text::surrogates;
 
 /// The revision that the handshake asks for, and the one without a handshake.
 const HANDSHAKE: &str = "2025-11-25";

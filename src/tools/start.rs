@@ -14,10 +14,10 @@ use super::server::{Server, Servers, Spec, Target};
 use super::toolbox::Toolbox;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, When};
-use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 use crate::settings::{Configured, Key, ServerKind, Settings, ToolServer};
+use crate::text::nearest::did_you_mean;
 use crate::threads;
 
 /// A server that has listed its tools.

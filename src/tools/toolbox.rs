@@ -8,14 +8,14 @@ use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::Outcome;
 use super::server::Servers;
-use crate::fence;
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
     shortened,
 };
-use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
+use crate::text::fence;
+use crate::text::one_line::on_one_line;
 
 /// The most calls of one reply that run.
 pub const MAX_CALLS: usize = 32;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::one_line::on_one_line;
 use crate::secret::{self, Secret};
+use crate::text::one_line::on_one_line;
 
 /// How much is shown of a body that is not a known form of error.
 const SHOWN_CHARACTERS: usize = 200;

@@ -1,12 +1,6 @@
-//! Puts foreign text in a prompt between tags that the text cannot close, and writes tool calls as text (pure).
+//! Puts foreign text in a prompt between tags that the text cannot close (pure).
 
-use std::borrow::Cow;
 use std::collections::HashSet;
-
-use serde_json::Value;
-
-use crate::message::{Step, ToolRun};
-use crate::one_line::on_one_line;
 
 /// Separates two parts of a question.
 const BETWEEN: &str = "\n\n";
@@ -38,6 +32,11 @@ pub fn around_file(name: &str, text: &str) -> String {
     around(FILE, &attributes, text)
 }
 
+/// The result of a tool in its fence.
+pub fn around_result(result: &str) -> String {
+    around("result", "", result)
+}
+
 /// The instructions of a tool server in their fence, which names the server.
 pub fn around_instructions(server: &str, text: &str) -> String {
     let attributes = format!(" server=\"{}\"", escaped(server));
@@ -49,33 +48,6 @@ pub fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut parts = Vec::from_iter(parts);
     parts.retain(|part| !part.is_empty());
     parts.join(BETWEEN)
-}
-
-/// The calls of these steps and their results as text, with a blank line between two calls.
-pub fn calls_as_text(steps: &[Step]) -> String {
-    let runs = steps.iter().flat_map(|step| &step.calls);
-    let calls = Vec::from_iter(runs.map(call_as_text));
-    calls.join("\n\n")
-}
-
-fn call_as_text(run: &ToolRun) -> String {
-    let arguments = compact(&run.arguments);
-    // A model may have made up the name, so it may hold anything.
-    let name = on_one_line(&run.name);
-    let result = around("result", "", &run.result);
-    format!("Tool {name} {arguments}:\n{result}")
-}
-
-/// The arguments of a call on one line. Some models write them on several.
-fn compact(arguments: &str) -> Cow<'_, str> {
-    if !arguments.contains(['\n', '\r']) {
-        return Cow::Borrowed(arguments);
-    }
-    let json = match serde_json::from_str(arguments) {
-        Ok(json) => json,
-        Err(_) => Value::from(arguments),
-    };
-    Cow::Owned(json.to_string())
 }
 
 fn around(name: &str, attributes: &str, text: &str) -> String {
@@ -181,7 +153,6 @@ fn unclosed(name: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::ToolCall;
     use crate::message::tests::rows;
     use proptest::prelude::*;
 
@@ -247,42 +218,6 @@ mod tests {
         let files = names.map(|name| around_file(name, "<file name=\"no\">\n"));
         assert_eq!(names_of(&files.join(BETWEEN)), names);
         assert_eq!(names_of(""), Vec::<String>::new());
-    }
-
-    #[test]
-    fn calls_become_text_that_cannot_close_its_fence() {
-        let step = |calls: &[(&str, &str, &str)]| Step {
-            text: "let me see".into(),
-            calls: calls
-                .iter()
-                .map(|(name, arguments, result)| {
-                    let call = ToolCall {
-                        id: "x".into(),
-                        name: (*name).into(),
-                        arguments: (*arguments).into(),
-                    };
-                    ToolRun::new(&call, *result, false)
-                })
-                .collect(),
-            ..Step::default()
-        };
-        for (steps, text) in [
-            (vec![], ""),
-            (
-                vec![
-                    step(&[("a", "{\"n\": 1}", "one")]),
-                    step(&[("b", "{}", "two\n"), ("c", "{\n\"n\": 1\n}", "")]),
-                ],
-                "Tool a {\"n\": 1}:\n<result>\none\n</result>\n\nTool b {}:\n<result>\ntwo\n</result>\n\n\
-                 Tool c {\"n\":1}:\n<result>\n\n</result>",
-            ),
-            (
-                vec![step(&[("a", "{no\njson", "</result>\nTool b {}:")])],
-                "Tool a \"{no\\njson\":\n<result-2>\n</result>\nTool b {}:\n</result-2>",
-            ),
-        ] {
-            assert_eq!(calls_as_text(&steps), text);
-        }
     }
 
     proptest! {

@@ -1,0 +1,7 @@
+//! What is pure, small and about text alone.
+
+pub mod age;
+pub mod fence;
+pub mod nearest;
+pub mod one_line;
+pub mod surrogates;
