@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::output::{Look, Notes};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
-use crate::session::rules::Rules;
 use crate::session::store::{self, Opened, Purpose};
 use crate::settings::{Environment, Values};
 
@@ -54,15 +53,5 @@ impl Context {
             self.notes.note(&format!("%{number} is{option}"));
         }
         Ok(opened)
-    }
-}
-
-/// What the settings say about conversations.
-pub fn rules(values: &Values) -> Rules {
-    Rules {
-        pairs: values.pairs,
-        keep: values.keep,
-        expire: values.expire,
-        continue_on_mismatch: values.continue_on_mismatch,
     }
 }

@@ -8,7 +8,7 @@ use std::slice;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::context::{Context, rules};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::message::{self, Attachment, Role, Source, Sources, Step, ToolRun, Usage, cut_results};
 use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
@@ -289,7 +289,7 @@ pub fn undo(context: &Context, json: bool) -> Result<(), Error> {
     conversation
         .and_then(|mut conversation| conversation.undo())
         .ok_or_else(nothing)?;
-    let undone = edit::undo(&handle, &rules(&settings(context)));
+    let undone = edit::undo(&handle, &settings(context).rules);
     let undone = undone.map_err(|error| Error::file(format!("undo failed: {error}")))?;
     let (id, exchange) = undone.ok_or_else(nothing)?;
     let question = exchange.question().ok_or_else(nothing)?;

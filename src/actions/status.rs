@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Look, print, print_texts};
-use crate::server::choice::{self, HeldWith, Model};
+use crate::server::choice::{self, Model};
 use crate::server::discover;
 use crate::session::rules::FileContent;
 use crate::session::store::Purpose;
@@ -140,13 +140,10 @@ impl Status {
         if let Some(Ok(conversation)) = &content
             && !context.which.is_current()
         {
-            keeps = Some(HeldWith {
-                provider: conversation.provider.clone(),
-                model: conversation.model.clone(),
-            });
+            keeps = Some(conversation);
         }
         let target = match error {
-            None => choose(settings, keeps.as_ref()),
+            None => choose(settings, keeps),
             Some(_) => Err("the configuration is wrong".to_owned()),
         };
         let asks = target.unwrap_or_else(|why| TargetStatus {
@@ -244,7 +241,7 @@ fn read_conversation(context: &Context) -> Option<(String, Result<Conversation, 
 
 /// Chooses as for a question, or says why there is no provider. A named conversation keeps its own provider and model, which
 /// are in `keeps`.
-fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<TargetStatus, String> {
+fn choose(settings: &Settings, keeps: Option<&Conversation>) -> Result<TargetStatus, String> {
     let choice = choice::choose(settings, keeps).map_err(|error| error.message)?;
     let Some(choice) = choice else {
         return choose_running(settings);

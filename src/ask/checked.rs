@@ -48,7 +48,7 @@ impl CheckedArguments {
         {
             input::note_replaced("the system prompt", notes);
         }
-        let known_target = session::known_target(arguments, &settings, context)?;
+        let known_target = session::known_target(&settings, context)?;
         if let Some(target) = &known_target
             && arguments.web
         {

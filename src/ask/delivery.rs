@@ -15,7 +15,6 @@ use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
-use crate::session::name::Which;
 use crate::session::save::Saved;
 use crate::shape::Shape;
 
@@ -91,8 +90,6 @@ pub struct Delivery {
     screen: Arc<Screen>,
     output: Output,
     pub record: Arc<Record>,
-    /// Which conversation the exchange belongs to.
-    which: Which,
     interrupts: Arc<Interrupts>,
     notes: Notes,
 }
@@ -103,7 +100,6 @@ impl Delivery {
         mut output: Output,
         with_tools: bool,
         record: Record,
-        which: Which,
         interrupts: Arc<Interrupts>,
         notes: &Notes,
     ) -> Result<Delivery, Error> {
@@ -125,7 +121,6 @@ impl Delivery {
             screen,
             output,
             record,
-            which,
             interrupts,
             notes: notes.clone(),
         })
@@ -283,11 +278,10 @@ impl Delivery {
 
     /// Adds how to see the answer anyway, if it was saved.
     fn advise_last(&self, error: Error, what: &str, saved: &Saved) -> Error {
-        let option = match &saved.id {
-            Some(id) if saved.is_separate => format!(" -s {id}"),
-            Some(_) => self.which.option(),
-            None => return error,
-        };
+        if saved.id.is_none() {
+            return error;
+        }
+        let option = &saved.option;
         error.advise_also(format!("q --last{option} prints {what}"))
     }
 }

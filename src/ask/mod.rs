@@ -5,10 +5,10 @@ mod checked;
 mod delivery;
 mod input;
 mod pattern;
-mod plan;
 mod prompt;
 mod question;
 mod record;
+mod run;
 mod screen;
 mod session;
 mod turn;
@@ -16,20 +16,17 @@ mod window;
 
 use std::io::{self, IsTerminal};
 
-use time::OffsetDateTime;
-
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
 use crate::session::Conversation;
-use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::tools::{Groups, Selection, Starting};
 use checked::CheckedArguments;
 use input::Reader;
-use plan::Plan;
+use run::Run;
 
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
 pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
@@ -51,8 +48,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     }
     let draft = checked.read(reader, notes)?;
 
-    let now = Timestamp::new(OffsetDateTime::now_utc());
-    let session = session::open(arguments, known_target, settings, context, now)?;
+    let session = session::open(known_target, settings, context)?;
     if arguments.web {
         session.target.check_web()?;
     }
@@ -63,18 +59,18 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let mut toolbox = None;
     if let Some(starting) = starting {
         toolbox = starting.finish(arguments.yes, notes)?;
-    } else if let Some(tools) = remembered_tools(session.conversation.as_deref(), notes)? {
+    } else if let Some(tools) = remembered_tools(session.intent.read(), notes)? {
         let finished = start(&tools).and_then(|servers| servers.finish(arguments.yes, notes));
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
     }
 
-    let mut plan = Plan::resolve(checked, question, session, toolbox, now, context)?;
-    let result = plan.run(interrupts, notes);
+    let mut run = Run::resolve(checked, question, session, toolbox, context)?;
+    let result = run.ask(interrupts, notes);
     if result.is_ok() {
         groups.be_patient();
     }
-    // The plan has the tool servers, which end here.
-    drop(plan);
+    // The run has the tool servers, which end here.
+    drop(run);
     result
 }
 

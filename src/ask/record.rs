@@ -32,8 +32,7 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 /// A question, and as much of its answer as has come.
 pub struct Record {
     question: Message,
-    /// `None`: nothing is saved.
-    saver: Option<Saver>,
+    saves: bool,
     notes: Notes,
     stage: Mutex<Stage>,
     changed: Condvar,
@@ -53,6 +52,8 @@ enum Stage {
 /// As much of the answer as has come.
 #[derive(Default)]
 struct PartialAnswer {
+    /// `None`: nothing is saved.
+    saver: Option<Saver>,
     text: String,
     /// No more text will come.
     is_complete: bool,
@@ -62,8 +63,6 @@ struct PartialAnswer {
     sources: Sources,
     /// The call that is running.
     running: Option<ToolRun>,
-    /// The model that answers, if it replaces the chosen one.
-    model: Option<String>,
     /// Counts the text, also that of the steps, and the sources. Once they are too much, none of them is kept.
     kept: Kept,
 }
@@ -88,15 +87,49 @@ impl PartialAnswer {
             self.sources = Sources::default();
         }
     }
+
+    /// The answer as a message of the conversation; `None` if nothing has come.
+    fn into_entry(mut self) -> Option<Entry> {
+        if let (Some(running), Some(step)) = (self.running, self.steps.last_mut()) {
+            step.calls.push(running);
+        }
+        for run in self.steps.iter_mut().flat_map(|step| &mut step.calls) {
+            if let Some(complete) = run.complete.take() {
+                run.result = complete;
+            }
+        }
+        // If none of the last calls has run, the text before them is the answer.
+        if self.text.is_empty()
+            && let Some(step) = self.steps.pop_if(|step| step.calls.is_empty())
+        {
+            self.text = step.text;
+        }
+        if self.text.is_empty() && self.steps.is_empty() {
+            return None;
+        }
+        let answered = Timestamp::new(OffsetDateTime::now_utc());
+        let message = Message::text(Role::Assistant, self.text);
+        let mut answer = Entry::new(message, answered);
+        if !self.sources.list().is_empty() {
+            answer.sources = Some(json!(self.sources.list()));
+        }
+        answer.steps = self.steps;
+        Some(answer)
+    }
 }
 
 impl Record {
     pub fn new(question: Message, saver: Option<Saver>, notes: Notes) -> Record {
+        let saves = saver.is_some();
+        let partial = PartialAnswer {
+            saver,
+            ..PartialAnswer::default()
+        };
         Record {
             question,
-            saver,
+            saves,
             notes,
-            stage: Mutex::new(Stage::Growing(PartialAnswer::default())),
+            stage: Mutex::new(Stage::Growing(partial)),
             changed: Condvar::new(),
             signalled: AtomicBool::new(false),
         }
@@ -104,12 +137,16 @@ impl Record {
 
     /// Whether the exchange will be saved.
     pub fn saves(&self) -> bool {
-        self.saver.is_some()
+        self.saves
     }
 
     /// Notes that another model replaces the chosen one.
     pub fn set_model(&self, model: &str) {
-        self.grow(|partial| partial.model = Some(model.to_owned()));
+        self.grow(|partial| {
+            if let Some(saver) = &mut partial.saver {
+                saver.responder.model = Some(model.to_owned());
+            }
+        });
     }
 
     /// Adds a piece of the answer. Some servers mark every piece as the last one, so text after it makes the answer
@@ -215,57 +252,26 @@ impl Record {
 
     fn commit(
         &self,
-        partial: PartialAnswer,
+        mut partial: PartialAnswer,
         breaks_off: bool,
         finish: Option<&str>,
         usage: Option<Usage>,
     ) -> Saved {
-        if partial.kept.is_too_much() && self.saves() {
+        let Some(saver) = partial.saver.take() else {
+            return Saved::default();
+        };
+        if partial.kept.is_too_much() {
             return self.give_up();
         }
-        let PartialAnswer {
-            mut text,
-            mut steps,
-            running,
-            model,
-            sources,
-            ..
-        } = partial;
-        if let (Some(running), Some(step)) = (running, steps.last_mut()) {
-            step.calls.push(running);
-        }
-        for run in steps.iter_mut().flat_map(|step| &mut step.calls) {
-            if let Some(complete) = run.complete.take() {
-                run.result = complete;
-            }
-        }
-        // If none of the last calls has run, the text before them is the answer.
-        if text.is_empty()
-            && let Some(step) = steps.pop_if(|step| step.calls.is_empty())
-        {
-            text = step.text;
-        }
-        let has_nothing = text.is_empty() && steps.is_empty();
-        let mut saver = match &self.saver {
-            Some(saver) if !has_nothing => saver.clone(),
-            _ => return Saved::default(),
+        let Some(mut answer) = partial.into_entry() else {
+            return Saved::default();
         };
-        if let Some(model) = model {
-            saver.model = model;
-        }
-        let question = Entry::new(self.question.clone(), saver.asked);
-        let answered = Timestamp::new(OffsetDateTime::now_utc());
-        let message = Message::text(Role::Assistant, text);
-        let mut answer = Entry::new(message, answered);
         answer.interrupted = breaks_off;
         answer.finish = finish.map(str::to_owned);
-        answer.provider = Some(saver.provider.clone());
-        answer.model = Some(saver.model.clone());
+        answer.provider = Some(saver.responder.provider.clone());
+        answer.model.clone_from(&saver.responder.model);
         answer.usage = usage.map(|usage| json!(usage));
-        if !sources.list().is_empty() {
-            answer.sources = Some(json!(sources.list()));
-        }
-        answer.steps = steps;
+        let question = Entry::new(self.question.clone(), saver.responder.at);
         let exchange = Exchange {
             entries: vec![question, answer],
         };

@@ -1,26 +1,24 @@
 //! Takes a question to its answer: asks, runs the tools that the model calls, and asks again.
 
 use std::borrow::Cow;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use super::delivery::{Delivery, Summary};
 use super::prompt;
-use super::window::Window;
+use super::record::Record;
+use super::run::{Run, ShapeEnforcement};
 use crate::error::Error;
-use crate::message::{self, Attachment, Message, Step, ToolRun, Usage};
-use crate::output::{Notes, source_lines};
+use crate::interrupt::Interrupts;
+use crate::message::{self, Attachment, Step, ToolRun, Usage};
+use crate::output::{Notes, print, source_lines};
 use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{FailedSearch, Reply, Tail};
 use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
 use crate::secret;
 use crate::server::call::{Call, CallEnd, CallError};
-use crate::server::target::Target;
-use crate::settings::Settings;
-use crate::shape::Shape;
 use crate::text::one_line::on_one_line;
 use crate::tools::{MAX_CALLS, Toolbox};
 
@@ -34,51 +32,6 @@ const MIN_CUT: usize = 1_000;
 /// How many bytes of base64 a terminal shows.
 const SHOWN_OF_BASE64: usize = 32;
 
-/// One question to one provider, with as much of the conversation as it accepts, and the tools that it may call.
-pub struct Turn {
-    pub target: Arc<Target>,
-    pub model: String,
-    pub system: String,
-    pub window: Window,
-    pub question: Message,
-    pub settings: Settings,
-    pub stream: bool,
-    pub toolbox: Option<Toolbox>,
-    /// The shape that the answer must have, and how it is asked for.
-    pub shape: Option<(Shape, ShapeEnforcement)>,
-    pub progress: Progress,
-}
-
-/// What the requests of a turn have come to so far.
-#[derive(Default)]
-pub struct Progress {
-    /// What the provider has refused; further requests do without it.
-    left_out: Vec<Extra>,
-    /// What the model has said and called on the way to its answer.
-    steps: Vec<Step>,
-    /// What the API wants back to continue an answer that it has paused.
-    paused_turn: Vec<Value>,
-    /// What the paused answer ends with.
-    tail: Tail,
-    /// How often the API has paused an answer.
-    pauses: usize,
-    /// Results in the steps were cut, because the provider found the prompt too long. The conversation keeps all of them.
-    cut_results: bool,
-    /// The usage of all requests together.
-    usage: Option<Usage>,
-    failed_searches: Vec<FailedSearch>,
-}
-
-/// How the shape of an answer is asked for.
-#[derive(PartialEq, Eq)]
-pub enum ShapeEnforcement {
-    /// The API enforces it.
-    ByApi,
-    /// The API enforces an object; the prompt describes its shape.
-    AsObject,
-    InPrompt,
-}
-
 /// A reply, and when it came.
 struct TimedReply {
     reply: Reply,
@@ -88,7 +41,7 @@ struct TimedReply {
     total: Duration,
 }
 
-impl Turn {
+impl Run {
     /// The next request.
     fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
@@ -118,7 +71,7 @@ impl Turn {
             effort,
             refuses_storage: sends(Extra::Store),
             caches: sends(Extra::Cache),
-            stream: self.stream,
+            stream: !self.settings.typed.no_stream,
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
             web: self.settings.typed.web,
             steps: &progress.steps,
@@ -136,7 +89,7 @@ impl Turn {
     }
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
-    pub fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
+    fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
         let mut body = self.request()?.body.unwrap_or_default().to_string();
         if !is_terminal {
             return Ok(body);
@@ -159,12 +112,21 @@ impl Turn {
         self.toolbox.is_some() && rounds >= self.settings.values.rounds
     }
 
-    /// Asks until there is an answer, and delivers it.
-    pub fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
+    /// Asks until there is an answer, delivers it and saves the exchange. A dry run prints the request instead.
+    pub fn ask(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
+        if self.settings.typed.dry_run {
+            self.report(notes);
+            let is_terminal = io::stdout().is_terminal();
+            return print(&self.body_to_show(is_terminal)?);
+        }
+        let has_tools = self.toolbox.is_some();
+        let record = Record::new(self.question.clone(), self.saver.take(), notes.clone());
+        let output = self.output.clone();
+        let mut delivery = Delivery::new(output, has_tools, record, interrupts, notes)?;
         let target = Arc::clone(&self.target);
         let call = target.call(notes)?;
         loop {
-            let (timed, mut end) = self.ask(&call, &mut delivery, notes)?;
+            let (timed, mut end) = self.ask_once(&call, &mut delivery, notes)?;
             let reply = &timed.reply;
             let progress = &mut self.progress;
             let failed_searches = reply.failed_searches();
@@ -267,7 +229,7 @@ impl Turn {
     }
 
     /// Asks once, and again if the provider may accept less. Returns the reply, and how it ended.
-    fn ask(
+    fn ask_once(
         &mut self,
         call: &Call,
         delivery: &mut Delivery,
@@ -470,7 +432,7 @@ impl Turn {
     }
 
     /// Reports which server q asks, and what it sends.
-    pub fn report(&self, notes: &Notes) {
+    fn report(&self, notes: &Notes) {
         let provider = self.target.provider();
         notes.detail(|| {
             let address = match provider.address() {

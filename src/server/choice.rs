@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
+use crate::session::Conversation;
 use crate::settings::{Origin, Provider, Settings, Sourced};
 
 /// A provider, and the model as far as it is known without asking the server.
@@ -35,16 +36,9 @@ impl Model {
     }
 }
 
-/// The provider and the model that a conversation was last held with.
-#[derive(Debug, Clone)]
-pub struct HeldWith {
-    pub provider: String,
-    pub model: String,
-}
-
 /// Chooses by options and settings. With `keeps`, the conversation's provider and model are chosen unless options name
 /// others. `None`: nothing names a provider, and no key is set.
-pub fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Choice>, Error> {
+pub fn choose(settings: &Settings, keeps: Option<&Conversation>) -> Result<Option<Choice>, Error> {
     let by_settings = settings.chosen_provider();
     let Some(held) = keeps else {
         return Ok(by_settings.map(|provider| of_settings(settings, provider)));
@@ -73,7 +67,10 @@ fn is_by_option(value: &Option<Sourced>) -> bool {
 }
 
 /// The provider of a conversation, unless it is no longer configured.
-fn provider_of<'s>(held: &HeldWith, settings: &'s Settings) -> Result<&'s Arc<Provider>, Error> {
+fn provider_of<'s>(
+    held: &Conversation,
+    settings: &'s Settings,
+) -> Result<&'s Arc<Provider>, Error> {
     let name = &held.provider;
     settings.provider_named(name).ok_or_else(|| {
         let message = format!("the conversation's provider “{name}” is not configured");
@@ -117,9 +114,12 @@ impl Choice {
 mod tests {
     use std::path::Path;
 
+    use time::OffsetDateTime;
+
     use super::*;
     use crate::flags::Arguments;
     use crate::message::tests::rows;
+    use crate::session::timestamp::Timestamp;
     use crate::settings::Environment;
 
     #[test]
@@ -153,14 +153,12 @@ mod tests {
                 .collect();
             let environment = Environment::new(&variables);
             let settings = Settings::load(&arguments, &environment, Path::new(""));
-            let held = option(held).map(|model| HeldWith {
-                provider: "groq".to_owned(),
-                model,
-            });
+            let now = Timestamp::new(OffsetDateTime::now_utc());
+            let held = option(held).map(|model| Conversation::new("groq", &model, now));
             let choice = choose(&settings.expect("valid settings"), held.as_ref())
                 .expect("a provider that is configured")
                 .expect("a provider");
-            let case = format!("{variables:?} -p {provider} -m {model} {held:?}");
+            let case = format!("{variables:?} -p {provider} -m {model}");
             assert_eq!(choice.provider.name, expected, "{case}");
             assert_eq!(format!("{:?}", choice.model), expected_model, "{case}");
         }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use super::choice::{self, Choice, HeldWith, Model};
+use super::choice::{self, Choice, Model};
 use super::client::Client;
 use super::target::Target;
 use crate::error::Error;
 use crate::output::Notes;
+use crate::session::Conversation;
 use crate::settings::{Key, Provider, Settings};
 use crate::threads;
 
@@ -19,7 +20,11 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 const SHOWN_VARIABLES: usize = 3;
 
 /// The server that options, settings or the conversation choose, else the first local one.
-pub fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes) -> Result<Target, Error> {
+pub fn find(
+    settings: &Settings,
+    keeps: Option<&Conversation>,
+    notes: &Notes,
+) -> Result<Target, Error> {
     if let Some(target) = chosen(settings, keeps)? {
         return Ok(target);
     }
@@ -39,7 +44,7 @@ pub fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes) -> Res
 }
 
 /// The server that options, settings or the conversation choose. `None`: nothing names a provider, and no key is set.
-pub fn chosen(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Target>, Error> {
+pub fn chosen(settings: &Settings, keeps: Option<&Conversation>) -> Result<Option<Target>, Error> {
     match choice::choose(settings, keeps)? {
         Some(choice) => Ok(Some(Target::new(choice, settings)?)),
         None => Ok(None),

@@ -228,19 +228,6 @@ impl Conversation {
         self.entries().count()
     }
 
-    /// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
-    pub fn window(&self, most: usize) -> Vec<Message> {
-        let exchanges = self.exchanges.iter();
-        let sent = exchanges.filter(|exchange| !exchange.is_blocked());
-        let entries = sent.flat_map(|exchange| &exchange.entries);
-        let mut window = Vec::new();
-        for entry in entries.rev().take(most) {
-            window.push(entry.to_message());
-        }
-        window.reverse();
-        window
-    }
-
     /// Changes the provider and the model. Answers saved by q 0.2 do not name theirs, so they are first marked with those
     /// that the conversation had until now.
     pub(super) fn hand_over(&mut self, provider: &str, model: &str) {
@@ -291,6 +278,18 @@ impl Conversation {
         let surplus = self.exchanges.len().saturating_sub(most);
         self.exchanges.drain(..surplus);
     }
+}
+
+/// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
+pub fn window(exchanges: &[Exchange], most: usize) -> Vec<Message> {
+    let sent = exchanges.iter().filter(|exchange| !exchange.is_blocked());
+    let entries = sent.flat_map(|exchange| &exchange.entries);
+    let mut window = Vec::new();
+    for entry in entries.rev().take(most) {
+        window.push(entry.to_message());
+    }
+    window.reverse();
+    window
 }
 
 /// Groups messages: each question begins an exchange.
@@ -357,7 +356,7 @@ pub(super) mod tests {
             (4, &["one", "1", "two", "2"]),
             (usize::MAX, &["one", "1", "two", "2"]),
         ] {
-            let window = conversation.window(most);
+            let window = window(&conversation.exchanges, most);
             let texts: Vec<_> = window.iter().map(|message| &*message.text).collect();
             assert_eq!(texts, expected, "{most}");
         }
@@ -368,7 +367,7 @@ pub(super) mod tests {
         for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
             let mut conversation = conversation(&[("one", text)]);
             with_call(&mut conversation);
-            let window = conversation.window(1);
+            let window = window(&conversation.exchanges, 1);
             let sent = &window[0].text;
             assert!(
                 sent.starts_with("Tool t") && sent.ends_with(expected),
@@ -389,7 +388,7 @@ pub(super) mod tests {
             let answer = &mut conversation.exchanges[0].entries[1];
             (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
             assert_eq!(
-                conversation.window(10).len(),
+                window(&conversation.exchanges, 10).len(),
                 sent,
                 "{interrupted} {finish:?}"
             );

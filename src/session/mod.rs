@@ -17,5 +17,5 @@ mod sweep;
 pub mod timestamp;
 mod write;
 
-pub use conversation::{Conversation, Entry, Exchange};
+pub use conversation::{Conversation, Entry, Exchange, window};
 pub use disk::{NOT_REGULAR, read};

@@ -1,8 +1,9 @@
 //! Whether a follow-up can continue a conversation, and what saving an exchange does to the file that is found (pure).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::conversation::{Conversation, Entry, Exchange};
+use super::conversation::{Conversation, Exchange};
 use super::timestamp::Timestamp;
 use crate::text::age;
 
@@ -18,15 +19,15 @@ pub enum FileContent {
 }
 
 /// What the settings say about conversations.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
-    /// The most exchanges that the conversation keeps.
+    /// The most exchanges that the conversation keeps; at least 1.
     pub pairs: usize,
-    /// How long a conversation that is not current is kept; `None` means for ever.
+    /// How long a conversation that is not current is kept; `None` means for ever, and zero not at all.
     pub keep: Option<Duration>,
     /// The longest idle time of a conversation that is continued; `None` means no limit.
     pub expire: Option<Duration>,
-    /// Another provider or model may continue a conversation.
+    /// `-f` continues a conversation with another provider or model instead of starting a new one.
     pub continue_on_mismatch: bool,
 }
 
@@ -48,46 +49,52 @@ impl Rules {
 pub enum Intent {
     /// A new one, which becomes the current one.
     New,
-    /// The one that was read.
-    Follow(Identity),
+    /// This one, as it was read.
+    Follow(Arc<Conversation>),
     /// A follow-up that found nothing to continue: a new one, unless another follow-up has begun it by now.
     FollowOrNew,
     /// The one with this name, or in this file. It is created if it is missing.
     Named,
-    /// The one that was read, in place of its last exchange, if that is still the last.
-    Again(Identity, Exchange),
+    /// This one, in place of its last exchange, if that is still the last.
+    Again(Arc<Conversation>),
 }
 
-/// What identifies a conversation that was read before.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Identity {
-    pub(super) created: Timestamp,
-    first: Option<Entry>,
-    last: Option<Entry>,
-}
-
-impl Identity {
-    pub fn new(conversation: &Conversation) -> Identity {
-        Identity {
-            created: conversation.created,
-            first: conversation.entries().next().cloned(),
-            last: conversation.entries().next_back().cloned(),
+impl Intent {
+    /// The conversation as it was read, if one is continued.
+    pub fn read(&self) -> Option<&Conversation> {
+        match self {
+            Intent::Follow(read) | Intent::Again(read) => Some(read),
+            Intent::New | Intent::FollowOrNew | Intent::Named => None,
         }
     }
 
-    /// Whether this is still the same conversation. Another q may have dropped its oldest exchanges, because it had more
-    /// than `pairs` or was too large.
-    pub(super) fn matches(&self, now: &Conversation, pairs: usize) -> bool {
-        if self.created != now.created {
-            return false;
+    /// The exchanges before the question.
+    pub fn earlier(&self) -> &[Exchange] {
+        match self {
+            Intent::Follow(read) => &read.exchanges,
+            Intent::Again(read) => {
+                let last = read.exchanges.len().saturating_sub(1);
+                &read.exchanges[..last]
+            }
+            Intent::New | Intent::FollowOrNew | Intent::Named => &[],
         }
-        let first = now.entries().next();
-        let is_either_empty = self.first.is_none() || first.is_none();
-        if is_either_empty || self.first.as_ref() == first || now.exchanges.len() >= pairs {
-            return true;
-        }
-        now.entries().any(|entry| Some(entry) == self.last.as_ref())
     }
+}
+
+/// Whether this is still the conversation that was read. Another q may have dropped its oldest exchanges, because it had more
+/// than `pairs` or was too large.
+fn is_same(read: &Conversation, now: &Conversation, pairs: usize) -> bool {
+    if read.created != now.created {
+        return false;
+    }
+    let was_first = read.entries().next();
+    let first = now.entries().next();
+    let is_either_empty = was_first.is_none() || first.is_none();
+    if is_either_empty || was_first == first || now.exchanges.len() >= pairs {
+        return true;
+    }
+    let was_last = read.entries().next_back();
+    now.entries().any(|entry| Some(entry) == was_last)
 }
 
 /// The provider and the model that are to answer, and when.
@@ -137,26 +144,24 @@ pub(super) fn decide(
                 _ => Decision::Begin,
             }
         }
-        (Intent::Follow(identity), FileContent::Conversation(conversation))
-            if identity.matches(&conversation, rules.pairs) =>
+        (Intent::Follow(read), FileContent::Conversation(conversation))
+            if is_same(read, &conversation, rules.pairs) =>
         {
             Decision::Extend(conversation)
         }
         (Intent::Follow(_), _) => {
             Decision::Separate("the conversation was cleared or replaced in the meantime")
         }
-        (Intent::Again(..), _) if !exchange.is_complete() => {
+        (Intent::Again(_), _) if !exchange.is_complete() => {
             Decision::Separate("the new answer is incomplete")
         }
-        (Intent::Again(identity, last), FileContent::Conversation(conversation))
-            if identity.matches(&conversation, rules.pairs)
-                && conversation.exchanges.last() == Some(last) =>
+        (Intent::Again(read), FileContent::Conversation(conversation))
+            if is_same(read, &conversation, rules.pairs)
+                && conversation.exchanges.last() == read.exchanges.last() =>
         {
             Decision::Replace(conversation)
         }
-        (Intent::Again(..), _) => {
-            Decision::Separate("the conversation has changed in the meantime")
-        }
+        (Intent::Again(_), _) => Decision::Separate("the conversation has changed in the meantime"),
     }
 }
 
@@ -302,11 +307,8 @@ mod tests {
     #[test]
     fn what_is_found_under_the_lock_decides_where_an_exchange_goes() {
         let read = conversation(&[("one", "1"), ("two", "2")]);
-        let (follow, last) = (
-            Intent::Follow(Identity::new(&read)),
-            exchange("two", "2", 1),
-        );
-        let again = Intent::Again(Identity::new(&read), last);
+        let follow = Intent::Follow(Arc::new(read.clone()));
+        let again = Intent::Again(Arc::new(read.clone()));
         let there = |exchanges: &[(&str, &str)]| FileContent::Conversation(conversation(exchanges));
         let same = || FileContent::Conversation(read.clone());
         let undone = || there(&[("one", "1")]);
@@ -378,7 +380,7 @@ mod tests {
         assert_eq!(action(follow, one, &complete, 2), "separate");
         let mut emptied = read.clone();
         emptied.exchanges.clear();
-        let follow_emptied = Intent::Follow(Identity::new(&emptied));
+        let follow_emptied = Intent::Follow(Arc::new(emptied.clone()));
         assert_eq!(action(&follow_emptied, same(), &complete, 20), "extend");
         let emptied = FileContent::Conversation(emptied);
         assert_eq!(action(follow, emptied, &complete, 20), "extend");

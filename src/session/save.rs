@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::clear;
 use super::conversation::{Conversation, Exchange};
@@ -14,7 +13,6 @@ use super::pointer;
 use super::rules::{self, Decision, FileContent, Intent, Responder, Rules};
 use super::store::Handle;
 use super::sweep;
-use super::timestamp::Timestamp;
 use super::write::{self, Draft};
 
 /// Where and how an exchange is saved.
@@ -24,19 +22,14 @@ pub struct Saver {
     pub intent: Intent,
     /// The link that must lead to this conversation once the exchange is saved.
     pub becomes_current: Option<PathBuf>,
-    /// Which provider and which model answer.
-    pub provider: String,
-    pub model: String,
+    pub responder: Responder,
     /// A user chose the provider or the model for this conversation.
     pub pins: bool,
     /// A system prompt that comes with this exchange and stays with the conversation.
     pub system: Option<String>,
     /// The tools that come with this exchange and stay with the conversation; an empty list removes the earlier ones.
     pub tools: Option<Vec<String>>,
-    pub asked: Timestamp,
     pub rules: Rules,
-    /// The conversation as it was read before the question was asked.
-    pub known: Option<Arc<Conversation>>,
 }
 
 /// What became of an exchange: where it was saved, or why it was not.
@@ -46,8 +39,8 @@ pub struct Saved {
     pub path: Option<PathBuf>,
     /// The value for `-s` that names its conversation.
     pub id: Option<String>,
-    /// It was saved in a conversation of its own.
-    pub is_separate: bool,
+    /// The option that names its conversation; empty for the current one.
+    pub option: String,
     /// What did not go as planned, in words for the user.
     pub note: Option<String>,
 }
@@ -107,14 +100,9 @@ impl Saver {
         let mut found = FileContent::Nothing;
         // A new question does not need what another one has left.
         if self.intent != Intent::New {
-            found = disk::read_again(&path, self.known.as_deref())?;
+            found = disk::read_again(&path, self.intent.read())?;
         }
-        let responder = Responder {
-            provider: self.provider.clone(),
-            model: Some(self.model.clone()),
-            at: self.asked,
-        };
-        match rules::decide(&self.intent, found, exchange, &responder, &self.rules) {
+        match rules::decide(&self.intent, found, exchange, &self.responder, &self.rules) {
             Decision::Begin => {
                 if let Some(draft) = draft {
                     return self.begin(draft);
@@ -254,7 +242,7 @@ impl Saver {
                 path.display()
             ));
         }
-        saved.is_separate = true;
+        saved.option = format!(" -s {}", saved.id.as_deref().unwrap_or_default());
         Ok(saved)
     }
 
@@ -262,20 +250,26 @@ impl Saver {
         Saved {
             id: Some(self.handle.folder.id(&path)),
             path: Some(path),
-            ..Saved::default()
+            option: self.handle.which.option(),
+            note: None,
         }
+    }
+
+    fn model(&self) -> &str {
+        self.responder.model.as_deref().unwrap_or_default()
     }
 
     /// A conversation of this exchange alone.
     fn new_conversation(&self, exchange: &Exchange) -> Conversation {
-        let mut conversation = Conversation::new(&self.provider, &self.model, self.asked);
+        let responder = &self.responder;
+        let mut conversation = Conversation::new(&responder.provider, self.model(), responder.at);
         self.add(&mut conversation, exchange);
         conversation
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {
         conversation.cut_results();
-        conversation.hand_over(&self.provider, &self.model);
+        conversation.hand_over(&self.responder.provider, self.model());
         conversation.add(exchange.clone());
         conversation.pinned |= self.pins;
         if self.system.is_some() {

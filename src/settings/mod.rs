@@ -133,6 +133,11 @@ impl Settings {
         )
     }
 
+    /// Whether the exchange of this run is saved.
+    pub fn saves(&self) -> bool {
+        self.values.save && !self.typed.dry_run
+    }
+
     /// Every setting by key, with its value and where it comes from; `None` if it is unset.
     pub fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
         let rows = table::SETTINGS.iter();
@@ -361,7 +366,7 @@ mod tests {
         ] {
             fs_err::write(&path, file).expect("a file");
             let values = Settings::for_actions(&Environment::new(variables), &path);
-            let keep = values.keep.expect("a time");
+            let keep = values.rules.keep.expect("a time");
             assert_eq!(
                 (keep.as_secs(), values.wrap),
                 (days * 24 * 60 * 60, wraps),

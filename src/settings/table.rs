@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::duration;
 use crate::flags::Arguments;
+use crate::session::rules::Rules;
 
 /// The values of all settings, after all levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,12 +17,8 @@ pub struct Values {
     /// The most bytes of these messages together.
     pub max_history: usize,
     pub history: History,
-    /// Question-answer pairs that the current conversation keeps; at least 1.
-    pub pairs: usize,
-    /// The idle time after which a follow-up starts a new conversation; `None` is never.
-    pub expire: Option<Duration>,
-    /// How long a conversation that is not current is kept; `None` is no limit, and zero keeps none.
-    pub keep: Option<Duration>,
+    /// What is kept, and when a conversation is continued.
+    pub rules: Rules,
     /// The most tokens of an answer; `None` sends a limit only where the API demands one.
     pub max_tokens: Option<u64>,
     /// The longest silence allowed on a connection; `None` is no limit.
@@ -34,8 +31,6 @@ pub struct Values {
     pub wrap: bool,
     /// Whether Markdown is styled on a terminal.
     pub style: bool,
-    /// `-f` continues a conversation with another provider or model instead of starting a new one.
-    pub continue_on_mismatch: bool,
     /// How much the model thinks; `None` leaves it to the provider.
     pub effort: Option<String>,
     /// The most rounds of tool calls per question.
@@ -171,7 +166,9 @@ pub const SETTINGS: &[SettingRow] = &[
         kind: SettingKind::Whole {
             range: 1..=MAX,
             all: true,
-            set: |values, number| values.pairs = usize::try_from(number).unwrap_or(usize::MAX),
+            set: |values, number| {
+                values.rules.pairs = usize::try_from(number).unwrap_or(usize::MAX);
+            },
         },
         option: None,
         doc: "question-answer pairs that the current conversation keeps, or \"all\"",
@@ -181,7 +178,7 @@ pub const SETTINGS: &[SettingRow] = &[
         default: Some("24h"),
         kind: SettingKind::Duration {
             allows_zero: true,
-            set: |values, duration| values.expire = duration,
+            set: |values, duration| values.rules.expire = duration,
         },
         option: None,
         doc: "idle time after which -f starts a new conversation",
@@ -191,7 +188,7 @@ pub const SETTINGS: &[SettingRow] = &[
         default: Some("30d"),
         kind: SettingKind::Duration {
             allows_zero: true,
-            set: |values, duration| values.keep = duration,
+            set: |values, duration| values.rules.keep = duration,
         },
         option: None,
         doc: "how long a conversation that is not current is kept; \"0\" keeps none",
@@ -256,7 +253,7 @@ pub const SETTINGS: &[SettingRow] = &[
         default: Some("new"),
         kind: SettingKind::Choice {
             words: &["new", "continue"],
-            set: |values, index| values.continue_on_mismatch = index == 1,
+            set: |values, index| values.rules.continue_on_mismatch = index == 1,
         },
         option: None,
         doc: "what -f does with another provider or model: start a new conversation, or continue the old one",
@@ -373,10 +370,13 @@ mod tests {
             }
         }
         assert_eq!(
-            (values.messages, values.pairs, values.max_history),
+            (values.messages, values.rules.pairs, values.max_history),
             (10, 20, 400_000)
         );
-        assert_eq!(values.keep, Some(Duration::from_secs(30 * 24 * 60 * 60)));
+        assert_eq!(
+            values.rules.keep,
+            Some(Duration::from_secs(30 * 24 * 60 * 60))
+        );
         assert!(values.save && values.wrap && values.style);
     }
 
@@ -396,11 +396,11 @@ mod tests {
         }
         let mut values = Values::default();
         assert_eq!(find("keep").expect("keep").set(&mut values, "0"), Ok(()));
-        assert_eq!(values.keep, Some(Duration::ZERO));
+        assert_eq!(values.rules.keep, Some(Duration::ZERO));
         assert_eq!(
             find("pairs").expect("pairs").set(&mut values, "all"),
             Ok(())
         );
-        assert_eq!(values.pairs, usize::MAX);
+        assert_eq!(values.rules.pairs, usize::MAX);
     }
 }

@@ -1,50 +1,87 @@
 //! Resolves everything that one run needs, once, from the arguments, the settings and the conversation.
 
 use std::env::consts::OS;
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::checked::CheckedArguments;
-use super::delivery::{Delivery, Output};
+use super::delivery::Output;
 use super::prompt;
-use super::record::Record;
 use super::session::Session;
-use super::turn::{Progress, ShapeEnforcement, Turn};
 use super::window::Window;
-use crate::context::{self, Context};
+use crate::context::Context;
 use crate::error::Error;
-use crate::interrupt::Interrupts;
-use crate::message::Message;
-use crate::output::{Notes, print};
+use crate::message::{Message, Step, Usage};
+use crate::output::Notes;
+use crate::provider::reply::{FailedSearch, Tail};
+use crate::provider::request::Extra;
 use crate::server::target::Target;
-use crate::session::name::Which;
+use crate::session;
 use crate::session::save::Saver;
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Settings, Values};
+use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::text::fence;
 use crate::tools::{Selection, Toolbox};
 
-/// One run: what is sent to which server, how the answer is printed, and where the exchange is saved.
-pub struct Plan {
-    turn: Turn,
-    output: Output,
+/// One question to one provider, with as much of the conversation as it accepts, and the tools that it may call; how the
+/// answer is printed, and where the exchange is saved.
+pub struct Run {
+    pub settings: Settings,
+    pub target: Arc<Target>,
+    pub model: String,
+    pub system: String,
+    pub window: Window,
+    pub question: Message,
+    pub toolbox: Option<Toolbox>,
+    /// The shape that the answer must have, and how it is asked for.
+    pub shape: Option<(Shape, ShapeEnforcement)>,
+    pub output: Output,
     /// `None`: nothing is saved.
-    saver: Option<Saver>,
-    /// How the user names the conversation.
-    which: Which,
+    pub saver: Option<Saver>,
+    pub progress: Progress,
 }
 
-impl Plan {
+/// What the requests of a run have come to so far.
+#[derive(Default)]
+pub struct Progress {
+    /// What the provider has refused; further requests do without it.
+    pub left_out: Vec<Extra>,
+    /// What the model has said and called on the way to its answer.
+    pub steps: Vec<Step>,
+    /// What the API wants back to continue an answer that it has paused.
+    pub paused_turn: Vec<Value>,
+    /// What the paused answer ends with.
+    pub tail: Tail,
+    /// How often the API has paused an answer.
+    pub pauses: usize,
+    /// Results in the steps were cut, because the provider found the prompt too long. The conversation keeps all of them.
+    pub cut_results: bool,
+    /// The usage of all requests together.
+    pub usage: Option<Usage>,
+    pub failed_searches: Vec<FailedSearch>,
+}
+
+/// How the shape of an answer is asked for.
+#[derive(PartialEq, Eq)]
+pub enum ShapeEnforcement {
+    /// The API enforces it.
+    ByApi,
+    /// The API enforces an object; the prompt describes its shape.
+    AsObject,
+    InPrompt,
+}
+
+impl Run {
     /// Resolves a question in its conversation, with the tools that it may use.
     pub fn resolve(
         checked: CheckedArguments,
         question: Message,
         mut session: Session,
         toolbox: Option<Toolbox>,
-        asked: Timestamp,
         context: &Context,
-    ) -> Result<Plan, Error> {
+    ) -> Result<Run, Error> {
         let notes = &context.notes;
         let settings = checked.settings;
         let arguments = &settings.typed;
@@ -56,76 +93,43 @@ impl Plan {
             typed_system = Some(system.to_string_lossy().into_owned());
         }
         let mut saver = None;
-        if values.save {
+        if settings.saves() {
             let tools = checked.selection.as_ref().map(Selection::names);
-            let rules = context::rules(values);
-            saver = session.saver(&model, typed_system.clone(), tools, asked, rules);
+            saver = session.saver(&model, typed_system.clone(), tools, values.rules);
         }
 
-        let window = open_window(&session, values, notes);
-        let conversation = session.conversation.as_ref();
+        let read = session.intent.read();
         let system = typed_system
-            .or_else(|| conversation?.system.clone())
-            .unwrap_or_else(|| default_system_prompt(&settings, asked));
+            .or_else(|| read?.system.clone())
+            .unwrap_or_else(|| default_system_prompt(&settings, session.asked));
         let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
+        let messages = session::window(session.intent.earlier(), values.messages);
+        let window = Window::new(messages, values);
+        window.report_limit(values, notes);
+        window.report_hand_over(session.handed_to.as_deref(), notes);
 
-        let look = context.look(values);
-        let output = Output::new(arguments, checked.shape.clone(), look);
-        let which = session.which();
-        let target = session.target;
+        let output = Output::new(arguments, checked.shape.clone(), context.look(values));
         let is_alone = toolbox.is_none() && !arguments.web;
+        let target = session.target;
         let mut shape = None;
         if let Some(required) = checked.shape {
             let enforcement = enforcement(&required, is_alone, &target);
             shape = Some((required, enforcement));
         }
-        let turn = Turn {
+        Ok(Run {
+            target: Arc::new(target),
             model,
             system: fence::join([system.as_str(), instructions]),
             window,
             question,
-            stream: !arguments.no_stream,
             toolbox,
             shape,
-            target: Arc::new(target),
-            settings,
-            progress: Progress::default(),
-        };
-        Ok(Plan {
-            turn,
             output,
             saver,
-            which,
+            progress: Progress::default(),
+            settings,
         })
     }
-
-    /// Asks, delivers the answer and saves the exchange. A dry run prints the request instead.
-    pub fn run(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
-        if self.turn.settings.typed.dry_run {
-            self.turn.report(notes);
-            let is_terminal = io::stdout().is_terminal();
-            return print(&self.turn.body_to_show(is_terminal)?);
-        }
-        let has_tools = self.turn.toolbox.is_some();
-        let question = self.turn.question.clone();
-        let record = Record::new(question, self.saver.clone(), notes.clone());
-        let output = self.output.clone();
-        let which = self.which.clone();
-        let delivery = Delivery::new(output, has_tools, record, which, interrupts, notes)?;
-        self.turn.run(delivery, notes)
-    }
-}
-
-/// The messages of the conversation to send. Notes say how many are not sent, and whether another provider gets them.
-fn open_window(session: &Session, values: &Values, notes: &Notes) -> Window {
-    let messages = match &session.conversation {
-        Some(conversation) => conversation.window(values.messages),
-        None => Vec::new(),
-    };
-    let window = Window::new(messages, values);
-    window.report_limit(values, notes);
-    window.report_hand_over(session.handed_to.as_deref(), notes);
-    window
 }
 
 /// How the shape is asked for. Not every API accepts one together with tools or a search.
