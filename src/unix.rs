@@ -152,6 +152,16 @@ pub struct Size {
     pub rows: usize,
 }
 
+/// The size of a terminal that does not report its own.
+impl Default for Size {
+    fn default() -> Size {
+        Size {
+            columns: 80,
+            rows: 24,
+        }
+    }
+}
+
 /// The size of a terminal, if it knows its size.
 pub fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.

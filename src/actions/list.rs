@@ -8,7 +8,7 @@ use std::path::Path;
 use memchr::memchr2_iter;
 use serde::Serialize;
 use time::OffsetDateTime;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -18,6 +18,7 @@ use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation, Entry, Exchange, list as listing};
 use crate::text::age;
+use crate::text::columns::cut;
 use crate::text::fence;
 use crate::text::one_line::on_one_line;
 use crate::unix::{self, Size};
@@ -27,12 +28,6 @@ const MAX_TEXT: usize = 200;
 
 /// How many columns of a name are always shown: `-s` needs all of a name that q generated.
 const GENERATED_NAME: usize = "session_20261121100000123".len();
-
-/// The size of a terminal that does not report its own.
-const DEFAULT_SIZE: Size = Size {
-    columns: 80,
-    rows: 24,
-};
 
 /// How many characters before a match are shown. They are few, because a narrow terminal needs its room for the match.
 const BEFORE_MATCH: usize = 12;
@@ -88,7 +83,7 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
     let mut screen = None;
     if io::stdout().is_terminal() && !json {
         let size = unix::terminal_size(&io::stdout());
-        screen = Some(size.unwrap_or(DEFAULT_SIZE));
+        screen = Some(size.unwrap_or_default());
     }
     // Conversations that the screen has no room for are not opened.
     let room = match screen {
@@ -409,43 +404,9 @@ fn lay_out(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
     text
 }
 
-/// As much of a line as fits into these columns, with a mark if something is cut off.
-fn cut(line: &str, columns: usize) -> String {
-    if line.width() <= columns {
-        return line.to_owned();
-    }
-    let mut fitting = String::new();
-    // The mark takes the last column.
-    let mut used = 1;
-    for character in line.chars() {
-        used += character.width().unwrap_or_default();
-        if used > columns {
-            break;
-        }
-        fitting.push(character);
-    }
-    fitting.push('…');
-    fitting
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_is_cut_to_the_columns_that_it_takes() {
-        for (line, columns, expected) in [
-            ("abc", 3, "abc"),
-            ("abcd", 3, "ab…"),
-            ("日本語", 6, "日本語"),
-            ("日本語", 5, "日本…"),
-            ("日本語", 4, "日…"),
-            ("a\u{301}bc", 3, "a\u{301}bc"),
-            ("", 3, ""),
-        ] {
-            assert_eq!(cut(line, columns), expected, "{line} {columns}");
-        }
-    }
 
     #[test]
     fn what_is_shown_begins_a_little_before_the_place_that_was_found() {

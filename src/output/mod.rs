@@ -2,6 +2,7 @@
 
 pub mod code;
 mod disarm;
+mod markdown;
 mod notes;
 mod spinner;
 mod stdout;

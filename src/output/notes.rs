@@ -4,9 +4,14 @@ use std::io::{self, IsTerminal, Write};
 
 use super::disarm;
 use super::spinner::Spinner;
+use super::wrap::wrapped;
 use crate::error::{Error, ErrorKind};
 use crate::message::Source;
 use crate::text::one_line::on_one_line;
+use crate::unix;
+
+/// Begins each line.
+const SENDER: &str = "q: ";
 
 /// A line for each source: its number, title and address. They are disarmed, because a page may say anything.
 pub fn source_lines(sources: &[Source]) -> String {
@@ -75,13 +80,17 @@ impl Notes {
     /// Writes all lines at once, because the lines of several processes must not mix.
     fn write(&self, text: &str) {
         let stderr = io::stderr();
-        let mut visible = text.to_owned();
-        if stderr.is_terminal() {
-            visible = disarm::visible(text);
-        }
         let mut lines = String::new();
-        for line in visible.lines() {
-            lines.push_str(&format!("q: {line}\n"));
+        if stderr.is_terminal() {
+            let columns = unix::terminal_size(&stderr).unwrap_or_default().columns;
+            for line in disarm::visible(text).lines() {
+                lines += &wrapped(&format!("{SENDER}{line}"), SENDER.len(), columns);
+                lines.push('\n');
+            }
+        } else {
+            for line in text.lines() {
+                lines.push_str(&format!("{SENDER}{line}\n"));
+            }
         }
         self.spinner.make_room(|| {
             let _ = (&stderr).write_all(lines.as_bytes());

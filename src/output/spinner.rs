@@ -4,6 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::disarm;
+use crate::text::columns::cut;
+use crate::text::one_line::on_one_line;
 use crate::threads::{self, lock};
 use crate::unix;
 
@@ -142,14 +145,14 @@ impl Wait {
 impl SpinnerState {
     fn draw(&mut self, text: &str) {
         // A line that wraps cannot be wiped.
-        let size = unix::terminal_size(&io::stdout());
-        let columns = size.map_or(usize::MAX, |size| size.columns);
-        let text: String = text.chars().take(columns - 1).collect();
-        if text != self.shown {
-            let line = format!("{WIPE}{text}");
+        let size = unix::terminal_size(&io::stdout()).unwrap_or_default();
+        let visible = disarm::visible(&on_one_line(text));
+        let fitting = cut(&visible, size.columns - 1);
+        if fitting != self.shown {
+            let line = format!("{WIPE}{fitting}");
             // Losing the terminal is no reason to end.
             let _ = io::stderr().write_all(line.as_bytes());
-            self.shown = text;
+            self.shown = fitting;
         }
     }
 

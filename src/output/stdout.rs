@@ -14,9 +14,6 @@ use crate::unix;
 /// How long to wait for the reader of a full pipe that does not block.
 const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// The columns of a terminal that does not report its size.
-const DEFAULT_COLUMNS: usize = 80;
-
 /// Standard output. It has no buffer, except for an unfinished word where text is wrapped or styled.
 pub struct Stdout {
     file: File,
@@ -146,9 +143,8 @@ impl Stdout {
         let Some(formatter) = &mut self.formatter else {
             return Ok(());
         };
-        let size = unix::terminal_size(&io::stdout());
-        let columns = size.map_or(DEFAULT_COLUMNS, |size| size.columns);
-        let text = format(formatter, columns);
+        let size = unix::terminal_size(&io::stdout()).unwrap_or_default();
+        let text = format(formatter, size.columns);
         self.write_bytes(text.as_bytes())
     }
 

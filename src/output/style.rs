@@ -261,12 +261,6 @@ fn is_in_word(character: char) -> bool {
     character.is_alphanumeric() && character.width() != Some(2)
 }
 
-/// Whether the first word of a line makes it a heading.
-pub fn is_heading(word: &str) -> bool {
-    let level = word.len();
-    (1..=6).contains(&level) && word.bytes().all(|byte| byte == b'#')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,25 +7,11 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::style::{self, CODE, DIM, Inline, PLAIN, Pen, Style};
+use super::markdown::{LineKind, Reader, TAB, column_after};
+use super::style::{CODE, DIM, Inline, PLAIN, Pen, Style};
 
 /// Longer lines are hard to read, however wide the terminal is.
 const MAX_COLUMNS: usize = 100;
-
-/// The columns from one tab stop of a terminal to the next.
-const TAB: usize = 8;
-
-/// Text indented this far after a blank line is code.
-const CODE_INDENT: usize = 4;
-
-/// A closing fence may be indented this much further than its opening one.
-const MAX_FURTHER_INDENT: usize = 3;
-
-/// The shortest fence.
-pub const MIN_FENCE: usize = 3;
-
-/// The most digits in the number of a list item.
-const MAX_DIGITS: usize = 9;
 
 /// The most characters that one emoji may consist of.
 const MAX_EMOJI: usize = 64;
@@ -55,57 +41,27 @@ pub struct Formatter {
     look: Look,
     /// The columns of the terminal.
     columns: usize,
-    /// The kind of line that is being read.
-    line: LineKind,
+    reader: Reader,
     /// The column of the next character.
     column: usize,
-    /// The column at which the line's text begins, after blanks and markers.
-    begin: usize,
-    /// The line begins with a marker.
-    marked: bool,
-    /// The line begins with the marker of a block quote.
-    quoted: bool,
     /// The line has a word since its beginning, or since its last break. In fenced code: it has what a closing fence cannot
     /// have.
     has_word: bool,
     word: Word,
-    /// The previous line is neither blank nor indented code.
-    after_text: bool,
-    in_list: bool,
-    fence: Option<OpenFence>,
-    /// How many lines of a table come just before this one.
-    rows: usize,
     inline: Inline,
     /// Collects the text to show.
     pen: Pen,
 }
 
-/// The kind of line, as far as it is known.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum LineKind {
-    /// Only blanks and markers have come before the word.
-    #[default]
-    Begin,
-    Prose,
-    Table,
-    /// The second line of a table, unless it has more than the rule.
-    Rule,
-    Indented,
-    /// It opens fenced code.
-    Info,
-    /// It is within fenced code.
-    Code,
-}
-
-/// The fence that opened the code.
-#[derive(Clone, Copy)]
-struct OpenFence {
-    character: char,
-    length: usize,
-    /// The column at which it begins.
-    begin: usize,
-    /// It stands in a block quote.
-    quoted: bool,
+/// A line of q's own, wrapped. Its further lines are indented under its text, which begins at this column.
+pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
+    let mut formatter = Formatter::new(Look {
+        wraps: true,
+        styles: false,
+    });
+    formatter.reader.kind = LineKind::Prose;
+    formatter.reader.begin = begin;
+    formatter.feed(line, columns) + &formatter.finish(columns)
 }
 
 impl Formatter {
@@ -121,10 +77,10 @@ impl Formatter {
     pub fn feed(&mut self, piece: &str, columns: usize) -> String {
         self.columns = columns;
         for character in piece.chars() {
-            match (self.line, character) {
+            match (self.reader.kind, character) {
                 (_, '\n') => self.end_line(),
                 (LineKind::Indented, _) => self.put(PLAIN, character),
-                (LineKind::Info, _) => self.push_info(character),
+                (LineKind::Fence, _) => self.push_info(character),
                 (LineKind::Code, _) => self.push_code(character),
                 (_, ' ' | '\t') => self.push_blank(character),
                 _ => self.push_letter(character),
@@ -142,8 +98,8 @@ impl Formatter {
         if self.word.shown <= MAX_HELD {
             return;
         }
-        if self.line == LineKind::Begin {
-            self.line = self.line_of_first_word(false);
+        if self.reader.kind == LineKind::Begin {
+            self.reader.end_word(&self.word.text, false);
         }
         let shown = &self.word.text[..self.word.shown];
         let kept = end_of(shown).len();
@@ -157,7 +113,7 @@ impl Formatter {
         if self.word.rest().len() > MAX_HELD {
             return true;
         }
-        if self.line == LineKind::Code {
+        if self.reader.kind == LineKind::Code {
             return false;
         }
         if self.look.wraps && self.word.shown > 0 {
@@ -201,13 +157,13 @@ impl Formatter {
 
     /// How far a line is indented after a break: as far as the text before it, but at most half the line.
     fn indent(&self) -> usize {
-        self.begin.min(self.width() / 2)
+        self.reader.begin.min(self.width() / 2)
     }
 
     fn push_blank(&mut self, blank: char) {
         self.end_word(blank);
         self.inline.end_word();
-        let style = if self.line == LineKind::Info {
+        let style = if self.reader.kind == LineKind::Fence {
             DIM
         } else {
             self.inline.style()
@@ -221,36 +177,19 @@ impl Formatter {
     }
 
     fn push_letter(&mut self, letter: char) {
-        if self.line == LineKind::Begin && self.word.text.is_empty() {
-            self.begin_text(letter);
+        if self.reader.kind == LineKind::Begin && self.word.text.is_empty() {
+            self.reader.begin_word(self.column, letter);
         }
-        if self.line == LineKind::Indented {
+        if self.reader.kind == LineKind::Indented {
             return self.put(PLAIN, letter);
         }
         if self.word.may_end_before(letter) {
             self.end_word(letter);
         }
-        if self.line == LineKind::Info {
+        if self.reader.kind == LineKind::Fence {
             self.push_info(letter);
         } else {
             self.word.text.push(letter);
-        }
-    }
-
-    /// Decides the kind of line as far as its indentation and its first letter show it.
-    fn begin_text(&mut self, letter: char) {
-        self.begin = self.column;
-        let follows_blank_line = !self.marked && !self.after_text;
-        if follows_blank_line && self.begin == 0 {
-            self.in_list = false;
-        }
-        if follows_blank_line && self.begin >= CODE_INDENT && !self.in_list {
-            self.line = LineKind::Indented;
-        } else if letter == '|' {
-            self.line = match self.rows {
-                1 => LineKind::Rule,
-                _ => LineKind::Table,
-            };
         }
     }
 
@@ -258,10 +197,8 @@ impl Formatter {
     fn push_info(&mut self, character: char) {
         self.put(DIM, character);
         self.column += character.width().unwrap_or_default();
-        let Some(fence) = self.fence else { return };
-        if character == '`' && fence.character == '`' {
-            self.fence = None;
-            self.line = LineKind::Prose;
+        self.reader.read_info(character);
+        if self.reader.kind == LineKind::Prose {
             self.word.text.push(character);
             self.word.mark_shown();
         }
@@ -269,11 +206,23 @@ impl Formatter {
 
     /// What may be a closing fence waits for the end of its line.
     fn push_code(&mut self, character: char) {
-        let Some(fence) = self.fence else { return };
-        let is_mark = character == fence.character;
-        let may_close = is_mark || self.holds_word();
-        self.has_word |= !is_mark && !fence.may_follow(character);
+        let is_first = self.word.text.trim().is_empty() && !is_blank(character);
+        if is_first && self.reader.leaves_quote(character) {
+            self.column = column_after(0, &self.word.text);
+            self.word.text.clear();
+            self.word.shown = 0;
+            return self.push_letter(character);
+        }
+        let Some(fence) = self.reader.fence else {
+            return;
+        };
         self.word.text.push(character);
+        let mut may_close = false;
+        if !self.has_word {
+            let code = fence.code_of(&self.word.text);
+            may_close = code.contains(fence.character);
+            self.has_word = code.contains(|letter| letter != fence.character && !is_blank(letter));
+        }
         if may_close && !self.has_word {
             return;
         }
@@ -284,30 +233,14 @@ impl Formatter {
     }
 
     fn end_line(&mut self) {
-        let has_begun = self.marked || !self.word.text.is_empty();
-        let is_blank = self.line == LineKind::Begin && !has_begun;
-        let closes_fence = self.closes_fence();
+        let closes_fence = self.reader.closes_fence(&self.word.text);
         self.end_word('\n');
         if closes_fence {
-            self.fence = None;
+            self.reader.close_fence();
         }
         self.pen.end_line();
-
-        self.after_text = !is_blank && self.line != LineKind::Indented;
-        if matches!(self.line, LineKind::Table | LineKind::Rule) {
-            self.rows += 1;
-        } else {
-            self.rows = 0;
-        }
-        self.line = if self.fence.is_some() {
-            LineKind::Code
-        } else {
-            LineKind::Begin
-        };
+        self.reader.end_line();
         self.column = 0;
-        self.begin = 0;
-        self.marked = false;
-        self.quoted = false;
         self.has_word = false;
         self.inline = Inline::default();
     }
@@ -317,46 +250,15 @@ impl Formatter {
         if self.word.text.is_empty() {
             return;
         }
-        if self.line == LineKind::Begin {
-            let before_blank = matches!(next, ' ' | '\t');
-            self.line = self.line_of_first_word(before_blank);
+        if self.reader.kind == LineKind::Begin {
+            let before_blank = is_blank(next);
+            self.reader.end_word(&self.word.text, before_blank);
+            self.inline.heading = self.reader.kind == LineKind::Heading;
         }
         self.put_word(Some(next));
         self.word.text.clear();
         self.word.shown = 0;
-        self.has_word = self.line != LineKind::Begin;
-    }
-
-    /// Decides the kind of line by its first word after blanks and markers.
-    fn line_of_first_word(&mut self, before_blank: bool) -> LineKind {
-        let word = self.word.text.as_str();
-        let quotes = word.starts_with('>');
-        if (before_blank || quotes) && is_marker(word) {
-            self.marked = true;
-            self.quoted |= quotes;
-            self.in_list |= !quotes;
-            return LineKind::Begin;
-        }
-        let may_be_heading = self.marked || self.in_list || self.begin < CODE_INDENT;
-        self.inline.heading = may_be_heading && before_blank && style::is_heading(word);
-        let Some((character, length)) = opening_fence(word) else {
-            return LineKind::Prose;
-        };
-        self.fence = Some(OpenFence {
-            character,
-            length,
-            begin: self.begin,
-            quoted: self.quoted,
-        });
-        LineKind::Info
-    }
-
-    /// Whether the line closes the fence.
-    fn closes_fence(&self) -> bool {
-        let Some(fence) = self.fence else {
-            return false;
-        };
-        self.line == LineKind::Code && fence.is_closed_by(&self.word.text)
+        self.has_word = self.reader.kind != LineKind::Begin;
     }
 
     /// Puts the rest of the word on this line. Without room for it, a word begins the next line, unless a part of it is shown
@@ -364,21 +266,23 @@ impl Formatter {
     fn put_word(&mut self, next: Option<char>) {
         let width = self.word.width();
         let fits = width <= self.width().saturating_sub(self.column);
-        let may_break = self.line == LineKind::Prose && self.word.shown == 0 && self.has_word;
+        let is_prose = matches!(self.reader.kind, LineKind::Prose | LineKind::Heading);
+        let may_break = is_prose && self.word.shown == 0 && self.has_word;
         if may_break && !fits {
             self.break_line();
         }
-        if self.line == LineKind::Rule && !is_of_rule(&self.word.text) {
-            self.line = LineKind::Table;
+        if self.reader.kind == LineKind::Rule && !is_of_rule(&self.word.text) {
+            self.reader.kind = LineKind::Table;
         }
         let word = self.word.rest();
         // At the beginning of a line, an unfinished word may become a marker or text.
-        let may_be_text = self.line == LineKind::Begin && next.is_none();
-        let is_text = may_be_text || self.line == LineKind::Prose;
-        match self.line {
+        let may_be_text = self.reader.kind == LineKind::Begin && next.is_none();
+        match self.reader.kind {
             LineKind::Table => self.put_cells(next),
-            LineKind::Code if !self.closes_fence() => self.pen.put(CODE, word),
-            _ if is_text => self.inline.put(word, next, &mut self.pen),
+            LineKind::Code if !self.reader.closes_fence(&self.word.text) => {
+                self.pen.put(CODE, word);
+            }
+            _ if is_prose || may_be_text => self.inline.put(word, next, &mut self.pen),
             // Markers, fences and rules.
             _ => self.pen.put(DIM, word),
         }
@@ -414,21 +318,6 @@ impl Formatter {
 
     fn put(&mut self, style: Style, character: char) {
         self.pen.put(style, character.encode_utf8(&mut [0; 4]));
-    }
-}
-
-impl OpenFence {
-    /// Whether the closing fence may come after the character.
-    fn may_follow(self, character: char) -> bool {
-        matches!(character, ' ' | '\t') || (self.quoted && character == '>')
-    }
-
-    fn is_closed_by(self, line: &str) -> bool {
-        let text = line.trim_start_matches(|character| self.may_follow(character));
-        let indent = line.len() - text.len();
-        let length = run_of(text, self.character);
-        let is_alone = text[length..].trim().is_empty();
-        indent <= self.begin + MAX_FURTHER_INDENT && length >= self.length && is_alone
     }
 }
 
@@ -481,44 +370,17 @@ fn end_of(text: &str) -> &str {
     }
 }
 
-/// Whether the word begins a list item or a line of a block quote.
-fn is_marker(word: &str) -> bool {
-    let number = word.trim_start_matches(|character: char| character.is_ascii_digit());
-    let digits = word.len() - number.len();
-    match number {
-        "-" | "*" | "+" => digits == 0,
-        "." | ")" => (1..=MAX_DIGITS).contains(&digits),
-        _ => word.bytes().all(|byte| byte == b'>'),
-    }
-}
-
 /// Whether a word of a table may be part of its rule.
 fn is_of_rule(word: &str) -> bool {
     word.chars().all(|character| "|-:".contains(character))
 }
 
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t')
+}
+
 fn is_wide(character: char) -> bool {
     !character.is_ascii() && character.width() == Some(2)
-}
-
-/// The character and the length of the fence that the text begins with, if it opens fenced code.
-pub fn opening_fence(text: &str) -> Option<(char, usize)> {
-    let character = text.chars().next()?;
-    if !matches!(character, '`' | '~') {
-        return None;
-    }
-    let length = run_of(text, character);
-    // With more backticks after it, it is code within a line.
-    let is_inline = character == '`' && text[length..].contains('`');
-    if length < MIN_FENCE || is_inline {
-        return None;
-    }
-    Some((character, length))
-}
-
-/// How often the character, which has one byte, is repeated at the beginning.
-pub fn run_of(text: &str, character: char) -> usize {
-    text.len() - text.trim_start_matches(character).len()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What is pure, small and about text alone.
 
 pub mod age;
+pub mod columns;
 pub mod fence;
 pub mod nearest;
 pub mod one_line;

@@ -7,13 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::offers::Offer;
 use crate::output::Notes;
-use crate::unix::{self, Size};
-
-/// The size assumed for a terminal that does not report one.
-const DEFAULT_SIZE: Size = Size {
-    columns: 80,
-    rows: 24,
-};
+use crate::unix;
 
 /// More blanks in a row are shown as a number, so that they cannot push anything out of sight.
 const MAX_BLANKS: usize = 3;
@@ -79,7 +73,7 @@ impl Consent {
         let call = format!("q: run {name} {}", shown(arguments));
         let question = format!("q: run {name}? [y]es, [N]o, [a]lways in this run ");
         let known_size = terminal.as_ref().and_then(unix::terminal_size);
-        let size = known_size.unwrap_or(DEFAULT_SIZE);
+        let size = known_size.unwrap_or_default();
         // What scrolls away cannot be judged, and what is left could imitate another call.
         let needed = rows(&call, size.columns) + rows(&question, size.columns);
         if needed > size.rows {

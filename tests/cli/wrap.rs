@@ -6,7 +6,7 @@ use libc::SIGINT;
 use serde_json::Value;
 
 use crate::dialect::{in_two_parts, openai_stream, word};
-use crate::fixtures::{HOUR, case, idle_for};
+use crate::fixtures::{HOUR, case, idle_for, make_pipe};
 use crate::pty::{Terminal, without_styles};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -200,6 +200,31 @@ fn lines_are_as_long_as_the_terminal_is_wide_when_they_come() {
     let expected = "one two three four \nfive six\none two \nthree \nfour five \nsix\n";
     assert_eq!(text_of(terminal), expected);
     sandbox.expect_answer(&line.repeat(2), false);
+}
+
+#[test]
+fn notes_and_errors_are_broken_between_words_and_go_on_under_their_text() {
+    let sandbox = Sandbox::new();
+    let terminal = Terminal::new(30);
+    sandbox.q(&["-s", "a b", "hi"]).on(&terminal).run().exit(2);
+    let expected = "\
+        q: --session: “a b” is not a \n   valid name: it must have 1 \n   \
+        to 100 characters: A-Z a-z \n   0-9 . _ -\n";
+    assert_eq!(terminal.screen().join("\n"), expected);
+}
+
+#[test]
+fn the_waiting_sign_has_room_on_its_line_and_controls_nothing() {
+    let server = Server::always(Reply::new(500));
+    let sandbox = Sandbox::new().server_env(&server);
+    make_pipe(&sandbox.home().join("日本語\u{1b}[31m日本語"));
+    let terminal = Terminal::new(30);
+    let q = sandbox.q(&["-a", "日本語\u{1b}[31m日本語", "hi"]);
+    let mut running = q.on(&terminal).spawn();
+    terminal.wait_for("waiting for 日本語^[[31m日", 0);
+    assert_eq!(terminal.screen_so_far(), ["waiting for 日本語^[[31m日本…"]);
+    running.signal(SIGINT);
+    running.wait().killed_by(SIGINT);
 }
 
 /// What a run prints on a terminal of so many columns, on which nothing else is.

@@ -1,0 +1,275 @@
+//! Reads Markdown line by line, and decides what each line is: for its look on a terminal, and for `-x` (pure).
+//!
+//! It decides as early as the text allows, because an answer comes in pieces. In case of doubt a line is prose.
+
+/// The columns from one tab stop of a terminal to the next.
+pub const TAB: usize = 8;
+
+/// Text indented this far after a blank line is code.
+const CODE_INDENT: usize = 4;
+
+/// A closing fence may be indented this much further than its opening one.
+const MAX_FURTHER_INDENT: usize = 3;
+
+/// The shortest fence.
+pub const MIN_FENCE: usize = 3;
+
+/// The most digits in the number of a list item.
+const MAX_DIGITS: usize = 9;
+
+/// The highest level of a heading.
+const MAX_LEVEL: usize = 6;
+
+/// The kind of line, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineKind {
+    /// Only blanks and the markers of lists and quotes have come.
+    #[default]
+    Begin,
+    Prose,
+    Heading,
+    Table,
+    /// The second line of a table, unless it has more than the rule.
+    Rule,
+    /// Code without a fence.
+    Indented,
+    /// It opens fenced code.
+    Fence,
+    /// It is within fenced code, or closes it.
+    Code,
+}
+
+/// The fence that opened the code.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenFence {
+    pub character: char,
+    length: usize,
+    /// The column at which it begins.
+    begin: usize,
+    /// How many markers of block quotes come before it.
+    quotes: usize,
+}
+
+/// What is known of the current line, and of those before it.
+#[derive(Default)]
+pub struct Reader {
+    pub kind: LineKind,
+    /// The column at which the line's text begins, after blanks and markers.
+    pub begin: usize,
+    /// The line begins with a marker.
+    marked: bool,
+    /// How many markers of block quotes it begins with.
+    quotes: usize,
+    /// The previous line is neither blank nor indented code.
+    after_text: bool,
+    in_list: bool,
+    pub fence: Option<OpenFence>,
+    /// How many lines of a table come just before this one.
+    rows: usize,
+}
+
+impl Reader {
+    /// Reads the first letter of a word to which only blanks and markers have come.
+    pub fn begin_word(&mut self, column: usize, letter: char) {
+        self.begin = column;
+        let follows_blank_line = !self.marked && !self.after_text;
+        if follows_blank_line && column == 0 {
+            self.in_list = false;
+        }
+        if follows_blank_line && column >= CODE_INDENT && !self.in_list {
+            self.kind = LineKind::Indented;
+        } else if letter == '|' {
+            self.kind = match self.rows {
+                1 => LineKind::Rule,
+                _ => LineKind::Table,
+            };
+        }
+    }
+
+    /// Reads a word to which only blanks and markers have come. It may be one more marker.
+    pub fn end_word(&mut self, word: &str, before_blank: bool) {
+        let is_quote = word.starts_with('>');
+        if (before_blank || is_quote) && is_marker(word) {
+            self.marked = true;
+            if is_quote {
+                self.quotes += word.len();
+            } else {
+                self.in_list = true;
+            }
+            return;
+        }
+        if let Some((character, length)) = opening_fence(word) {
+            self.kind = LineKind::Fence;
+            self.fence = Some(OpenFence {
+                character,
+                length,
+                begin: self.begin,
+                quotes: self.quotes,
+            });
+            return;
+        }
+        let may_be_heading = self.marked || self.in_list || self.begin < CODE_INDENT;
+        self.kind = if may_be_heading && before_blank && is_heading(word) {
+            LineKind::Heading
+        } else {
+            LineKind::Prose
+        };
+    }
+
+    /// Reads a character after an opening fence. A backtick shows that the fence was code within a line.
+    pub fn read_info(&mut self, character: char) {
+        if character == '`' && self.fence.is_some_and(|fence| fence.character == '`') {
+            self.fence = None;
+            self.kind = LineKind::Prose;
+        }
+    }
+
+    /// Whether the first letter of a line within fenced code shows that the block quote with the code has ended.
+    pub fn leaves_quote(&mut self, letter: char) -> bool {
+        let leaves = letter != '>' && self.fence.is_some_and(|fence| fence.quotes > 0);
+        if leaves {
+            self.fence = None;
+            self.kind = LineKind::Begin;
+        }
+        leaves
+    }
+
+    /// Whether a line of fenced code closes it.
+    pub fn closes_fence(&self, line: &str) -> bool {
+        self.kind == LineKind::Code && self.fence.is_some_and(|fence| fence.is_closed_by(line))
+    }
+
+    pub fn close_fence(&mut self) {
+        self.fence = None;
+    }
+
+    /// Reads the end of the line.
+    pub fn end_line(&mut self) {
+        let is_blank = self.kind == LineKind::Begin && !self.marked;
+        self.after_text = !is_blank && self.kind != LineKind::Indented;
+        if matches!(self.kind, LineKind::Table | LineKind::Rule) {
+            self.rows += 1;
+        } else {
+            self.rows = 0;
+        }
+        self.kind = match self.fence {
+            Some(_) => LineKind::Code,
+            None => LineKind::Begin,
+        };
+        self.begin = 0;
+        self.marked = false;
+        self.quotes = 0;
+    }
+
+    /// Reads all of a line but its end. Returns its code if it is within a fence.
+    pub fn read_line(&mut self, line: &str) -> Option<String> {
+        let first = line.trim_start().chars().next();
+        if self.kind == LineKind::Code && !first.is_some_and(|letter| self.leaves_quote(letter)) {
+            let fence = self.fence?;
+            if fence.is_closed_by(line) {
+                self.close_fence();
+                return None;
+            }
+            return Some(fence.code_of(line));
+        }
+        let mut column = 0;
+        let mut words = line.split_inclusive([' ', '\t']);
+        while self.kind == LineKind::Begin
+            && let Some(part) = words.next()
+        {
+            let word = part.trim_end_matches([' ', '\t', '\r']);
+            if let Some(letter) = word.chars().next() {
+                self.begin_word(column, letter);
+                if self.kind == LineKind::Begin {
+                    self.end_word(word, part.ends_with([' ', '\t']));
+                }
+            }
+            column = column_after(column, part);
+        }
+        if self.kind == LineKind::Fence {
+            for character in words.flat_map(str::chars) {
+                self.read_info(character);
+            }
+        }
+        None
+    }
+}
+
+impl OpenFence {
+    fn is_closed_by(self, line: &str) -> bool {
+        let code = self.code_of(line);
+        let text = code.trim_start_matches([' ', '\t']);
+        let indent = code.len() - text.len();
+        let length = run_of(text, self.character);
+        let is_alone = text[length..].trim().is_empty();
+        indent <= MAX_FURTHER_INDENT && length >= self.length && is_alone
+    }
+
+    /// A line of code without what comes before the fence: blanks, and the markers of quotes.
+    pub fn code_of(self, line: &str) -> String {
+        let mut column = 0;
+        let mut quotes = 0;
+        let mut rest = line;
+        while column < self.begin
+            && let Some(character) = rest.chars().next()
+        {
+            match character {
+                ' ' | '\t' => {}
+                '>' if quotes < self.quotes => quotes += 1,
+                _ => break,
+            }
+            column = column_after(column, &rest[..1]);
+            rest = &rest[1..];
+        }
+        // A tab may reach further than the fence.
+        let blanks = column.saturating_sub(self.begin);
+        format!("{}{rest}", " ".repeat(blanks))
+    }
+}
+
+/// The column after a text that begins at this one. Only tabs are wider than others here.
+pub fn column_after(mut column: usize, text: &str) -> usize {
+    for character in text.chars() {
+        column += match character {
+            '\t' => TAB - column % TAB,
+            _ => 1,
+        };
+    }
+    column
+}
+
+/// Whether the word begins a list item or a line of a block quote.
+fn is_marker(word: &str) -> bool {
+    let number = word.trim_start_matches(|character: char| character.is_ascii_digit());
+    let digits = word.len() - number.len();
+    match number {
+        "-" | "*" | "+" => digits == 0,
+        "." | ")" => (1..=MAX_DIGITS).contains(&digits),
+        _ => word.bytes().all(|byte| byte == b'>'),
+    }
+}
+
+/// Whether the first word of a line makes it a heading.
+fn is_heading(word: &str) -> bool {
+    word.len() <= MAX_LEVEL && run_of(word, '#') == word.len()
+}
+
+/// The character and the length of the fence that the word begins with, if it opens fenced code.
+fn opening_fence(word: &str) -> Option<(char, usize)> {
+    let character = word.chars().next()?;
+    if !matches!(character, '`' | '~') {
+        return None;
+    }
+    let length = run_of(word, character);
+    // With more backticks after it, it is code within a line.
+    let is_inline = character == '`' && word[length..].contains('`');
+    if length < MIN_FENCE || is_inline {
+        return None;
+    }
+    Some((character, length))
+}
+
+/// How often the character, which has one byte, is repeated at the beginning.
+fn run_of(text: &str, character: char) -> usize {
+    text.len() - text.trim_start_matches(character).len()
+}

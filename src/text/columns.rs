@@ -1,0 +1,42 @@
+//! Fits a line into the columns of a terminal (pure).
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// As much of a line as fits into these columns, with a mark if something is cut off.
+pub fn cut(line: &str, columns: usize) -> String {
+    if line.width() <= columns {
+        return line.to_owned();
+    }
+    let mut fitting = String::new();
+    // The mark takes the last column.
+    let mut used = 1;
+    for character in line.chars() {
+        used += character.width().unwrap_or_default();
+        if used > columns {
+            break;
+        }
+        fitting.push(character);
+    }
+    fitting.push('…');
+    fitting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_the_columns_that_it_takes() {
+        for (line, columns, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("日本語", 6, "日本語"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+            ("a\u{301}bc", 3, "a\u{301}bc"),
+            ("", 3, ""),
+        ] {
+            assert_eq!(cut(line, columns), expected, "{line} {columns}");
+        }
+    }
+}
