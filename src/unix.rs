@@ -74,12 +74,6 @@ pub fn signal_group(leader: i32, signal: i32) -> bool {
     result == 0
 }
 
-/// Sends a signal to a process.
-pub fn signal(process: i32, signal: i32) {
-    // SAFETY: the call has no conditions.
-    unsafe { libc::kill(process, signal) };
-}
-
 /// Makes the program the leader of a new session without a terminal, and of a new process group.
 pub fn in_own_session(command: &mut Command) -> &mut Command {
     // SAFETY: before the program is executed, this makes one system call and allocates nothing.
@@ -89,50 +83,6 @@ pub fn in_own_session(command: &mut Command) -> &mut Command {
             Ok(())
         })
     }
-}
-
-/// Sets whether this process becomes the parent of what its children leave running, and can reap it. Otherwise the first
-/// process of the system should do that, but in some containers it does not. Returns whether it was set before.
-#[cfg(target_os = "linux")]
-pub fn adopt_orphans(adopts: bool) -> bool {
-    let mut before: libc::c_int = 0;
-    // If a call fails, it only takes longer to see that a group has ended.
-    // SAFETY: the first call fills an integer that outlives it, the second has no conditions.
-    unsafe {
-        libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut before, 0, 0, 0);
-        libc::prctl(
-            libc::PR_SET_CHILD_SUBREAPER,
-            libc::c_ulong::from(adopts),
-            0,
-            0,
-            0,
-        );
-    }
-    before != 0
-}
-
-#[cfg(not(target_os = "linux"))]
-pub fn adopt_orphans(_: bool) -> bool {
-    false
-}
-
-/// The children of this process that still run, as far as the system lists them. Those that have ended are reaped.
-pub fn children() -> Vec<i32> {
-    let id = std::process::id();
-    let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    let mut running = Vec::new();
-    for word in list.split_whitespace() {
-        let Ok(child) = word.parse() else {
-            continue;
-        };
-        let status = std::ptr::null_mut();
-        // SAFETY: without a place for the status the call has no conditions.
-        let ended = unsafe { libc::waitpid(child, status, libc::WNOHANG) };
-        if ended == 0 {
-            running.push(child);
-        }
-    }
-    running
 }
 
 /// Reaps the children of this process that have ended and belong to a group.

@@ -20,7 +20,7 @@ use crate::server::target::Target;
 use crate::session;
 use crate::session::save::Saver;
 use crate::session::timestamp::Timestamp;
-use crate::settings::Settings;
+use crate::settings::{Settings, Values};
 use crate::shape::Shape;
 use crate::text::fence;
 use crate::tools::{Selection, Toolbox};
@@ -103,10 +103,7 @@ impl Run {
             .or_else(|| read?.system.clone())
             .unwrap_or_else(|| default_system_prompt(&settings, session.asked));
         let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
-        let messages = session::window(session.intent.earlier(), values.messages);
-        let window = Window::new(messages, values);
-        window.report_limit(values, notes);
-        window.report_hand_over(session.handed_to.as_deref(), notes);
+        let window = open_window(&session, values, notes);
 
         let output = Output::new(arguments, checked.shape.clone(), context.look(values));
         let is_alone = toolbox.is_none() && !arguments.web;
@@ -130,6 +127,15 @@ impl Run {
             settings,
         })
     }
+}
+
+/// The messages of the conversation to send. Notes say how many are not sent, and whether another provider gets them.
+fn open_window(session: &Session, values: &Values, notes: &Notes) -> Window {
+    let messages = session::window(session.intent.earlier(), values.messages);
+    let window = Window::new(messages, values);
+    window.report_limit(values, notes);
+    window.report_hand_over(session.handed_to.as_deref(), notes);
+    window
 }
 
 /// How the shape is asked for. Not every API accepts one together with tools or a search.

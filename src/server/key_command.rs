@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use crate::error::Error;
 use crate::secret::Secret;
 use crate::settings::usable_key;
-use crate::unix;
 
 /// The most that q reads of what the command prints.
 const MAX_OUTPUT: u64 = 64 << 10;
@@ -18,8 +17,6 @@ pub fn run(command: &[String]) -> Result<Secret, Error> {
     };
     let cannot =
         |error: io::Error| Error::settings(format!("key_cmd: cannot run {program}: {error}"));
-    // A process that it leaves running, such as an agent that keeps passwords, is not one of q's tool servers.
-    let adopts = unix::adopt_orphans(false);
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -34,7 +31,6 @@ pub fn run(command: &[String]) -> Result<Secret, Error> {
         beginning.read_to_end(&mut printed).map_err(cannot)?;
     }
     let status = child.wait().map_err(cannot)?;
-    unix::adopt_orphans(adopts);
     if !status.success() {
         let error = Error::settings(format!("key_cmd: {program} failed ({status})"));
         return Err(error.advise("run it by hand to see why"));

@@ -121,7 +121,7 @@ fn run(
     } else {
         Stdio::null()
     };
-    let mut process = match Process::spawn(program, &filled.argv, stdin, groups) {
+    let mut process = match Process::spawn(program, &filled.argv, stdin, libc::SIGINT, groups) {
         Ok(process) => process,
         Err(error) => {
             groups.wait_if_closed();
@@ -135,7 +135,7 @@ fn run(
     let input = filled.stdin.as_deref().unwrap_or_default();
     let mut pipes = Pipes::new(&mut process, input);
     let is_too_late = pump(&mut pipes, &mut process, timeout);
-    let status = process.end(Duration::ZERO);
+    let status = process.end_command();
     // What it wrote before it ended is still in the pipes.
     while pipes.step(Duration::ZERO) {}
     groups.wait_if_closed();
@@ -417,5 +417,9 @@ mod tests {
             "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n"
         );
         assert!(outcome.is_error && took < SOON, "{took:?}");
+        // A program may end what it has begun elsewhere, such as a query.
+        let (outcome, _) = shell("trap 'echo cancelled; exit' INT; sleep 600", None, 1);
+        let expected = "cancelled\n[ended after 1 s, its timeout]\n";
+        assert_eq!(outcome.text, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! A server's process: lines to it and from it, and ending it together with everything that it has started.
+//! A server's process: lines to it and from it, and ending it together with its group.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -25,12 +25,11 @@ const MAX_KEPT_LINE: usize = 500;
 /// How many lines of a server's standard error are reported while it starts, and during each call.
 const MAX_REPORTED: usize = 200;
 
-/// How long a group may take to end: after the end of its input, after SIGTERM and after SIGKILL.
-const PATIENCE: [Duration; 3] = [
-    Duration::from_secs(2),
-    Duration::from_millis(300),
-    Duration::from_millis(500),
-];
+/// How long a group may take to end, after the end of its input and after each signal.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long a server may take after the end of its input if a call may have changed something.
+const PATIENCE_AFTER_CHANGES: Duration = Duration::from_secs(2);
 
 /// The pauses while q waits for a process: each is twice as long as the one before it.
 pub const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
@@ -39,76 +38,63 @@ pub const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 /// How long to wait for the last lines of a process that has ended.
 const LINES_WAIT: Duration = Duration::from_millis(500);
 
-/// How long groups have between SIGTERM and SIGKILL if a signal ends q. Meanwhile the exchange is saved.
-const LAST_MOMENT: Duration = Duration::from_millis(300);
-
 /// Prints a detail about a server, for `-v`. Runs on any thread.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The process groups of all servers, for the thread that handles signals.
+/// The process groups of all servers and commands, for the thread that handles signals.
 #[derive(Debug, Clone, Default)]
-pub struct Groups(Arc<Mutex<Leaders>>);
+pub struct Groups(Arc<Mutex<Running>>);
 
 /// What the threads share about the groups.
 #[derive(Debug, Default)]
-struct Leaders {
-    /// The ids of the groups, which are those of the processes that lead them.
-    ids: Vec<i32>,
+struct Running {
+    groups: Vec<Group>,
     /// Since when q is about to end. From then on, no group is started.
     closed: Option<Instant>,
     /// Servers may take their time to end, because a call has run or all went well.
     is_patient: bool,
-    /// The children that q had before it started the first server.
-    strangers: Option<Vec<i32>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// That of the process that leads it.
+    id: i32,
+    /// The signal that asks it to end.
+    stop: i32,
 }
 
 impl Groups {
     /// Asks every group to end, and lets no more start.
     pub fn terminate(&self) {
-        self.signal_all(libc::SIGTERM);
+        self.signal_all(|group| group.stop);
     }
 
     /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
     pub fn kill(&self) {
         let closed = lock(&self.0).closed;
         let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
-        self.kill_after(LAST_MOMENT.saturating_sub(waited));
+        self.kill_after(PATIENCE.saturating_sub(waited));
     }
 
-    /// Ends what is left once q has nothing else to do: groups that were asked to end, and processes that servers have
-    /// started outside of their groups. Those have become children of q, where the system supports that.
+    /// Ends what is left once q has nothing else to do. Groups that were asked to end get a moment for it.
     pub fn end_rest(&self) {
-        self.kill_after(PATIENCE[1]);
-        let Some(strangers) = lock(&self.0).strangers.take() else {
-            return;
-        };
-        let left = || {
-            let mut children = unix::children();
-            children.retain(|child| !strangers.contains(child));
-            children
-        };
-        for signal in [libc::SIGTERM, libc::SIGKILL] {
-            for child in left() {
-                unix::signal(child, signal);
-            }
-            wait_until(PATIENCE[1], || left().is_empty());
-        }
+        self.kill_after(PATIENCE);
     }
 
     fn kill_after(&self, patience: Duration) {
-        let is_left = |id: &i32| {
-            unix::reap_group(*id);
-            unix::signal_group(*id, 0)
+        let is_left = |group: &Group| {
+            unix::reap_group(group.id);
+            unix::signal_group(group.id, 0)
         };
-        wait_until(patience, || !lock(&self.0).ids.iter().any(is_left));
-        self.signal_all(libc::SIGKILL);
+        wait_until(patience, || !lock(&self.0).groups.iter().any(is_left));
+        self.signal_all(|_| libc::SIGKILL);
     }
 
-    fn signal_all(&self, signal: i32) {
-        let mut leaders = lock(&self.0);
-        leaders.closed.get_or_insert_with(Instant::now);
-        for id in &leaders.ids {
-            unix::signal_group(*id, signal);
+    fn signal_all(&self, signal: impl Fn(&Group) -> i32) {
+        let mut running = lock(&self.0);
+        running.closed.get_or_insert_with(Instant::now);
+        for group in &running.groups {
+            unix::signal_group(group.id, signal(group));
         }
     }
 
@@ -121,7 +107,7 @@ impl Groups {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        lock(&self.0).ids.is_empty()
+        lock(&self.0).groups.is_empty()
     }
 
     /// From now on, servers may take their time to end.
@@ -129,38 +115,42 @@ impl Groups {
         lock(&self.0).is_patient = true;
     }
 
-    /// Starts a process as the leader of a new session and group.
-    fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+    /// Starts a process as the leader of a new session and group, which the signal `stop` asks to end.
+    fn spawn(&self, command: &mut Command, stop: i32) -> io::Result<Child> {
         // Locked until the group is known, so that a signal cannot miss it.
-        let mut leaders = lock(&self.0);
-        if leaders.closed.is_some() {
+        let mut running = lock(&self.0);
+        if running.closed.is_some() {
             return Err(io::Error::other("q is about to end"));
         }
-        leaders.strangers.get_or_insert_with(unix::children);
-        unix::adopt_orphans(true);
         let child = unix::in_own_session(command).spawn()?;
-        leaders.ids.extend(i32::try_from(child.id()));
+        if let Ok(id) = i32::try_from(child.id()) {
+            running.groups.push(Group { id, stop });
+        }
         Ok(child)
     }
 
-    /// Whether nothing of a group is left. Reaps what has ended. A group that is gone gets no more signals.
+    /// Whether nothing of a group is left. Reaps its leader. A group that is gone gets no more signals.
     fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
         // Locked, because the system may reuse the id as soon as nothing of the group is left.
-        let mut leaders = lock(&self.0);
+        let running = lock(&self.0);
         if matches!(leader.try_wait(), Ok(None)) {
             return false;
         }
-        unix::reap_group(id);
         let is_gone = !unix::signal_group(id, 0);
+        drop(running);
         if is_gone {
-            leaders.ids.retain(|other| *other != id);
+            self.forget(id);
         }
         is_gone
     }
 
+    fn forget(&self, id: i32) {
+        lock(&self.0).groups.retain(|group| group.id != id);
+    }
+
     fn signal(&self, id: i32, signal: i32) {
-        let leaders = lock(&self.0);
-        if leaders.ids.contains(&id) {
+        let running = lock(&self.0);
+        if running.groups.iter().any(|group| group.id == id) {
             unix::signal_group(id, signal);
         }
     }
@@ -236,7 +226,10 @@ pub struct Process {
     errors: Errors,
     /// Ends when all of standard error has been read.
     errors_end: Option<mpsc::Receiver<()>>,
+    /// Nothing of the group is left, or nothing more can be done about it.
     is_gone: bool,
+    /// A call has run that may have changed something.
+    may_have_changes: bool,
 }
 
 impl Process {
@@ -249,7 +242,13 @@ impl Process {
         report: Report,
     ) -> io::Result<Process> {
         // If a later step fails, dropping this ends the process.
-        let mut process = Process::spawn(program, &program.command, Stdio::piped(), groups)?;
+        let mut process = Process::spawn(
+            program,
+            &program.command,
+            Stdio::piped(),
+            libc::SIGTERM,
+            groups,
+        )?;
         let stdin = process.leader.stdin.take();
         let stdout = process.leader.stdout.take();
         let stderr = process.leader.stderr.take();
@@ -277,11 +276,12 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program with this argv. The caller takes its pipes from `leader`.
+    /// Starts a program with this argv, which the signal `stop` asks to end. The caller takes its pipes from `leader`.
     pub fn spawn(
         program: &Program,
         argv: &[String],
         stdin: Stdio,
+        stop: i32,
         groups: &Groups,
     ) -> io::Result<Process> {
         let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -294,7 +294,7 @@ impl Process {
         command.stdin(stdin);
         command.stdout(Stdio::piped());
         command.stderr(Stdio::piped());
-        let leader = groups.spawn(&mut command)?;
+        let leader = groups.spawn(&mut command, stop)?;
         Ok(Process {
             id: i32::try_from(leader.id()).unwrap_or_default(),
             leader,
@@ -303,11 +303,13 @@ impl Process {
             errors: Errors::default(),
             errors_end: None,
             is_gone: false,
+            may_have_changes: false,
         })
     }
 
-    /// Reports lines of standard error again, because a call begins.
-    pub fn report_again(&self) {
+    /// A call begins: lines of standard error are reported again. `reads`: it changes nothing.
+    pub fn begin_call(&mut self, reads: bool) {
+        self.may_have_changes |= !reads;
         self.errors.reported.store(0, Ordering::Relaxed);
     }
 
@@ -320,7 +322,19 @@ impl Process {
     pub fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
-        self.end_within([Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
+        self.end_within(Duration::ZERO, &[libc::SIGTERM, libc::SIGKILL]);
+        status
+    }
+
+    /// Ends what is left of a command's group: at once if the command has ended. Returns how it ended if it did so by itself.
+    pub fn end_command(&mut self) -> Option<ExitStatus> {
+        if !self.has_ended() {
+            let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
+            self.end_within(Duration::ZERO, &signals);
+            return None;
+        }
+        let status = self.leader.try_wait().ok().flatten();
+        self.end_within(Duration::ZERO, &[libc::SIGKILL]);
         status
     }
 
@@ -342,16 +356,20 @@ impl Process {
         self.is_gone
     }
 
-    /// Ends the process and its group: by the end of its input, then by SIGTERM, then by SIGKILL.
-    fn end_within(&mut self, patience: [Duration; 3]) {
+    /// Ends the process and its group: by the end of its input, and by signals if that takes longer.
+    fn end_within(&mut self, patience: Duration, signals: &[i32]) {
         self.input.close();
-        for (time, signal) in patience.into_iter().zip([libc::SIGTERM, libc::SIGKILL, 0]) {
-            wait_until(time, || self.is_gone());
+        wait_until(patience, || self.is_gone());
+        for signal in signals {
             if self.is_gone {
                 return;
             }
-            self.groups.signal(self.id, signal);
+            self.groups.signal(self.id, *signal);
+            wait_until(PATIENCE, || self.is_gone());
         }
+        // All of the group were killed, but some may still be listed: not every system reaps orphans.
+        self.groups.forget(self.id);
+        self.is_gone = true;
     }
 }
 
@@ -359,12 +377,17 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let is_patient = lock(&self.groups.0).is_patient;
-        if is_patient {
-            self.end_within(PATIENCE);
-        } else {
+        if !is_patient {
             self.input.close();
             self.groups.signal(self.id, libc::SIGTERM);
+            return;
         }
+        let patience = if self.may_have_changes {
+            PATIENCE_AFTER_CHANGES
+        } else {
+            PATIENCE
+        };
+        self.end_within(patience, &[libc::SIGTERM, libc::SIGKILL]);
     }
 }
 
@@ -452,16 +475,28 @@ mod tests {
         }
     }
 
+    /// Whether a process of a group runs. One that has ended and waits to be reaped does not.
+    fn runs(group: i32) -> bool {
+        if !cfg!(target_os = "linux") {
+            return unix::signal_group(group, 0);
+        }
+        let processes = fs_err::read_dir("/proc").expect("a list of processes");
+        processes.flatten().any(|process| {
+            let stat = fs_err::read_to_string(process.path().join("stat")).unwrap_or_default();
+            // After the name, which may have blanks: state, parent, group (proc_pid_stat(5)).
+            let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
+            let fields: Vec<&str> = fields.split(' ').collect();
+            fields.get(2).is_some_and(|id| id.parse() == Ok(group)) && fields[0] != "Z"
+        })
+    }
+
     /// Ends a process, checks that nothing is left of its group, and says how long that took.
     fn end(mut process: Process) -> (Option<ExitStatus>, Duration) {
         let start = Instant::now();
-        process.end_within(PATIENCE);
+        process.end_within(PATIENCE, &[libc::SIGTERM, libc::SIGKILL]);
         let (status, took) = (process.leader.try_wait().ok().flatten(), start.elapsed());
-        assert!(
-            !unix::signal_group(process.id, 0),
-            "something is left of the group"
-        );
-        assert!(lock(&process.groups.0).ids.is_empty());
+        assert!(!runs(process.id), "something is left of the group");
+        assert!(process.groups.is_empty());
         (status, took)
     }
 
@@ -519,7 +554,22 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
             Some(libc::SIGTERM)
         );
-        assert!(took >= PATIENCE[0]);
+        assert!(took >= PATIENCE);
+    }
+
+    #[test]
+    fn a_server_has_more_time_to_end_after_a_call_that_may_have_changed_something() {
+        let took = [true, false].map(|reads| {
+            let (mut process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
+            assert_eq!(lines.recv().expect("a line"), text("ready"));
+            process.groups.be_patient();
+            process.begin_call(reads);
+            let began = Instant::now();
+            drop(process);
+            began.elapsed()
+        });
+        assert!(took[0] >= PATIENCE && took[1] >= PATIENCE_AFTER_CHANGES);
+        assert!(took[0] < took[1], "{took:?}");
     }
 
     #[test]
@@ -534,7 +584,7 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
             Some(libc::SIGKILL)
         );
-        assert!(took >= PATIENCE[0] + PATIENCE[1]);
+        assert!(took >= PATIENCE * 2);
     }
 
     #[test]

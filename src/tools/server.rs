@@ -98,16 +98,16 @@ impl Server {
         }
     }
 
-    /// Calls a tool by the server's own name, and returns what the model gets.
+    /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
     ///
     /// A server that ends is started once more for the next call. One that has forgotten the session gets a new session
     /// at once, because it has not run the call.
-    pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
+    pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         self.groups.be_patient();
         if let Target::Commands(commands) = &self.spec.target {
             return commands.call(tool, arguments, &self.groups);
         }
-        let mut result = self.try_call(tool, arguments);
+        let mut result = self.try_call(tool, arguments, reads);
         if let Err(failure) = &result
             && failure.scope == FailureScope::Session
         {
@@ -115,7 +115,7 @@ impl Server {
                 "{failure}; sending the call again in a new session"
             ));
             self.connection = None;
-            result = self.try_call(tool, arguments);
+            result = self.try_call(tool, arguments, reads);
         }
         match result {
             Ok(outcome) => outcome,
@@ -141,7 +141,12 @@ impl Server {
         }
     }
 
-    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
+    fn try_call(
+        &mut self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        reads: bool,
+    ) -> Result<Outcome, Failure> {
         self.connection.take_if(Connection::has_ended);
         let connection = match self.connection.take() {
             Some(connection) => connection,
@@ -149,6 +154,9 @@ impl Server {
         };
         let timeout = self.spec.section.timeout;
         let connection = self.connection.insert(connection);
+        if let Transport::Local(process) = &mut connection.transport {
+            process.begin_call(reads);
+        }
         connection.call(tool, arguments, timeout)
     }
 
@@ -258,9 +266,6 @@ impl Connection {
         patience: Option<Duration>,
     ) -> Result<Outcome, Failure> {
         let (id, message) = self.protocol().call(tool, arguments);
-        if let Transport::Local(process) = &self.transport {
-            process.report_again();
-        }
         self.send(message);
         let mut deadline = after(patience);
         while let Some(event) = self.next(deadline, "during the call")? {
@@ -483,7 +488,11 @@ mod tests {
 
     /// Calls a tool with arguments in JSON.
     fn call(server: &mut Server, arguments: &str) -> Outcome {
-        server.call("a", &serde_json::from_str(arguments).expect("an object"))
+        server.call(
+            "a",
+            &serde_json::from_str(arguments).expect("an object"),
+            true,
+        )
     }
 
     fn outcome(text: &str, is_error: bool) -> Outcome {

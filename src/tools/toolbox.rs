@@ -203,7 +203,7 @@ impl Toolbox {
         let waiting = format!("waiting for {}", call.name);
         notes.spinner().wait_for(&waiting);
         runs();
-        Ok(server.call(&offer.tool, &arguments))
+        Ok(server.call(&offer.tool, &arguments, offer.reads))
     }
 }
 

@@ -98,23 +98,18 @@ fn nothing_of_a_command_runs_on_after_its_call_or_q() {
         (libc::SIGHUP, "--no-save"),
     ]
     .map(|(signal, option)| {
-        // The command itself, something that it leaves in its group, and a daemon, which is left until q ends of itself.
-        let (daemon, count, end) = if signal == 0 {
-            (format!("setsid {child}"), 3, "exit 0")
-        } else {
-            (String::new(), 2, stubborn)
-        };
-        let ready =
-            format!("while [ $(wc -l <pids) -lt {count} ]; do sleep 0.01; done; touch ready");
-        let script = format!("echo $$ >>pids; {child}{daemon}{ready}; {end}");
+        // The command itself, and something that it leaves in its group.
+        let end = if signal == 0 { "exit 0" } else { stubborn };
+        let ready = "while [ $(wc -l <pids) -lt 2 ]; do sleep 0.01; done; touch ready";
+        let script = format!("echo $$ >>pids; {child}{ready}; {end}");
         let sandbox = with_command(&format!("run = [\"sh\", \"-c\", {script:?}]"));
         let server = model_of(json!({}));
         let running = GEMINI
             .q(&sandbox, &server, &[option, "-t", "shop", "go"])
             .spawn();
-        (signal, option, count, server, sandbox, running)
+        (signal, option, server, sandbox, running)
     });
-    for (signal, option, count, _server, sandbox, mut running) in started {
+    for (signal, option, _server, sandbox, mut running) in started {
         let _case = case(signal);
         let was_stopped = signal != 0;
         if was_stopped {
@@ -125,7 +120,7 @@ fn nothing_of_a_command_runs_on_after_its_call_or_q() {
             running.wait().success();
         }
         if cfg!(target_os = "linux") {
-            expect_gone(&sandbox.home().join("pids"), count);
+            expect_gone(&sandbox.home().join("pids"), 2);
         }
         if option == "--no-save" {
             sandbox.expect_no_state();

@@ -176,32 +176,30 @@ fn no_server_runs_on_after_q() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
+fn what_is_in_another_session_is_left_alone() {
     let server = model(vec![vec![echo("hi")]]);
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
-    // The command that prints the key leaves an agent, and so does the shell that becomes q.
-    let agent = |name: &str| {
-        format!("setsid -f sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1")
+    // The command that prints the key leaves an agent, the tool server a daemon, and the shell that becomes q a job.
+    let daemon = |name: &str| {
+        format!("setsid sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1 &")
     };
-    let key = format!(
-        "{}; until [ -s agent ]; do sleep 0.01; done; echo {}",
-        agent("agent"),
-        crate::sandbox::API_KEY
-    );
+    let until = |name: &str| format!(" until [ -s {name} ]; do sleep 0.01; done; ");
+    let key = daemon("agent") + &until("agent") + "echo " + crate::sandbox::API_KEY;
     let provider = format!(
         "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"sh\", \"-c\", {}]\n",
         server.url(),
         json!(key)
     );
-    sandbox.config(&(provider + &section(&sandbox, "db", "daemon", "")));
-    let job = "setsid sh -c 'echo $$ >job; exec sleep 1000' </dev/null >/dev/null 2>&1 &";
+    let begins = daemon("daemon") + " until [ -s daemon ]; do sleep 0.01; done";
+    sandbox.config(&(provider + &section_after(&sandbox, "db", &begins, "")));
+    let job = daemon("job") + &until("job");
     sandbox
         .shell(&format!("{job} exec q -p own -m m -t db go"))
         .run()
         .success()
         .stdout("the answer\n");
     expect_gone(&sandbox, "db");
-    for name in ["agent", "job"] {
+    for name in ["agent", "daemon", "job"] {
         let id = fs::read_to_string(sandbox.home().join(name)).unwrap();
         let id: i32 = id.trim().parse().unwrap();
         // SAFETY: a plain system call, and the process is one that this test has started.

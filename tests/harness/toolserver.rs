@@ -3,8 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::os::fd::FromRawFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio, exit};
+use std::process::{Command, exit};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -188,20 +187,6 @@ impl Server {
                 .spawn();
             self.write_down(&format!("process {}", child.expect("a shell").id()));
         }
-        if self.is("daemon") {
-            let mut daemon = Command::new("/bin/sh");
-            daemon.args(["-c", "trap '' TERM; while :; do sleep 100; done"]);
-            daemon
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
-            // SAFETY: the call is one that a child may make before it runs its program.
-            unsafe { daemon.pre_exec(|| Ok(_ = libc::setsid())) };
-            self.write_down(&format!(
-                "process {}",
-                daemon.spawn().expect("a shell").id()
-            ));
-        }
         if self.is("leaks") {
             let known = |name| std::env::var(name).unwrap_or_default();
             eprintln!(
@@ -228,7 +213,7 @@ impl Server {
         }
         self.write_down("{\"end\":true}");
         if self.is("slow") {
-            thread::sleep(Duration::from_millis(400));
+            thread::sleep(Duration::from_secs(1));
             self.write_down("{\"end\":\"slow\"}");
         }
         if self.is("stubborn") {
