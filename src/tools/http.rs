@@ -3,12 +3,12 @@
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::listener::Listener;
-use super::outcome::{Failure, FailureScope};
+use super::outcome::Failure;
 use crate::address::Endpoint;
 use crate::provider;
 use crate::secret::{self, Secret};
@@ -29,8 +29,17 @@ const MAX_QUOTE: usize = 200;
 /// The header that names the session.
 const SESSION: &str = "mcp-session-id";
 
-/// The method that is not tried again, because the server may have run it.
+/// The method of a call, which has a time limit of its own.
 const CALL: &str = "tools/call";
+
+/// The message after which a session may have a stream of its own.
+const INITIALIZED: &str = "notifications/initialized";
+
+/// The limits of such a stream.
+const ENDLESS: Limits = Limits {
+    silence: None,
+    total: None,
+};
 
 /// How long the server may take for a message that it does not answer.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -61,8 +70,6 @@ pub struct Http {
     listener: Listener,
     /// The server's name for the session, if it has sessions.
     session: Arc<Mutex<Option<Secret>>>,
-    /// When the tools must have been listed.
-    deadline: Option<Instant>,
     start: Option<Duration>,
     timeout: Option<Duration>,
 }
@@ -75,12 +82,10 @@ impl Http {
         start: Option<Duration>,
         timeout: Option<Duration>,
     ) -> Http {
-        let deadline = start.and_then(|start| Instant::now().checked_add(start));
         Http {
             site,
             listener,
             session: Arc::default(),
-            deadline,
             start,
             timeout,
         }
@@ -89,17 +94,17 @@ impl Http {
     /// Sends a message. The answer to a request is not waited for.
     pub fn send(&self, message: Value) {
         if message["id"].is_null() {
-            return self.notify(&message);
+            self.notify(&message);
+            if message["method"] == INITIALIZED && lock(&self.session).is_some() {
+                self.listen();
+            }
+            return;
         }
         let this = self.clone();
         let started = threads::start(move || {
             let Err(failure) = this.exchange(&message) else {
                 return;
             };
-            // A session that the server has forgotten need not be ended.
-            if failure.scope == FailureScope::Session {
-                lock(&this.session).take();
-            }
             if this.listener.protocol().awaits(&message["id"]) {
                 let _ = this.listener.events.send(Err(failure));
             }
@@ -115,6 +120,25 @@ impl Http {
         if let Err(error) = self.post(message, within(NOTICE_TIMEOUT)) {
             (self.listener.report)(&self.explain(error).to_string());
         }
+    }
+
+    /// Reads what the server asks outside of its answers, so that it is refused at once. Many servers have no such stream.
+    fn listen(&self) {
+        let this = self.clone();
+        // Without a thread, such a question takes as long as the server waits for its answer.
+        let _ = threads::start(move || {
+            let site = &this.site;
+            let headers = this.headers(&Value::Null);
+            let path = site.url.path_and_query();
+            let response = site
+                .client
+                .exchange(Method::Get, path, &headers, ENDLESS, &site.keys);
+            if let Ok(response) = response
+                && is_stream(&response)
+            {
+                let _ = this.read_stream(response, None);
+            }
+        });
     }
 
     /// Ends the session; a server may refuse that, or have ended it before.
@@ -156,30 +180,21 @@ impl Http {
 
     /// Sends a request, and passes on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
-        let error = match self.post_patiently(message) {
+        let is_call = message["method"] == CALL;
+        let patience = if is_call { self.timeout } else { self.start };
+        let limits = Limits {
+            silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
+            total: None,
+        };
+        let error = match self.post(message, limits) {
             Ok(response) => return self.read(response, &message["id"]),
             Err(error) => error,
         };
-        if self.is_answer(&error, message) {
+        if is_answer(&error) {
             self.receive(Ok(error.body.as_bytes()));
             return Ok(());
         }
         Err(self.explain(error))
-    }
-
-    /// Whether an error answers a request that the server does not know. In a session, the server may have forgotten the
-    /// session instead, unless the error names the request.
-    fn is_answer(&self, error: &TransportError, message: &Value) -> bool {
-        let Some(status @ (400 | 404)) = error.status else {
-            return false;
-        };
-        let Some(id) = request_refused(&error.body) else {
-            return false;
-        };
-        if lock(&self.session).is_none() {
-            return true;
-        }
-        status == 400 && id == message["id"]
     }
 
     fn read(&self, response: Response, id: &Value) -> Result<(), Failure> {
@@ -187,49 +202,10 @@ impl Http {
         if !session.is_empty() {
             lock(&self.session).get_or_insert_with(|| Secret::new(session));
         }
-        let content_type = response.content_type().trim_start().to_ascii_lowercase();
-        if content_type.starts_with("text/event-stream") {
-            self.read_stream(response, id)
+        if is_stream(&response) {
+            self.read_stream(response, Some(id))
         } else {
             self.read_json(response)
-        }
-    }
-
-    /// Sends a request, and again if another try may succeed in time. A call is sent only once, because it may have run.
-    fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
-        let is_call = message["method"] == CALL;
-        let patience = if is_call { self.timeout } else { self.start };
-        let silence = patience.map(|patience| patience.saturating_add(CLOSED_AFTER));
-        let limits = Limits {
-            silence,
-            total: None,
-        };
-        let mut tries = 0;
-        loop {
-            let began = Instant::now();
-            let error = match self.post(message, limits) {
-                Ok(response) => return Ok(response),
-                Err(error) => error,
-            };
-            let may_try_again = !is_call && error.is_transient;
-            if !may_try_again || tries >= self.site.client.retries() {
-                return Err(error);
-            }
-            let took = began.elapsed();
-            let Some(wait) = retry::wait(tries, error.error.retry_after) else {
-                return Err(error);
-            };
-            // Without time for another try, this failure says more than a time-out would.
-            if let Some(deadline) = self.deadline
-                && Instant::now() + wait + took >= deadline
-            {
-                return Err(error);
-            }
-            let failure = self.describe(&error);
-            let seconds = wait.as_secs_f64();
-            (self.listener.report)(&format!("{failure}; retrying in {seconds:.1} s"));
-            std::thread::sleep(wait);
-            tries += 1;
         }
     }
 
@@ -243,13 +219,10 @@ impl Http {
             .exchange(method, path, &headers, limits, &site.keys)
     }
 
-    /// The headers of a request; configured ones replace q's own. The end of a session has no message, which is null.
+    /// The headers of a request; configured ones replace q's own. A request without a message has null.
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
-        let mut headers = Vec::new();
-        if !message.is_null() {
-            let accepted = Secret::new("application/json, text/event-stream");
-            headers.push(("accept".to_owned(), accepted));
-        }
+        let accepted = Secret::new("application/json, text/event-stream");
+        let mut headers = vec![("accept".to_owned(), accepted)];
         if let Some(id) = lock(&self.session).clone() {
             headers.push((SESSION.to_owned(), id));
         }
@@ -279,11 +252,11 @@ impl Http {
         Err(self.unexpected(&content_type, &body))
     }
 
-    /// Reads a stream until the answer has come, or is no longer wanted.
-    fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), Failure> {
+    /// Reads a stream until the answer has come, or is no longer wanted; without a request to its end.
+    fn read_stream(&self, mut response: Response, id: Option<&Value>) -> Result<(), Failure> {
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
-        while self.listener.protocol().awaits(id) {
+        while id.is_none_or(|id| self.listener.protocol().awaits(id)) {
             let read = response.body.read(&mut buffer);
             let count = read.map_err(|error| self.read_failure(error))?;
             let mut is_answered = false;
@@ -301,7 +274,7 @@ impl Http {
             {
                 is_answered = self.receive(Err(too_long));
             }
-            if is_answered {
+            if is_answered && id.is_some() {
                 break;
             }
             if count == 0 {
@@ -340,20 +313,10 @@ impl Http {
         ))
     }
 
-    fn describe(&self, error: &TransportError) -> Failure {
-        let words = error.error.words();
-        self.failure(&client::with_status(error.status, &words))
-    }
-
-    /// The failure for a broken connection or a status other than success, with its scope and advice.
+    /// The failure for a broken connection or a status other than success, with advice.
     fn explain(&self, error: TransportError) -> Failure {
-        let failure = self.describe(&error);
-        if error.status == Some(404) && lock(&self.session).is_some() {
-            return Failure {
-                scope: FailureScope::Session,
-                ..failure
-            };
-        }
+        let words = error.error.words();
+        let failure = self.failure(&client::with_status(error.status, &words));
         let advice = self.advice(&error);
         Failure {
             advice: error.advice.or(advice),
@@ -385,6 +348,11 @@ impl Http {
     }
 }
 
+fn is_stream(response: &Response) -> bool {
+    let content_type = response.content_type().trim_start().to_ascii_lowercase();
+    content_type.starts_with("text/event-stream")
+}
+
 fn has_header(headers: &[(String, Secret)], name: &str) -> bool {
     headers
         .iter()
@@ -399,11 +367,8 @@ fn within(time: Duration) -> Limits {
     }
 }
 
-/// The id in a JSON-RPC error, as servers of this protocol send it with a status.
-fn request_refused(body: &str) -> Option<Value> {
-    let mut message: Value = serde_json::from_str(body).ok()?;
-    if !message["error"]["code"].is_i64() {
-        return None;
-    }
-    Some(message["id"].take())
+/// Whether an HTTP error is the answer: a JSON-RPC error with a status.
+fn is_answer(error: &TransportError) -> bool {
+    let message: Value = serde_json::from_str(&error.body).unwrap_or_default();
+    matches!(error.status, Some(400 | 404)) && message["error"]["code"].is_i64()
 }

@@ -76,19 +76,8 @@ pub struct Failure {
     /// The first and the last lines that it wrote to standard error.
     pub lines: Vec<String>,
     pub advice: Option<String>,
-    pub scope: FailureScope,
-}
-
-/// What a failure has broken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FailureScope {
-    /// Only this call or message; the server may answer the next one.
-    #[default]
-    Call,
-    /// The server has forgotten the session, so it has not run the call.
-    Session,
-    /// The server cannot continue.
-    Server,
+    /// The server cannot continue; otherwise it may answer the next call.
+    pub has_ended_server: bool,
 }
 
 impl Failure {

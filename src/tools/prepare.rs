@@ -25,15 +25,6 @@ use crate::settings::{
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// A section that is ready: its server can be started, or its commands called.
-pub struct Prepared {
-    pub spec: Spec,
-    /// Values that only its programs may get.
-    pub keys: Vec<Secret>,
-    /// Other values that must not be shown.
-    pub hidden: Vec<Secret>,
-}
-
 /// Prepares a server, or the commands of a section; `None` selects all. A missing program of a selected command is an
 /// error. Without a selection it is an error only if the section has no other command; else a note names it. Another note
 /// says when a key leaves this machine unencrypted.
@@ -42,7 +33,7 @@ pub fn prepare(
     selection: Option<&Selection>,
     settings: &Settings,
     notes: &Notes,
-) -> Result<Prepared, Error> {
+) -> Result<Spec, Error> {
     let environment = &settings.environment;
     let mut keys = Vec::new();
     let mut hidden = Vec::new();
@@ -73,8 +64,9 @@ pub fn prepare(
             Target::Remote(Arc::new(site))
         }
     };
-    Ok(Prepared {
-        spec: Spec { section, target },
+    Ok(Spec {
+        section,
+        target,
         keys,
         hidden,
     })

@@ -5,17 +5,21 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use http::HeaderName;
 use serde_json::{Map, Value, json};
 
 use crate::text::one_line::on_one_line;
 use crate::text::surrogates;
 
-/// The revision that the handshake asks for, and the one without a handshake.
+/// The revision that the handshake asks for; over HTTP one in which a client need not resume streams, because q does not.
 const HANDSHAKE: &str = "2025-11-25";
+const HANDSHAKE_OVER_HTTP: &str = "2025-06-18";
+
+/// The revision without a handshake.
 const STATELESS: &str = "2026-07-28";
 
 /// The revisions that a server may answer the handshake with.
-const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", HANDSHAKE];
+const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", HANDSHAKE_OVER_HTTP, HANDSHAKE];
 
 /// The most pages and tools of a list of tools.
 const MAX_PAGES: usize = 100;
@@ -27,6 +31,9 @@ const MAX_QUOTE: usize = 500;
 /// The JSON-RPC errors for a method that is not there, and for a revision that a server does not speak.
 const METHOD_NOT_FOUND: i64 = -32601;
 const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// The key of a schema that names a header for its value.
+const HEADER: &str = "x-mcp-header";
 
 /// The beginning of a header's value that is encoded.
 const ENCODED: &str = "=?base64?";
@@ -175,7 +182,8 @@ impl Protocol {
         let Some(method) = message["method"].as_str() else {
             return headers;
         };
-        if !self.is_stateless() {
+        // Which revision the first request is for is only known from its answer.
+        if !revision.is_empty() && !self.is_stateless() {
             return headers;
         }
         headers.push(("mcp-method".to_owned(), method.to_owned()));
@@ -288,8 +296,13 @@ impl Protocol {
 
     /// Begins the handshake.
     fn initialize(&mut self) -> Value {
+        let revision = if self.over_http {
+            HANDSHAKE_OVER_HTTP
+        } else {
+            HANDSHAKE
+        };
         let parameters =
-            json!({"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": client()});
+            json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client()});
         self.request("initialize", parameters)
     }
 
@@ -304,6 +317,11 @@ impl Protocol {
         let version = quote_string(&result["protocolVersion"]);
         if version.is_empty() {
             return self.refuse("did not say which version of the protocol it speaks".to_owned());
+        }
+        if version == STATELESS {
+            let refusal =
+                format!("speaks version {STATELESS} of the protocol, but does not say what it has");
+            return vec![ServerEvent::Send(self.discover(refusal))];
         }
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
             return self.speaks_others(&json!([version]));
@@ -501,6 +519,9 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
     if !schema.is_object() {
         schema = json!({"type": "object"});
     }
+    if !has_valid_headers(&schema, &mut Vec::new()) {
+        return None;
+    }
     // By default, a tool may change, overwrite and reach anything.
     let hints = &tool["annotations"];
     let reads = hints["readOnlyHint"] == true;
@@ -516,6 +537,32 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
     })
 }
 
+/// Whether the headers that a schema asks for can be sent: their names are valid and differ, and their values are no
+/// objects, arrays or fractions. The specification forbids clients to call other tools.
+fn has_valid_headers(schema: &Value, names: &mut Vec<HeaderName>) -> bool {
+    for property in schema["properties"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::values)
+    {
+        if let Some(header) = property.get(HEADER) {
+            let has_valid_type = matches!(
+                property["type"].as_str(),
+                Some("string" | "integer" | "boolean")
+            );
+            let name = HeaderName::from_bytes(header.as_str().unwrap_or_default().as_bytes());
+            match name {
+                Ok(name) if has_valid_type && !names.contains(&name) => names.push(name),
+                _ => return false,
+            }
+        }
+        if !has_valid_headers(property, names) {
+            return false;
+        }
+    }
+    true
+}
+
 /// The arguments that a tool's schema wants in headers, too. Proxies can see them there.
 fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     let mut headers = Vec::new();
@@ -526,7 +573,7 @@ fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
             Value::Number(_) | Value::Bool(_) => Some(argument.to_string()),
             _ => None,
         };
-        if let Some(header) = property["x-mcp-header"].as_str()
+        if let Some(header) = property[HEADER].as_str()
             && let Some(value) = value
         {
             headers.push((format!("mcp-param-{header}"), value));
@@ -778,13 +825,56 @@ mod tests {
     }
 
     #[test]
+    fn tools_that_ask_for_headers_that_cannot_be_sent_are_left_out() {
+        for (properties, is_listed) in [
+            (
+                r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"boolean","x-mcp-header":"B"}}"#,
+                true,
+            ),
+            (r#"{"x-mcp-header":{"type":"string"}}"#, true),
+            (r#"{"a":{"type":"string","x-mcp-header":""}}"#, false),
+            (r#"{"a":{"type":"string","x-mcp-header":7}}"#, false),
+            (r#"{"a":{"type":"string","x-mcp-header":"A B"}}"#, false),
+            (r#"{"a":{"type":"string","x-mcp-header":"A:B"}}"#, false),
+            (r#"{"a":{"type":"string","x-mcp-header":"é"}}"#, false),
+            (r#"{"a":{"type":"number","x-mcp-header":"A"}}"#, false),
+            (r#"{"a":{"type":"object","x-mcp-header":"A"}}"#, false),
+            (r#"{"a":{"x-mcp-header":"A"}}"#, false),
+            (
+                r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}"#,
+                false,
+            ),
+            (
+                r#"{"a":{"properties":{"b":{"type":"array","x-mcp-header":"A"}}}}"#,
+                false,
+            ),
+        ] {
+            let properties: Value = serde_json::from_str(properties).expect("JSON");
+            let tool = json!({"name": "a", "inputSchema": {"properties": properties}});
+            assert_eq!(listed_tool(&tool).is_some(), is_listed, "{properties}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_answers_the_handshake_with_the_revision_without_one_is_asked_what_it_has() {
+        let (mut protocol, first) = Protocol::open(true, None);
+        assert_eq!(first["params"]["protocolVersion"], "2025-06-18");
+        let events = protocol.receive(introduction("2026-07-28", &json!({})).as_bytes());
+        assert_eq!(sent(&events)[0]["method"], "server/discover");
+        let unknown = protocol.receive(&error(2, -32601, &json!(null)));
+        let reason = "speaks version 2026-07-28 of the protocol, but does not say what it has";
+        assert_eq!(unknown, [ServerEvent::Unusable(reason.to_owned())]);
+    }
+
+    #[test]
     fn headers_say_what_a_message_is_where_there_is_no_handshake() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let (mut protocol, first) = Protocol::open(true, None);
-        assert_eq!(protocol.headers(&first), []);
+        assert_eq!(protocol.headers(&first), [pair("mcp-method", "initialize")]);
         let schema = json!({"properties": {
-            "region": {"type": "string", "x-mcp-header": "Region"}, "row": {"x-mcp-header": "Row"},
-            "gone": {"x-mcp-header": "Gone"}, "null": {"x-mcp-header": "Null"}, "plain": {},
+            "region": {"type": "string", "x-mcp-header": "Region"}, "row": {"type": "integer", "x-mcp-header": "Row"},
+            "gone": {"type": "string", "x-mcp-header": "Gone"}, "null": {"type": "string", "x-mcp-header": "Null"},
+            "plain": {},
             "deep": {"properties": {"on": {"type": "boolean", "x-mcp-header": "On"}}},
         }});
         let names = ["a b", "größe", " a", "=?base64?x?="]

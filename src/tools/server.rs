@@ -1,6 +1,6 @@
 //! A tool server from its start to its last call: a program, an address, or commands, which need no start.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,25 @@ use serde_json::{Map, Value};
 use super::commands::Commands;
 use super::http::{Http, Site};
 use super::listener::Listener;
-use super::outcome::{Failure, FailureScope, Outcome, seconds};
+use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Groups, Input, MAX_LINE, OutputLine, Process, Program, Report};
 use super::protocol::{self, About, Protocol, ServerEvent};
 use crate::error::{Error, ErrorKind};
+use crate::secret::Secret;
 use crate::settings::ToolServer;
 use crate::threads::{self, lock};
 
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A server, or commands, as they are configured.
+/// A section that is ready: its server can be started, or its commands called.
 pub struct Spec {
     pub section: ToolServer,
     pub target: Target,
+    /// Values that only its programs may get.
+    pub keys: Vec<Secret>,
+    /// Other values that must not be shown.
+    pub hidden: Vec<Secret>,
 }
 
 /// What a call goes to.
@@ -40,7 +45,6 @@ pub struct Server {
     report: Report,
     /// `None` after the server has ended, and for commands.
     connection: Option<Connection>,
-    was_restarted: bool,
 }
 
 /// A conversation with a server. A thread reads what the server sends, and passes it on as events.
@@ -63,13 +67,13 @@ impl Server {
             groups: groups.clone(),
             report,
             connection: None,
-            was_restarted: false,
         };
         if let Target::Commands(commands) = &server.spec.target {
             let about = commands.about();
             return Ok((server, about));
         }
-        match server.connect() {
+        let opened = Connection::open(&server.spec, groups, &server.report);
+        match opened {
             Ok((connection, about)) => {
                 server.connection = Some(connection);
                 Ok((server, about))
@@ -86,10 +90,6 @@ impl Server {
         }
     }
 
-    fn connect(&self) -> Result<(Connection, About), Failure> {
-        Connection::open(&self.spec, &self.groups, &self.report)
-    }
-
     /// Checks what can be checked before a person is asked. The error is for the model.
     pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
         match &self.spec.target {
@@ -99,24 +99,15 @@ impl Server {
     }
 
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
-    ///
-    /// A server that ends is started once more for the next call. One that has forgotten the session gets a new session
-    /// at once, because it has not run the call.
     pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         self.groups.be_patient();
         if let Target::Commands(commands) = &self.spec.target {
             return commands.call(tool, arguments, &self.groups);
         }
-        let mut result = self.try_call(tool, arguments, reads);
-        if let Err(failure) = &result
-            && failure.scope == FailureScope::Session
-        {
-            (self.report)(&format!(
-                "{failure}; sending the call again in a new session"
-            ));
-            self.connection = None;
-            result = self.try_call(tool, arguments, reads);
-        }
+        let result = match &mut self.connection {
+            Some(connection) => connection.call(tool, arguments, reads, self.spec.section.timeout),
+            None => Err(Failure::new("it has ended")),
+        };
         match result {
             Ok(outcome) => outcome,
             Err(failure) => self.failed_call(failure),
@@ -125,7 +116,7 @@ impl Server {
 
     fn failed_call(&mut self, failure: Failure) -> Outcome {
         self.groups.wait_if_closed();
-        if failure.scope != FailureScope::Call {
+        if failure.has_ended_server {
             self.connection = None;
         }
         let name = &self.spec.section.name;
@@ -140,40 +131,6 @@ impl Server {
             ..Outcome::failed(for_model)
         }
     }
-
-    fn try_call(
-        &mut self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        reads: bool,
-    ) -> Result<Outcome, Failure> {
-        self.connection.take_if(Connection::has_ended);
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.reconnect()?,
-        };
-        let timeout = self.spec.section.timeout;
-        let connection = self.connection.insert(connection);
-        if let Transport::Local(process) = &mut connection.transport {
-            process.begin_call(reads);
-        }
-        connection.call(tool, arguments, timeout)
-    }
-
-    fn reconnect(&mut self) -> Result<Connection, Failure> {
-        if self.was_restarted {
-            let what = "it ended twice; q restarts a server only once";
-            return Err(Failure::new(what));
-        }
-        self.was_restarted = true;
-        match self.connect() {
-            Ok((connection, _)) => Ok(connection),
-            Err(failure) => Err(Failure {
-                scope: FailureScope::Server,
-                ..failure
-            }),
-        }
-    }
 }
 
 impl Connection {
@@ -185,7 +142,7 @@ impl Connection {
         let mut listed = connection.list_tools(spec, deadline);
         let refusal = connection.protocol().refusal();
         if let Err(failure) = &listed
-            && failure.scope == FailureScope::Server
+            && failure.has_ended_server
             && refusal.is_some()
         {
             connection = Connection::begin(spec, refusal, groups, report)?;
@@ -263,8 +220,12 @@ impl Connection {
         &mut self,
         tool: &str,
         arguments: &Map<String, Value>,
+        reads: bool,
         patience: Option<Duration>,
     ) -> Result<Outcome, Failure> {
+        if let Transport::Local(process) = &mut self.transport {
+            process.begin_call(reads);
+        }
         let (id, message) = self.protocol().call(tool, arguments);
         self.send(message);
         let mut deadline = after(patience);
@@ -325,13 +286,6 @@ impl Connection {
         }
     }
 
-    /// Whether the server has ended, or has closed its output. What it sends between two calls is dropped.
-    fn has_ended(&mut self) -> bool {
-        for _ in self.events.try_iter() {}
-        let is_closed = self.events.try_recv() == Err(TryRecvError::Disconnected);
-        is_closed || self.process_has_ended()
-    }
-
     /// Whether the server's program has ended. A server over HTTP has none.
     fn process_has_ended(&mut self) -> bool {
         match &mut self.transport {
@@ -351,7 +305,7 @@ impl Connection {
             what = format!("ended {when} ({status})");
         }
         Failure {
-            scope: FailureScope::Server,
+            has_ended_server: true,
             ..self.failure(&what)
         }
     }
@@ -461,6 +415,8 @@ mod tests {
         Spec {
             section,
             target: Target::Local(program),
+            keys: Vec::new(),
+            hidden: Vec::new(),
         }
     }
 
@@ -608,25 +564,6 @@ mod tests {
             outcome("the tool server sent a message of more than 16 MB", true)
         );
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
-    }
-
-    #[test]
-    fn a_server_that_ends_between_calls_is_started_once_more() {
-        let mut server = started("read -r call; text 3 $$; exit 0");
-        let first = call(&mut server, "{}");
-        while !server
-            .connection
-            .as_mut()
-            .expect("a connection")
-            .has_ended()
-        {
-            std::thread::yield_now();
-        }
-        let second = call(&mut server, "{}");
-        assert!(
-            !first.is_error && !second.is_error && first != second,
-            "{first:?} {second:?}"
-        );
     }
 
     #[test]

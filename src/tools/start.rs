@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::names::Selection;
 use super::offers::{self, Offer};
-use super::prepare::{Prepared, prepare};
+use super::prepare::prepare;
 use super::process::{Groups, Report};
 use super::protocol::About;
 use super::server::{Server, Servers, Spec, Target};
@@ -80,8 +80,7 @@ impl Starting {
 
         let (sender, opened) = mpsc::channel();
         let mut awaited = Vec::new();
-        for server in prepared {
-            let spec = server.spec;
+        for spec in prepared {
             let name = spec.section.name.clone();
             let is_command = matches!(spec.target, Target::Commands(_));
             let report = reporter(&name, &secrets, notes);
@@ -193,7 +192,9 @@ impl Starting {
             about,
             took,
         } = opened;
-        let Spec { section, target } = &server.spec;
+        let Spec {
+            section, target, ..
+        } = &server.spec;
         if !matches!(target, Target::Commands(_)) {
             notes.detail(|| {
                 let text = introduction(section, &about, took);
@@ -220,7 +221,7 @@ fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
 }
 
 /// The values that the model does not get: the keys of tools and of providers.
-fn keys(prepared: &[Prepared], settings: &Settings) -> Vec<Secret> {
+fn keys(prepared: &[Spec], settings: &Settings) -> Vec<Secret> {
     let mut keys = Vec::new();
     for server in prepared {
         keys.extend(server.keys.iter().cloned());
@@ -283,7 +284,7 @@ fn prepared(
     selection: Option<&Selection>,
     settings: &Settings,
     notes: &Notes,
-) -> Result<Vec<Prepared>, Error> {
+) -> Result<Vec<Spec>, Error> {
     let mut configured = Vec::new();
     if selection.is_none_or(|selection| !selection.is_empty()) {
         configured = settings.tool_servers()?;

@@ -62,7 +62,8 @@ fn echoed(message: &Value) -> Value {
     json!({"content": [{"type": "text", "text": format!("you said {said}")}]})
 }
 
-/// The messages that a tool server got, by their method or as the answer that they are; `DELETE` is one too.
+/// The messages that a tool server got, by their method or as the answer that they are; `DELETE` is one too. The stream for
+/// its own requests is opened beside the others, at any time.
 fn heard(site: &Server) -> Vec<String> {
     let name = |request: &Recorded| match request.method.as_str() {
         "POST" => request.json()["method"]
@@ -71,7 +72,9 @@ fn heard(site: &Server) -> Vec<String> {
             .to_owned(),
         other => other.to_owned(),
     };
-    site.requests().iter().map(name).collect()
+    let requests = site.requests();
+    let others = requests.iter().filter(|request| request.method != "GET");
+    others.map(name).collect()
 }
 
 /// The results of the calls that a conversation has kept of its last answer.
@@ -144,7 +147,7 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
             assert_eq!(request.header("authorization"), Some(authorization));
             assert_eq!(request.header("x-team").is_some(), !has_headers);
             let accepts_all = request.header("accept") == Some("*/*");
-            assert_eq!(accepts_all, !has_headers || request.method == "DELETE");
+            assert_eq!(accepts_all, !has_headers);
             assert!(!format!("{:?}", request.headers).contains(API_KEY));
         }
         let status = sandbox.q(&["--status"]).run();
@@ -235,6 +238,28 @@ fn a_servers_own_requests_are_answered_during_a_call() {
 }
 
 #[test]
+fn a_servers_own_request_is_refused_on_the_stream_for_it() {
+    let refused = Gate::new();
+    let site = site(move |request, message| {
+        if request.method == "GET" {
+            return Some(Reply::sse([data(&json!({"id": "r", "method": "roots/list"}))]).hang());
+        }
+        if message["id"] == "r" && message["error"]["code"] == -32601 {
+            refused.open();
+            return Some(Reply::new(202));
+        }
+        if message["method"] != "tools/call" {
+            return None;
+        }
+        // The call waits for the refusal.
+        Some(answer(message, echoed(message)).wait_for(&refused))
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &format!("{}/mcp", site.url()), "allow = [\"*\"]");
+    assert_eq!(only_result(&sandbox), "you said hi 0");
+}
+
+#[test]
 fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
     let site = site(|_, message| {
         let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});
@@ -315,7 +340,7 @@ fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     let mut running = sandbox.q(&["-t", "web", "go"]).spawn();
     // The answer is out, and saved, before q waits for anybody.
     running.read_stdout_until("the answer\n");
-    site.wait_for_requests(5);
+    site.wait_for_requests(6);
     let began = Instant::now();
     assert_eq!(sandbox.current()["messages"][1]["content"], "the answer");
     let outcome = running.wait();
@@ -335,7 +360,7 @@ fn a_signal_during_a_call_keeps_what_has_run() {
     let model = model(2);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"never\"");
     let mut running = sandbox.q(&["-t", "web", "go"]).spawn();
-    site.wait_for_requests(5);
+    site.wait_for_requests(6);
     running.signal(libc::SIGINT);
     running.wait().killed_by(libc::SIGINT);
     assert_eq!(results(&sandbox)[0], "you said hi 0");

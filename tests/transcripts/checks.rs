@@ -232,12 +232,11 @@ impl Stage {
             },
             "asked" => self.newest().iter().map(addressed).collect(),
             "told" => {
-                let requests = self.site.as_ref().map(Server::requests);
-                requests
-                    .unwrap_or_else(|| self.newest())
-                    .iter()
-                    .map(addressed)
-                    .collect()
+                let mut requests = self.newest();
+                if let Some(site) = &self.site {
+                    requests = messages_to(site);
+                }
+                requests.iter().map(addressed).collect()
             }
             _ => {
                 let files = self.sandbox.all_files();
@@ -278,7 +277,7 @@ impl Stage {
     /// What the tool server got: messages, and an object with the method of any other request.
     fn heard(&self) -> Vec<Value> {
         match &self.site {
-            Some(site) => site.requests().iter().map(message).collect(),
+            Some(site) => messages_to(site).iter().map(message).collect(),
             None => heard(&self.sandbox, "db"),
         }
     }
@@ -423,4 +422,11 @@ fn part(found: &Value, expected: &Value) -> Value {
         }
         _ => found.clone(),
     }
+}
+
+/// The requests to a tool server but for the stream for its own requests, which is opened beside them, at any time.
+fn messages_to(site: &Server) -> Vec<Recorded> {
+    let mut requests = site.requests();
+    requests.retain(|request| request.method != "GET");
+    requests
 }

@@ -1,0 +1,77 @@
+"""A client for the conformance suite of the Model Context Protocol: client.py PATH-OF-Q URL.
+
+q asks a scripted model, which calls every tool that it is offered once, with the arguments that the scenario wants.
+"""
+
+import http.server
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+
+# What each type of JSON Schema is called with where the scenario names no arguments.
+EXAMPLES = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
+
+
+def wanted_calls():
+    """The calls that the scenario wants: the name and the arguments of each."""
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    return [(call["name"], call["arguments"]) for call in context.get("toolCalls", [])]
+
+
+def example(schema, others):
+    """Arguments for a tool. One that echoes a schema gets that of another tool."""
+    properties = schema.get("properties", {})
+    arguments = {name: EXAMPLES.get(value.get("type"), "text") for name, value in properties.items()}
+    if arguments == {"schema": {}} and others:
+        arguments["schema"] = others[0]["input_schema"]
+    return arguments
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        wanted = wanted_calls()
+        content = []
+        tools = request.get("tools", [])
+        for tool in tools:
+            name = tool["name"].removeprefix("site__")
+            every = [arguments for called, arguments in wanted if called == name]
+            for arguments in every or [example(tool["input_schema"], [other for other in tools if other is not tool])]:
+                content.append({"type": "tool_use", "id": f"call{len(content)}", "name": tool["name"], "input": arguments})
+        if not content or "tool_result" in json.dumps(request["messages"]):
+            content = [{"type": "text", "text": "done"}]
+        reason = "tool_use" if content[0]["type"] == "tool_use" else "end_turn"
+        reply = {"type": "message", "role": "assistant", "content": content, "stop_reason": reason}
+        body = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def main():
+    q, url = sys.argv[1:]
+    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    threading.Thread(target=model.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as home:
+        folder = pathlib.Path(home, ".config/q")
+        folder.mkdir(parents=True)
+        (folder / "config.toml").write_text(f"[tools.site]\nurl = {json.dumps(url)}\n", encoding="utf-8")
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": home, "ANTHROPIC_API_KEY": "sk-any-will-do",
+            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.server_port}",
+        }
+        asked = subprocess.run([q, "-v", "--yes", "-t", "site", "go"], env=environment, stdin=subprocess.DEVNULL, timeout=60)
+    # The server of one scenario has no tools, which is an error of q's.
+    sys.exit(0 if os.environ["MCP_CONFORMANCE_SCENARIO"] == "initialize" else asked.returncode)
+
+
+main()
