@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
-use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
@@ -283,9 +282,7 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 /// Reads how a message ended, and why the model refused.
 fn finish(message: &Value, reply: &mut Reply) {
     let word = text_field(message, "stop_reason");
-    if is_word(word) {
-        reply.finish(word);
-    }
+    reply.finish(word);
     if word == "pause_turn" {
         reply.pause();
     }

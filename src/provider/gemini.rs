@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use super::failure;
-use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks};
@@ -273,10 +272,8 @@ fn read_candidate(candidate: Candidate, reply: &mut Reply) -> Result<(), ReplyEr
     }
     add_sources(&lenient::value(candidate.grounding_metadata), reply);
     let word = candidate.finish_reason.0.unwrap_or_default();
-    if is_word(&word) {
-        reply.finish(&word);
-        reply.explain(&candidate.finish_message.0.unwrap_or_default());
-    }
+    reply.finish(&word);
+    reply.explain(&candidate.finish_message.0.unwrap_or_default());
     Ok(())
 }
 

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
-use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
@@ -400,9 +399,7 @@ fn read_choice(
         return Err(error.into());
     }
     let word = choice.finish_reason.0.as_deref().unwrap_or_default();
-    if is_word(word) {
-        reply.finish(word);
-    }
+    reply.finish(word);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::finish::Finish;
+use super::finish::{Finish, is_word};
 use super::kept::{Kept, VALUE};
 use super::lenient::{ReplyError, elements};
 use super::reasoning::Filter;
@@ -411,9 +411,9 @@ impl Reply {
     }
 
     /// The provider says with this word that the model has stopped. More may come: text, usage, the end. Another word
-    /// replaces only a normal end.
+    /// replaces only a normal end, and what is no finish reason changes nothing.
     pub(super) fn finish(&mut self, word: &str) {
-        if self.may_end_normally() {
+        if is_word(word) && self.may_end_normally() {
             self.finish = Some(Finish::new(word));
         }
     }

@@ -76,7 +76,7 @@ struct RawSection<'a> {
 
 /// Reads the text of a configuration file.
 pub fn read(text: &str) -> Result<File, Wrong> {
-    let lines = Lines(text);
+    let lines = Lines::new(text);
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         lines.wrong(at, error.message().to_owned())
@@ -384,15 +384,23 @@ fn integer(number: &DeInteger) -> Option<i64> {
     i64::from_str_radix(&digits, number.radix()).ok()
 }
 
-/// The text of the file, to find the line of a place in it.
-struct Lines<'a>(&'a str);
+/// The lines of the file, to find that of a place in it.
+struct Lines {
+    /// Where each line ends, in bytes.
+    ends: Vec<usize>,
+}
 
-impl Lines<'_> {
+impl Lines {
+    fn new(text: &str) -> Lines {
+        let ends = text.match_indices('\n').map(|(at, _)| at);
+        Lines {
+            ends: ends.collect(),
+        }
+    }
+
     /// The line of a place in bytes, counted from 1.
     fn of(&self, at: usize) -> usize {
-        let text = self.0.as_bytes();
-        let before = &text[..at.min(text.len())];
-        1 + before.iter().filter(|byte| **byte == b'\n').count()
+        1 + self.ends.partition_point(|end| *end < at)
     }
 
     fn wrong(&self, at: usize, message: String) -> Wrong {
