@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::shape;
 
-/// Programs that run what follows `-c` or `-e` as code. Those with a name that begins with `python` do so, too.
+/// Programs that run text as code. Those with a name that begins with `python` do so, too.
 const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
 
 /// A command with placeholders for the model's arguments.
@@ -53,11 +53,13 @@ impl Argv {
         dashes: bool,
     ) -> Result<Argv, String> {
         let elements: Vec<Element> = run.iter().map(|text| Element::parse(text)).collect();
+        let stdin = stdin.map(Element::parse);
         check_elements(run, &elements)?;
+        check_code(run, &elements, stdin.as_ref())?;
 
         let mut argv = Argv {
             elements,
-            stdin: stdin.map(Element::parse),
+            stdin,
             inputs: Map::new(),
             dashes,
         };
@@ -207,6 +209,10 @@ impl Element {
         }
     }
 
+    fn has_placeholder(&self) -> bool {
+        !self.placeholders.is_empty()
+    }
+
     /// The argument, if the element is nothing else.
     fn only_argument(&self) -> Option<&str> {
         match &self.placeholders[..] {
@@ -234,38 +240,59 @@ impl Element {
 /// Refuses elements in which the model could write a program or an option.
 fn check_elements(run: &[String], elements: &[Element]) -> Result<(), String> {
     let program = elements.first();
-    if program.is_none_or(|program| !program.placeholders.is_empty()) {
+    if program.is_none_or(Element::has_placeholder) {
         return Err("run: the program cannot be an argument".to_owned());
     }
-    let mut has_interpreter = false;
-    // How many of the next elements may be code.
-    let mut code_follows = 0;
     for (text, element) in run.iter().zip(elements) {
         if text.contains('\0') {
             return Err("run: contains a NUL byte, which no program can be given".to_owned());
         }
-        let is_option = text.starts_with('-');
-        if !element.placeholders.is_empty() {
-            if code_follows > 0 || (has_interpreter && has_code(&element.begin)) {
-                return Err(format!(
-                    "run: “{text}” is code, in which the model may write nothing"
-                ));
-            }
-            if is_option && !element.begin.contains('=') {
-                return Err(format!(
-                    "run: “{text}” is an option, in which an argument may only come after “=”"
-                ));
-            }
-        } else if has_interpreter && code_before(text) > 0 {
-            code_follows = code_before(text);
-        } else {
-            if !is_option && code_follows > 0 {
-                code_follows -= 1;
-            }
-            has_interpreter |= is_interpreter(text);
+        if element.has_placeholder() && text.starts_with('-') && !element.begin.contains('=') {
+            return Err(format!(
+                "run: “{text}” is an option, in which an argument may only come after “=”"
+            ));
         }
     }
     Ok(())
+}
+
+/// Refuses code that the model would write: in the options of an interpreter, in what follows them, or in its standard input.
+fn check_code(run: &[String], elements: &[Element], stdin: Option<&Element>) -> Result<(), String> {
+    let Some(interpreter) = interpreter(run) else {
+        return Ok(());
+    };
+    let words = run.iter().zip(elements);
+    let mut is_value = false;
+    for (text, element) in words.skip(interpreter + 1) {
+        if element.has_placeholder() {
+            return Err(format!(
+                "run: “{text}” is code, in which the model may write nothing"
+            ));
+        }
+        let is_option = text.starts_with('-');
+        if !is_option && !is_value {
+            return Ok(());
+        }
+        // A shell's `-o` is followed by the name of a setting.
+        is_value = is_option && text.ends_with('o');
+    }
+    if stdin.is_some_and(Element::has_placeholder) {
+        return Err("stdin: is code, in which the model may write nothing".to_owned());
+    }
+    Ok(())
+}
+
+/// Where an argv has an interpreter: at its beginning, or after `env`, its options and variables.
+fn interpreter(run: &[String]) -> Option<usize> {
+    let name = |text: &String| text.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut at = 0;
+    if name(run.first()?) == "env" {
+        let is_own = |text: &&String| text.starts_with('-') || text.contains('=');
+        at = 1 + run.iter().skip(1).take_while(is_own).count();
+    }
+    let name = name(run.get(at)?);
+    let is_interpreter = INTERPRETERS.contains(&name.as_str()) || name.starts_with("python");
+    is_interpreter.then_some(at)
 }
 
 /// `[a-z_][a-z0-9_]*`
@@ -273,34 +300,6 @@ fn is_name(name: &str) -> bool {
     let is_letter = |character: char| character.is_ascii_lowercase() || character == '_';
     let is_allowed = |character: char| is_letter(character) || character.is_ascii_digit();
     name.starts_with(is_letter) && name.chars().all(is_allowed)
-}
-
-fn is_interpreter(element: &str) -> bool {
-    let name = element.rsplit('/').next().unwrap_or_default();
-    INTERPRETERS.contains(&name) || name.starts_with("python")
-}
-
-/// How many of the elements after an option may be code: one after `-c`, `-e` or `-E`, also as the last of several
-/// letters. In `-co` and `-oc`, the value of `-o` comes before the code.
-fn code_before(option: &str) -> usize {
-    let letters = option.strip_prefix('-').unwrap_or_default();
-    let is_bundle = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let before_values = letters.trim_end_matches('o');
-    if is_bundle && before_values.ends_with(['c', 'e', 'E']) {
-        1 + letters.matches('o').count()
-    } else {
-        0
-    }
-}
-
-/// Whether code may follow within an option, as in `-cprint(1)`.
-fn has_code(option: &str) -> bool {
-    let is_short = option.starts_with('-') && !option.starts_with("--");
-    if !is_short {
-        return false;
-    }
-    let letters = option.split('=').next().unwrap_or_default();
-    letters.contains(['c', 'e', 'E'])
 }
 
 /// The texts of an argument: one, unless it is a list. An error continues a sentence that begins with the argument's name.
@@ -404,22 +403,18 @@ mod tests {
             (&["ls", "-{a}"], "may only come after “=”"),
             (&["ls", "--{a}=b"], "may only come after “=”"),
             (&["ls", "-I{a}=b"], "may only come after “=”"),
+            (&["sh", "a\0", "{a}"], "contains a NUL byte"),
+            (&["sh", "{a}"], "is code"),
             (&["sh", "-c", "{a}"], "is code"),
             (&["/bin/bash", "-lc", "ls {a}"], "is code"),
             (&["bash", "-x", "-c", "--", "{a}"], "is code"),
+            (&["bash", "-c", "-o", "pipefail", "ls {a}"], "is code"),
             (&["bash", "-co", "pipefail", "ls {a}"], "is code"),
-            (&["bash", "-oc", "pipefail", "ls {a}"], "is code"),
-            (&["perl", "-E", "say {a}"], "is code"),
+            (&["perl", "-0777pe", "{a}"], "is code"),
             (&["python3", "-cx={a}"], "is code"),
-            (&["perl", "-we=1;{a}"], "is code"),
-            (&["sh", "a\0", "{a}"], "contains a NUL byte"),
-            (&["zsh", "-ce", "{a}"], "is code"),
-            (&["dash", "-c", "{a}"], "is code"),
-            (&["fish", "-c", "{a}"], "is code"),
             (&["python3.12", "-Ic", "print({a})"], "is code"),
-            (&["/usr/bin/perl", "-ne", "{a}"], "is code"),
-            (&["node", "-e", "1", "-e", "{a}"], "is code"),
-            (&["env", "-i", "ruby", "-e", "{a}"], "is code"),
+            (&["node", "-p", "{a}"], "is code"),
+            (&["env", "-i", "A=b", "ruby", "-e", "{a}"], "is code"),
         ] {
             let error = Argv::parse(&strings(run), None, None, true).expect_err(run[run.len() - 1]);
             assert!(
@@ -436,12 +431,28 @@ mod tests {
             &["grep", "-e", "{a}"],
             &["wc", "-c", "{a}"],
             &["awk", "{print $1}", "{a}"],
-            &["sh", "{a}"],
+            &["grep", "python", "{a}"],
+            &["python3", "tool.py", "-c", "{a}"],
         ] {
             assert!(
                 Argv::parse(&strings(run), None, None, false).is_ok(),
                 "{run:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_an_interpreter_reads_as_its_program_is_code() {
+        for (run, is_allowed) in [
+            (&["sh"][..], false),
+            (&["python3", "-"], false),
+            (&["bash", "-eu"], false),
+            (&["python3", "count.py"], true),
+            (&["sh", "-c", "wc -l"], true),
+            (&["wc"], true),
+        ] {
+            let argv = Argv::parse(&strings(run), Some("{a}"), None, false);
+            assert_eq!(argv.is_ok(), is_allowed, "{run:?}");
         }
     }
 
