@@ -63,6 +63,12 @@ struct Group {
     stop: i32,
 }
 
+impl Running {
+    fn forget(&mut self, id: i32) {
+        self.groups.retain(|group| group.id != id);
+    }
+}
+
 impl Groups {
     /// Asks every group to end, and lets no more start.
     pub fn terminate(&self) {
@@ -132,20 +138,15 @@ impl Groups {
     /// Whether nothing of a group is left. Reaps its leader. A group that is gone gets no more signals.
     fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
         // Locked, because the system may reuse the id as soon as nothing of the group is left.
-        let running = lock(&self.0);
+        let mut running = lock(&self.0);
         if matches!(leader.try_wait(), Ok(None)) {
             return false;
         }
         let is_gone = !unix::signal_group(id, 0);
-        drop(running);
         if is_gone {
-            self.forget(id);
+            running.forget(id);
         }
         is_gone
-    }
-
-    fn forget(&self, id: i32) {
-        lock(&self.0).groups.retain(|group| group.id != id);
     }
 
     fn signal(&self, id: i32, signal: i32) {
@@ -368,7 +369,7 @@ impl Process {
             wait_until(PATIENCE, || self.is_gone());
         }
         // All of the group were killed, but some may still be listed: not every system reaps orphans.
-        self.groups.forget(self.id);
+        lock(&self.groups.0).forget(self.id);
         self.is_gone = true;
     }
 }
