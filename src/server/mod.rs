@@ -5,7 +5,7 @@ pub mod choice;
 pub mod client;
 pub mod discover;
 pub mod key_command;
-mod reading;
+pub mod reading;
 pub mod retry;
 pub mod stream;
 pub mod target;

@@ -197,11 +197,20 @@ fn why_incomplete(
     if events > 0 {
         return broken("the stream ended before the answer did");
     }
-    let why = match failure::title(&String::from_utf8_lossy(beginning)) {
+    ReadError::NotFromApi(what_it_is(beginning, content_type))
+}
+
+/// What a response is that is not the API's, by its beginning.
+pub fn what_it_is(beginning: &[u8], content_type: &str) -> String {
+    if beginning.starts_with(GZIP) {
+        return COMPRESSED.to_owned();
+    }
+    match failure::title(&String::from_utf8_lossy(beginning)) {
         Some(title) => format!("the server sent an HTML page: “{title}”"),
-        None => format!("the response is not an event stream (content type “{content_type}”)"),
-    };
-    ReadError::NotFromApi(why)
+        None => format!(
+            "the response is neither JSON nor an event stream (content type “{content_type}”)"
+        ),
+    }
 }
 
 /// The body of a response, as it arrives.
@@ -365,7 +374,7 @@ mod tests {
             HELLO; ␊␊; RESET | Hello | Connection
             HELLO; ␊␊data: {"choi; RESET | Hello | Connection
             RESET | - | Connection
-            <html> | - | NotFromApi("the response is not an event stream (content type “text/plain”)
+            <html> | - | NotFromApi("the response is neither JSON nor an event stream (content type “text/plain”)
             - | - | Broken("the server accepted the question and sent nothing
             ␊␊ | - | Broken("the server accepted the question and sent nothing
             HELLO; ␊␊data: {␊␊ | Hello | Reply(Malformed

@@ -10,11 +10,9 @@ use serde_json::Value;
 use super::listener::Listener;
 use super::outcome::Failure;
 use crate::address::Endpoint;
-use crate::provider;
 use crate::secret::{self, Secret};
-use crate::server::client::{
-    self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError,
-};
+use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
+use crate::server::reading;
 use crate::server::retry;
 use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
 use crate::text::one_line::on_one_line;
@@ -290,27 +288,18 @@ impl Http {
 
     /// What is wrong with a body that contains no answer.
     fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
-        if body.starts_with(GZIP) {
-            return self.failure(COMPRESSED);
-        }
-        // A key that was cut would not be recognized.
-        let text = String::from_utf8_lossy(body);
-        let text = secret::redact(&text, &self.site.keys);
         match body.trim_ascii().first() {
-            None => return self.failure("the server sent no answer"),
+            None => self.failure("the server sent no answer"),
             Some(b'{' | b'[') => {
+                // A key that was cut would not be recognized.
+                let text = String::from_utf8_lossy(body);
+                let text = secret::redact(&text, &self.site.keys);
                 let beginning: String = text.trim().chars().take(MAX_QUOTE).collect();
                 let quote = on_one_line(&beginning);
-                return self.failure(&format!("the server sent no answer, but {quote}"));
+                self.failure(&format!("the server sent no answer, but {quote}"))
             }
-            Some(_) => (),
+            Some(_) => self.failure(&reading::what_it_is(body, content_type)),
         }
-        if let Some(title) = provider::failure::title(&text) {
-            return self.failure(&format!("the server sent an HTML page: “{title}”"));
-        }
-        self.failure(&format!(
-            "the response is neither JSON nor an event stream (content type “{content_type}”)"
-        ))
     }
 
     /// The failure for a broken connection or a status other than success, with advice.
