@@ -197,7 +197,7 @@ fn a_session_without_a_question_is_ended() {
     let (model, site) = (model(0), site(|_, _| None));
     let sandbox = with_web(&model, &site.url(), "");
     let mut running = sandbox.q(&["-t", "web"]).stdin_open().spawn();
-    site.wait_for_requests(3);
+    site.wait_for_requests(4);
     running.close_stdin();
     running.wait().exit(2);
     // Unless the last answer was still on its way.
