@@ -226,6 +226,16 @@ mod tests {
         }
     }
 
+    /// The cases of a table: what a case is, a schema, and what becomes of it, each on a line of its own.
+    fn cases(table: &str) -> Vec<(&str, Value, Value)> {
+        let lines: Vec<&str> = table.trim().lines().map(str::trim).collect();
+        let json = |line: &str| serde_json::from_str(line).expect(line);
+        let cases = lines.chunks_exact(3);
+        cases
+            .map(|case| (case[0], json(case[1]), json(case[2])))
+            .collect()
+    }
+
     #[test]
     fn every_schema_is_of_an_object_with_properties() {
         let whole =
@@ -256,134 +266,78 @@ mod tests {
 
     #[test]
     fn references_are_replaced_by_what_they_refer_to() {
-        let properties = |properties: Value| json!({"type": "object", "properties": properties});
-        for (case, schema, cleaned) in [
-            (
-                "no references",
-                json!({"$schema": "x", "type": "object", "properties": {"a": {"$schema": "x", "minimum": 1}}}),
-                properties(json!({"a": {"minimum": 1}})),
-            ),
-            (
-                "a reference, and what stands beside it",
-                json!({"properties": {"a": {"$ref": "#/$defs/A", "title": "own"},
-                                      "b": {"items": [{"$ref": "#/definitions/B"}]}},
-                       "$defs": {"A": {"type": "string", "title": "A"}}, "definitions": {"B": {"type": "number"}}}),
-                properties(
-                    json!({"a": {"type": "string", "title": "own"}, "b": {"items": [{"type": "number"}]}}),
-                ),
-            ),
-            (
-                "a reference to a reference, with a name in percents",
-                json!({"properties": {"a": {"$ref": "#/$defs/A%3C1%3E"}},
-                       "$defs": {"A<1>": {"items": {"$ref": "#/$defs/B~1C"}}, "B/C": {"type": "null"}}}),
-                properties(json!({"a": {"items": {"type": "null"}}})),
-            ),
-            (
-                "one that leads back to itself",
-                json!({"properties": {"a": {"$ref": "#/$defs/A"}},
-                       "$defs": {"A": {"type": "object", "properties": {"next": {"$ref": "#/$defs/A"}}}}}),
-                properties(json!({"a": {"type": "object", "properties": {"next": {}}}})),
-            ),
-            (
-                "one to the whole",
-                json!({"type": "object", "properties": {"a": {"$ref": "#"}}}),
-                properties(json!({"a": {"type": "object", "properties": {"a": {}}}})),
-            ),
-            (
-                "ones that lead nowhere",
-                json!({"properties": {"a": {"$ref": "#/$defs/X"}, "b": {"$ref": "https://example.com/b"},
-                                      "c": {"$ref": 7}}}),
-                properties(json!({"a": {}, "b": {}, "c": {}})),
-            ),
-            (
-                "names and data that look like words of JSON Schema",
-                json!({"properties": {"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]},
-                                      "definitions": {"default": {"$defs": 1}}}}),
-                properties(
-                    json!({"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]},
-                                  "definitions": {"default": {"$defs": 1}}}),
-                ),
-            ),
-        ] {
-            assert_eq!(
-                without_references(&of_object(&tool(schema))),
-                cleaned,
-                "{case}"
-            );
+        for (case, schema, cleaned) in cases(
+            r##"
+            no references
+            {"$schema": "x", "type": "object", "properties": {"a": {"$schema": "x", "minimum": 1}}}
+            {"type": "object", "properties": {"a": {"minimum": 1}}}
+            a reference, and what stands beside it
+            {"properties": {"a": {"$ref": "#/$defs/A", "title": "own"}, "b": {"items": [{"$ref": "#/definitions/B"}]}}, "$defs": {"A": {"type": "string", "title": "A"}}, "definitions": {"B": {"type": "number"}}}
+            {"type": "object", "properties": {"a": {"type": "string", "title": "own"}, "b": {"items": [{"type": "number"}]}}}
+            a reference to a reference, with a name in percents
+            {"properties": {"a": {"$ref": "#/$defs/A%3C1%3E"}}, "$defs": {"A<1>": {"items": {"$ref": "#/$defs/B~1C"}}, "B/C": {"type": "null"}}}
+            {"type": "object", "properties": {"a": {"items": {"type": "null"}}}}
+            one that leads back to itself
+            {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "object", "properties": {"next": {"$ref": "#/$defs/A"}}}}}
+            {"type": "object", "properties": {"a": {"type": "object", "properties": {"next": {}}}}}
+            one to the whole
+            {"type": "object", "properties": {"a": {"$ref": "#"}}}
+            {"type": "object", "properties": {"a": {"type": "object", "properties": {"a": {}}}}}
+            ones that lead nowhere
+            {"properties": {"a": {"$ref": "#/$defs/X"}, "b": {"$ref": "https://example.com/b"}, "c": {"$ref": 7}}}
+            {"type": "object", "properties": {"a": {}, "b": {}, "c": {}}}
+            names and data that look like words of JSON Schema
+            {"properties": {"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]}, "definitions": {"default": {"$defs": 1}}}}
+            {"type": "object", "properties": {"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]}, "definitions": {"default": {"$defs": 1}}}}
+        "##,
+        ) {
+            let schema = of_object(&tool(schema));
+            assert_eq!(without_references(&schema), cleaned, "{case}");
         }
     }
 
     #[test]
     fn rules_that_anthropic_does_not_take_become_words() {
-        for (case, schema, cleaned) in [
-            (
-                "what is taken",
-                json!({"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}),
-                json!({"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}),
-            ),
-            (
-                "an object",
-                json!({"$schema": "x", "$id": "y", "$comment": "z", "type": "object", "required": ["a"],
-                       "properties": {"a": {"type": "object"}}, "additionalProperties": {"type": "string"}}),
-                json!({"type": "object", "required": ["a"], "additionalProperties": false,
-                       "properties": {"a": {"type": "object", "additionalProperties": false}}}),
-            ),
-            (
-                "an object or nothing",
-                json!({"type": ["object", "null"], "additionalProperties": true}),
-                json!({"type": ["object", "null"], "additionalProperties": false}),
-            ),
-            (
-                "numbers, after the description",
-                json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "description": "How many."}),
-                json!({"type": "integer", "description": "How many.\n\nRules: minimum 1; exclusiveMaximum 9"}),
-            ),
-            (
-                "text",
-                json!({"type": "string", "maxLength": 5, "pattern": "^a\"", "format": "regex"}),
-                json!({"type": "string", "description": "Rules: maxLength 5; pattern \"^a\\\"\"; format \"regex\""}),
-            ),
-            (
-                "a list that may be empty",
-                json!({"type": "array", "minItems": 0, "items": {"type": "object"}}),
-                json!({"type": "array", "minItems": 0, "items": {"type": "object", "additionalProperties": false}}),
-            ),
-            (
-                "a schema for each item",
-                json!({"type": "array", "items": [{"type": "string"}]}),
-                json!({"type": "array", "description": "Rules: items [{\"type\":\"string\"}]"}),
-            ),
-            (
-                "a list of at least two",
-                json!({"type": "array", "minItems": 2, "uniqueItems": true, "items": {"minLength": 1}}),
-                json!({"type": "array", "items": {"description": "Rules: minLength 1"},
-                       "description": "Rules: minItems 2; uniqueItems true"}),
-            ),
-            (
-                "one of several",
-                json!({"oneOf": [{"type": "null"}, {"multipleOf": 2}]}),
-                json!({"anyOf": [{"type": "null"}, {"description": "Rules: multipleOf 2"}]}),
-            ),
-            (
-                "any and one of several",
-                json!({"anyOf": [{"type": "null"}], "allOf": [{"minimum": 1}], "oneOf": [{"type": "null"}]}),
-                json!({"anyOf": [{"type": "null"}], "allOf": [{"description": "Rules: minimum 1"}],
-                       "description": "Rules: oneOf [{\"type\":\"null\"}]"}),
-            ),
-            (
-                "references, which stand alone",
-                json!({"$ref": "#/$defs/A", "title": "T", "type": "object", "$defs": {"A": {"minimum": 1}},
-                       "definitions": {"$ref": {"$ref": "#"}}}),
-                json!({"$ref": "#/$defs/A", "$defs": {"A": {"description": "Rules: minimum 1"}},
-                       "definitions": {"$ref": {"$ref": "#"}}}),
-            ),
-            (
-                "names that look like words of JSON Schema",
-                json!({"properties": {"minimum": {}, "$schema": true}, "default": {}}),
-                json!({"properties": {"minimum": {}, "$schema": true}, "additionalProperties": false,
-                       "description": "Rules: default {}"}),
-            ),
-        ] {
+        for (case, schema, cleaned) in cases(
+            r##"
+            what is taken
+            {"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}
+            {"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}
+            an object
+            {"$schema": "x", "$id": "y", "$comment": "z", "type": "object", "required": ["a"], "properties": {"a": {"type": "object"}}, "additionalProperties": {"type": "string"}}
+            {"type": "object", "required": ["a"], "additionalProperties": false, "properties": {"a": {"type": "object", "additionalProperties": false}}}
+            an object or nothing
+            {"type": ["object", "null"], "additionalProperties": true}
+            {"type": ["object", "null"], "additionalProperties": false}
+            numbers, after the description
+            {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "description": "How many."}
+            {"type": "integer", "description": "How many.\n\nRules: minimum 1; exclusiveMaximum 9"}
+            text
+            {"type": "string", "maxLength": 5, "pattern": "^a\"", "format": "regex"}
+            {"type": "string", "description": "Rules: maxLength 5; pattern \"^a\\\"\"; format \"regex\""}
+            a list that may be empty
+            {"type": "array", "minItems": 0, "items": {"type": "object"}}
+            {"type": "array", "minItems": 0, "items": {"type": "object", "additionalProperties": false}}
+            a schema for each item
+            {"type": "array", "items": [{"type": "string"}]}
+            {"type": "array", "description": "Rules: items [{\"type\":\"string\"}]"}
+            a list of at least two
+            {"type": "array", "minItems": 2, "uniqueItems": true, "items": {"minLength": 1}}
+            {"type": "array", "items": {"description": "Rules: minLength 1"}, "description": "Rules: minItems 2; uniqueItems true"}
+            one of several
+            {"oneOf": [{"type": "null"}, {"multipleOf": 2}]}
+            {"anyOf": [{"type": "null"}, {"description": "Rules: multipleOf 2"}]}
+            any and one of several
+            {"anyOf": [{"type": "null"}], "allOf": [{"minimum": 1}], "oneOf": [{"type": "null"}]}
+            {"anyOf": [{"type": "null"}], "allOf": [{"description": "Rules: minimum 1"}], "description": "Rules: oneOf [{\"type\":\"null\"}]"}
+            references, which stand alone
+            {"$ref": "#/$defs/A", "title": "T", "type": "object", "$defs": {"A": {"minimum": 1}}, "definitions": {"$ref": {"$ref": "#"}}}
+            {"$ref": "#/$defs/A", "$defs": {"A": {"description": "Rules: minimum 1"}}, "definitions": {"$ref": {"$ref": "#"}}}
+            names that look like words of JSON Schema
+            {"properties": {"minimum": {}, "$schema": true}, "default": {}}
+            {"properties": {"minimum": {}, "$schema": true}, "additionalProperties": false, "description": "Rules: default {}"}
+        "##,
+        ) {
             assert_eq!(with_rules_in_words(&schema), cleaned, "{case}");
         }
     }

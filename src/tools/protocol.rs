@@ -625,6 +625,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn odd_text_in_a_line_costs_no_answer() {
@@ -826,32 +827,30 @@ mod tests {
 
     #[test]
     fn tools_that_ask_for_headers_that_cannot_be_sent_are_left_out() {
-        for (properties, is_listed) in [
-            (
-                r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"boolean","x-mcp-header":"B"}}"#,
-                true,
-            ),
-            (r#"{"x-mcp-header":{"type":"string"}}"#, true),
-            (r#"{"a":{"type":"string","x-mcp-header":""}}"#, false),
-            (r#"{"a":{"type":"string","x-mcp-header":7}}"#, false),
-            (r#"{"a":{"type":"string","x-mcp-header":"A B"}}"#, false),
-            (r#"{"a":{"type":"string","x-mcp-header":"A:B"}}"#, false),
-            (r#"{"a":{"type":"string","x-mcp-header":"é"}}"#, false),
-            (r#"{"a":{"type":"number","x-mcp-header":"A"}}"#, false),
-            (r#"{"a":{"type":"object","x-mcp-header":"A"}}"#, false),
-            (r#"{"a":{"x-mcp-header":"A"}}"#, false),
-            (
-                r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}"#,
-                false,
-            ),
-            (
-                r#"{"a":{"properties":{"b":{"type":"array","x-mcp-header":"A"}}}}"#,
-                false,
-            ),
-        ] {
-            let properties: Value = serde_json::from_str(properties).expect("JSON");
-            let tool = json!({"name": "a", "inputSchema": {"properties": properties}});
-            assert_eq!(listed_tool(&tool).is_some(), is_listed, "{properties}");
+        for [is_listed, properties] in rows(
+            r#"
+            yes | {"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"boolean","x-mcp-header":"B"}}
+            yes | {"x-mcp-header":{"type":"string"}}
+            no | {"a":{"type":"string","x-mcp-header":""}}
+            no | {"a":{"type":"string","x-mcp-header":7}}
+            no | {"a":{"type":"string","x-mcp-header":"A B"}}
+            no | {"a":{"type":"string","x-mcp-header":"A:B"}}
+            no | {"a":{"type":"string","x-mcp-header":"é"}}
+            no | {"a":{"type":"number","x-mcp-header":"A"}}
+            no | {"a":{"type":"object","x-mcp-header":"A"}}
+            no | {"a":{"x-mcp-header":"A"}}
+            no | {"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}
+            no | {"a":{"properties":{"b":{"type":"array","x-mcp-header":"A"}}}}
+        "#,
+        ) {
+            let schema = format!(r#"{{"properties": {properties}}}"#);
+            let schema: Value = serde_json::from_str(&schema).expect("JSON");
+            let tool = json!({"name": "a", "inputSchema": schema});
+            assert_eq!(
+                listed_tool(&tool).is_some(),
+                is_listed == "yes",
+                "{properties}"
+            );
         }
     }
 
@@ -960,31 +959,22 @@ mod tests {
 
     #[test]
     fn a_server_that_cannot_be_spoken_to_is_unusable() {
-        let new = introduction("2027-07-28", &json!({"tools": {}}));
-        for (name, line, expected) in [
-            (
-                "new",
-                &new,
-                "speaks version 2027-07-28 of the protocol, and q speaks 2024-11-05 to 2026-07-28",
-            ),
-            (
-                "empty",
-                &answer(1, &json!({})),
-                "did not say which version of the protocol it speaks",
-            ),
-            (
-                "no result",
-                &json!({"id": 1}).to_string(),
-                "did not say which version of the protocol it speaks",
-            ),
-        ] {
+        for [expected, result] in rows(
+            r#"
+            speaks version 2027-07-28 of the protocol, and q speaks 2024-11-05 to 2026-07-28 | {"protocolVersion": "2027-07-28"}
+            did not say which version of the protocol it speaks | {}
+            did not say which version of the protocol it speaks | null
+        "#,
+        ) {
+            let line = format!(r#"{{"id": 1, "result": {result}}}"#);
             let (mut protocol, _) = Protocol::open(false, None);
+            let events = protocol.receive(line.as_bytes());
             assert_eq!(
-                protocol.receive(line.as_bytes()),
+                events,
                 [ServerEvent::Unusable(expected.to_owned())],
-                "{name}"
+                "{result}"
             );
-            assert_eq!(protocol.receive(line.as_bytes()), [], "{name}");
+            assert_eq!(protocol.receive(line.as_bytes()), [], "{result}");
         }
     }
 
@@ -1063,32 +1053,22 @@ mod tests {
 
     #[test]
     fn hints_say_whether_a_call_is_harmless() {
-        for (annotations, harmless) in [
-            (json!({"readOnlyHint": true, "openWorldHint": false}), true),
-            (
-                json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}),
-                true,
-            ),
-            (
-                json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": true}),
-                false,
-            ),
-            (json!({"readOnlyHint": true, "openWorldHint": true}), false),
-            (json!({"readOnlyHint": true}), false),
-            (
-                json!({"readOnlyHint": "true", "openWorldHint": false}),
-                false,
-            ),
-            (
-                json!({"readOnlyHint": false, "openWorldHint": false}),
-                false,
-            ),
-            (json!({"openWorldHint": false}), false),
-            (json!(null), false),
-        ] {
-            let tool =
-                listed_tool(&json!({"name": "a", "annotations": annotations})).expect("a tool");
-            assert_eq!(tool.is_harmless, harmless, "{annotations}");
+        for [is_harmless, annotations] in rows(
+            r#"
+            yes | {"readOnlyHint": true, "openWorldHint": false}
+            yes | {"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}
+            no | {"readOnlyHint": true, "openWorldHint": false, "destructiveHint": true}
+            no | {"readOnlyHint": true, "openWorldHint": true}
+            no | {"readOnlyHint": true}
+            no | {"readOnlyHint": "true", "openWorldHint": false}
+            no | {"readOnlyHint": false, "openWorldHint": false}
+            no | {"openWorldHint": false}
+            no | null
+        "#,
+        ) {
+            let tool = format!(r#"{{"name": "a", "annotations": {annotations}}}"#);
+            let tool = listed_tool(&serde_json::from_str(&tool).expect("JSON")).expect("a tool");
+            assert_eq!(tool.is_harmless, is_harmless == "yes", "{annotations}");
         }
     }
 
@@ -1145,27 +1125,18 @@ mod tests {
 
     #[test]
     fn a_refusal_is_reported_with_code_and_data() {
-        for (error, expected) in [
-            (
-                json!({"code": -32602, "message": "Unknown tool"}),
-                "Unknown tool (-32602)",
-            ),
-            (
-                json!({"code": -1, "message": "no", "data": "disk full"}),
-                "no (-1): disk full",
-            ),
-            (
-                json!({"message": "no", "data": {"row": 1}}),
-                r#"no: {"row":1}"#,
-            ),
-            (
-                json!({"message": "", "data": 1}),
-                r#"{"message":"","data":1}"#,
-            ),
-            (json!({"message": "no", "data": null}), "no"),
-            (json!({"code": -1}), r#"{"code":-1} (-1)"#),
-            (json!("no"), r#""no""#),
-        ] {
+        for [expected, error] in rows(
+            r#"
+            Unknown tool (-32602) | {"code": -32602, "message": "Unknown tool"}
+            no (-1): disk full | {"code": -1, "message": "no", "data": "disk full"}
+            no: {"row":1} | {"message": "no", "data": {"row": 1}}
+            {"message":"","data":1} | {"message": "", "data": 1}
+            no | {"message": "no", "data": null}
+            {"code":-1} (-1) | {"code": -1}
+            "no" | "no"
+        "#,
+        ) {
+            let error: Value = serde_json::from_str(error).expect("JSON");
             assert_eq!(words(&error), expected);
         }
     }
