@@ -251,8 +251,10 @@ fn a_servers_own_request_is_refused_on_the_stream_for_it() {
         if message["method"] != "tools/call" {
             return None;
         }
+        let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
+        let reply = Reply::new(200).header("content-type", "application/json");
         // The call waits for the refusal.
-        Some(answer(message, echoed(message)).wait_for(&refused))
+        Some(reply.wait_for(&refused).piece(result.to_string()))
     });
     let model = model(1);
     let sandbox = with_web(&model, &format!("{}/mcp", site.url()), "allow = [\"*\"]");
