@@ -284,15 +284,21 @@ fn check_code(run: &[String], elements: &[Element], stdin: Option<&Element>) -> 
 
 /// Where an argv has an interpreter: at its beginning, or after `env`, its options and variables.
 fn interpreter(run: &[String]) -> Option<usize> {
-    let name = |text: &String| text.rsplit('/').next().unwrap_or_default().to_owned();
     let mut at = 0;
-    if name(run.first()?) == "env" {
+    if program_name(run.first()?) == "env" {
         let is_own = |text: &&String| text.starts_with('-') || text.contains('=');
         at = 1 + run.iter().skip(1).take_while(is_own).count();
     }
-    let name = name(run.get(at)?);
-    let is_interpreter = INTERPRETERS.contains(&name.as_str()) || name.starts_with("python");
-    is_interpreter.then_some(at)
+    let name = program_name(run.get(at)?);
+    if !INTERPRETERS.contains(&name) && !name.starts_with("python") {
+        return None;
+    }
+    Some(at)
+}
+
+/// The name of a program without its folder.
+fn program_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
 }
 
 /// `[a-z_][a-z0-9_]*`

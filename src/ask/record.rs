@@ -32,7 +32,6 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 /// A question, and as much of its answer as has come.
 pub struct Record {
     question: Message,
-    saves: bool,
     notes: Notes,
     stage: Mutex<Stage>,
     changed: Condvar,
@@ -120,14 +119,12 @@ impl PartialAnswer {
 
 impl Record {
     pub fn new(question: Message, saver: Option<Saver>, notes: Notes) -> Record {
-        let saves = saver.is_some();
         let partial = PartialAnswer {
             saver,
             ..PartialAnswer::default()
         };
         Record {
             question,
-            saves,
             notes,
             stage: Mutex::new(Stage::Growing(partial)),
             changed: Condvar::new(),
@@ -137,7 +134,7 @@ impl Record {
 
     /// Whether the exchange will be saved.
     pub fn saves(&self) -> bool {
-        self.saves
+        self.grow(|partial| partial.saver.is_some())
     }
 
     /// Notes that another model replaces the chosen one.

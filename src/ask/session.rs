@@ -170,35 +170,56 @@ pub fn open(
     if settings.saves() {
         purpose = Purpose::AskAndSave;
     }
-    let mut session = if arguments.again || !context.which.is_current() {
-        let (handle, intent) = if arguments.again {
-            again(context.open(purpose)?)?
-        } else {
-            let opened = context.open(purpose).map_err(as_usage)?;
-            named(opened, arguments.follow, &context.notes)?
-        };
-        let target = discover::find(settings, intent.read(), &context.notes)?;
-        Session::new(Some(handle), target, intent, asked)
+    let keeps_own = arguments.again || !context.which.is_current();
+    let mut session = if keeps_own {
+        open_own(purpose, settings, context, asked)?
     } else {
-        let find_known = || match known {
-            Some(target) => Ok(target),
-            None => discover::find(settings, None, &context.notes),
-        };
-        if arguments.follow {
-            match context.open(purpose) {
-                Ok(opened) => follow(opened, find_known, settings, &context.notes, asked)?,
-                Err(error) => begin(Err(error), find_known()?, context, asked),
-            }
-        } else {
-            let handle = context
-                .folder()
-                .and_then(|folder| store::find(folder, &context.which, Purpose::Look));
-            begin(handle, find_known()?, context, asked)
-        }
+        open_current(purpose, known, settings, context, asked)?
     };
     session.pins = arguments.provider.is_some() || arguments.model.is_some();
     session.choose(settings.saves(), context);
     Ok(session)
+}
+
+/// Opens a conversation that keeps its own provider and model, unless others are typed.
+fn open_own(
+    purpose: Purpose,
+    settings: &Settings,
+    context: &Context,
+    asked: Timestamp,
+) -> Result<Session, Error> {
+    let arguments = &settings.typed;
+    let (handle, intent) = if arguments.again {
+        again(context.open(purpose)?)?
+    } else {
+        let opened = context.open(purpose).map_err(as_usage)?;
+        named(opened, arguments.follow, &context.notes)?
+    };
+    let target = discover::find(settings, intent.read(), &context.notes)?;
+    Ok(Session::new(Some(handle), target, intent, asked))
+}
+
+/// Continues the current conversation, or begins one.
+fn open_current(
+    purpose: Purpose,
+    known: Option<Target>,
+    settings: &Settings,
+    context: &Context,
+    asked: Timestamp,
+) -> Result<Session, Error> {
+    let find_known = || match known {
+        Some(target) => Ok(target),
+        None => discover::find(settings, None, &context.notes),
+    };
+    if !settings.typed.follow {
+        let folder = context.folder();
+        let handle = folder.and_then(|folder| store::find(folder, &context.which, Purpose::Look));
+        return Ok(begin(handle, find_known()?, context, asked));
+    }
+    match context.open(purpose) {
+        Ok(opened) => follow(opened, find_known, settings, &context.notes, asked),
+        Err(error) => Ok(begin(Err(error), find_known()?, context, asked)),
+    }
 }
 
 /// Begins a conversation. Without a place for it, q still answers, and a note says that nothing is saved.
@@ -261,10 +282,10 @@ fn named(opened: Opened, must_exist: bool, notes: &Notes) -> Result<(Handle, Int
 }
 
 /// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
-/// `known` finds the server that the settings choose.
+/// `find_known` finds the server that the settings choose.
 fn follow(
     opened: Opened,
-    known: impl FnOnce() -> Result<Target, Error>,
+    find_known: impl FnOnce() -> Result<Target, Error>,
     settings: &Settings,
     notes: &Notes,
     asked: Timestamp,
@@ -276,7 +297,7 @@ fn follow(
             let reason = format!("the conversation cannot be read ({error})");
             notes.note(&format!("{reason}; starting a new conversation"));
             let intent = Intent::FollowOrNew;
-            return Ok(Session::new(Some(handle), known()?, intent, asked));
+            return Ok(Session::new(Some(handle), find_known()?, intent, asked));
         }
     };
     let rules = &settings.values.rules;
@@ -286,7 +307,7 @@ fn follow(
     {
         discover::find(settings, Some(conversation), notes)?
     } else {
-        known()?
+        find_known()?
     };
     let responder = Responder {
         provider: target.provider().name.clone(),

@@ -3,7 +3,7 @@
 //! It decides as early as the text allows, because an answer comes in pieces. In case of doubt a line is prose.
 
 /// The columns from one tab stop of a terminal to the next.
-pub const TAB: usize = 8;
+const TAB: usize = 8;
 
 /// Text indented this far after a blank line is code.
 const CODE_INDENT: usize = 4;
@@ -69,7 +69,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads the first letter of a word to which only blanks and markers have come.
+    /// Reads the first letter of a word before which only blanks and markers have come.
     pub fn begin_word(&mut self, column: usize, letter: char) {
         self.begin = column;
         let follows_blank_line = !self.marked && !self.after_text;
@@ -86,7 +86,7 @@ impl Reader {
         }
     }
 
-    /// Reads a word to which only blanks and markers have come. It may be one more marker.
+    /// Reads a word before which only blanks and markers have come. It may be one more marker.
     pub fn end_word(&mut self, word: &str, before_blank: bool) {
         let is_quote = word.starts_with('>');
         if (before_blank || is_quote) && is_marker(word) {
@@ -184,7 +184,9 @@ impl Reader {
                     self.end_word(word, part.ends_with([' ', '\t']));
                 }
             }
-            column = column_after(column, part);
+            for character in part.chars() {
+                column = column_after(column, character);
+            }
         }
         if self.kind == LineKind::Fence {
             for character in words.flat_map(str::chars) {
@@ -218,7 +220,7 @@ impl OpenFence {
                 '>' if quotes < self.quotes => quotes += 1,
                 _ => break,
             }
-            column = column_after(column, &rest[..1]);
+            column = column_after(column, character);
             rest = &rest[1..];
         }
         // A tab may reach further than the fence.
@@ -227,15 +229,13 @@ impl OpenFence {
     }
 }
 
-/// The column after a text that begins at this one. Only tabs are wider than others here.
-pub fn column_after(mut column: usize, text: &str) -> usize {
-    for character in text.chars() {
-        column += match character {
-            '\t' => TAB - column % TAB,
-            _ => 1,
-        };
+/// The column after a blank, a tab or a marker that stands at this one.
+pub fn column_after(column: usize, character: char) -> usize {
+    if character == '\t' {
+        column + TAB - column % TAB
+    } else {
+        column + 1
     }
-    column
 }
 
 /// Whether the word begins a list item or a line of a block quote.

@@ -7,7 +7,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::markdown::{LineKind, Reader, TAB, column_after};
+use super::markdown::{LineKind, Reader, column_after};
 use super::style::{CODE, DIM, Inline, PLAIN, Pen, Style};
 
 /// Longer lines are hard to read, however wide the terminal is.
@@ -169,11 +169,7 @@ impl Formatter {
             self.inline.style()
         };
         self.put(style, blank);
-        if blank == '\t' {
-            self.column += TAB - self.column % TAB;
-        } else {
-            self.column += 1;
-        }
+        self.column = column_after(self.column, blank);
     }
 
     fn push_letter(&mut self, letter: char) {
@@ -208,7 +204,10 @@ impl Formatter {
     fn push_code(&mut self, character: char) {
         let is_first = self.word.text.trim().is_empty() && !is_blank(character);
         if is_first && self.reader.leaves_quote(character) {
-            self.column = column_after(0, &self.word.text);
+            self.column = 0;
+            for blank in self.word.text.chars() {
+                self.column = column_after(self.column, blank);
+            }
             self.word.text.clear();
             self.word.shown = 0;
             return self.push_letter(character);
