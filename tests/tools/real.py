@@ -18,6 +18,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "model"))
+from scripted import Model  # noqa: E402
 from trial import check, finish  # noqa: E402
 
 # What a server for Kubernetes reads before it begins; nothing listens there, and nothing has to.
@@ -30,30 +31,18 @@ current-context: here
 """
 
 
-class Model(http.server.BaseHTTPRequestHandler):
+class Scripted(Model):
     """Makes the calls that it has been given, all at once, and then answers."""
 
-    calls = []
+    script = []
     results = ""
 
-    def do_POST(self):
-        last = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][-1]
-        if "tool_result" in json.dumps(last):
-            Model.results = json.dumps(last)
-            content = [{"type": "text", "text": "done"}]
-        else:
-            content = [{"type": "tool_use", "id": f"call{number}", "name": name, "input": arguments}
-                       for number, (name, arguments) in enumerate(Model.calls)]
-        reason = "tool_use" if content[0]["type"] == "tool_use" else "end_turn"
-        reply = json.dumps({"type": "message", "role": "assistant", "content": content, "stop_reason": reason}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-    def log_message(self, *_):
-        pass
+    def calls(self, request):
+        last = json.dumps(request["messages"][-1])
+        if "tool_result" in last:
+            Scripted.results = last
+            return []
+        return Scripted.script
 
 
 def programs(home, python, sqlite, rust, modules):
@@ -147,7 +136,7 @@ def main():
     q, python, sqlite, rust, modules = (os.path.abspath(path) for path in sys.argv[1:6])
     sys.stdout.reconfigure(line_buffering=True)
     results = []
-    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
     threading.Thread(target=model.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as home:
         environment = {
@@ -180,12 +169,12 @@ def main():
                 check("its tools are listed", {f"{name}__{tool}" for tool in (listed, *dict(calls))} <= tools.keys(), results)
                 if site:
                     check("its own word allows nothing", tools.get(f"{name}__{listed}", {}).get("asks"), results)
-                Model.calls, Model.results = [(f"{name}__{tool}", arguments) for tool, arguments in calls], ""
+                Scripted.script, Scripted.results = [(f"{name}__{tool}", arguments) for tool, arguments in calls], ""
                 done = ask("-v", "--yes", "-t", name, "go")
                 check("it is called, and the model answers", done.returncode == 0 and done.stdout == "done\n", results)
-                check(f"its result has {words}", words in Model.results, results)
+                check(f"its result has {words}", words in Scripted.results, results)
                 if name == "browser":
-                    check("the model gets the screenshot", picture_size(Model.results) == (640, 480), results)
+                    check("the model gets the screenshot", picture_size(Scripted.results) == (640, 480), results)
                 check("no process is left", processes(home) == [], results)
                 if site:
                     sessions, log = site

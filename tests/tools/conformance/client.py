@@ -12,6 +12,9 @@ import sys
 import tempfile
 import threading
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from scripted import Model  # noqa: E402
+
 # What each type of JSON Schema is called with where the scenario names no arguments.
 EXAMPLES = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
 
@@ -31,35 +34,24 @@ def example(schema, others):
     return arguments
 
 
-class Model(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        wanted = wanted_calls()
-        content = []
+class EveryTool(Model):
+    def calls(self, request):
+        if "tool_result" in json.dumps(request["messages"]):
+            return []
+        calls = []
         tools = request.get("tools", [])
         for tool in tools:
-            name = tool["name"].removeprefix("site__")
-            every = [arguments for called, arguments in wanted if called == name]
-            for arguments in every or [example(tool["input_schema"], [other for other in tools if other is not tool])]:
-                content.append({"type": "tool_use", "id": f"call{len(content)}", "name": tool["name"], "input": arguments})
-        if not content or "tool_result" in json.dumps(request["messages"]):
-            content = [{"type": "text", "text": "done"}]
-        reason = "tool_use" if content[0]["type"] == "tool_use" else "end_turn"
-        reply = {"type": "message", "role": "assistant", "content": content, "stop_reason": reason}
-        body = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+            name = tool["name"]
+            wanted = [arguments for called, arguments in wanted_calls() if f"site__{called}" == name]
+            others = [other for other in tools if other is not tool]
+            for arguments in wanted or [example(tool["input_schema"], others)]:
+                calls.append((name, arguments))
+        return calls
 
 
 def main():
     q, url = sys.argv[1:]
-    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), EveryTool)
     threading.Thread(target=model.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as home:
         folder = pathlib.Path(home, ".config/q")
