@@ -3,6 +3,7 @@
 mod commands;
 mod consent;
 mod http;
+mod layout;
 mod listener;
 mod names;
 mod offers;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::consent::Consent;
+use super::consent::{Allowed, Consent};
 use super::offers::Offer;
 use super::outcome::Outcome;
 use super::server::Servers;
@@ -74,10 +74,7 @@ impl Toolbox {
             tools,
             offers,
             instructions: fence::join(fences.iter().map(String::as_str)),
-            consent: Consent {
-                yes,
-                ..Consent::default()
-            },
+            consent: Consent::new(yes),
             keys,
             secrets,
             room: MAX_RESULTS,
@@ -192,10 +189,11 @@ impl Toolbox {
         let written = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
         let server = &mut self.servers.0[offer.server];
-        // The user must see the complete arguments to agree.
-        self.consent.ask(offer, &written, notes)?;
+        let allowed = self.consent.ask(offer, &arguments, notes)?;
         let shown = secret::redact(&written, &self.secrets);
-        if watched {
+        if allowed == Allowed::Asked {
+            // It is on the screen already.
+        } else if watched {
             notes.note(&shortened_line(&format!("{} {shown}", call.name)));
         } else {
             notes.detail(|| format!("{} {shown}", call.name));

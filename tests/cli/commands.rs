@@ -65,7 +65,7 @@ fn a_person_is_asked() {
         let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"])
             .speaks(GEMINI, &server)
             .spawn();
-        let question = "q: run shop__sql {\"a\":\"b  c\\u{202e}\"}\r\n\
+        let question = "q: shop__sql wants to run:\r\n   a = b  c\\u{202e}\r\n\
                         q: run shop__sql? [y]es, [N]o, [a]lways";
         terminal.wait_for(question, 0);
         let made = sandbox.home().join("made");

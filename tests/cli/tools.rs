@@ -61,19 +61,22 @@ fn a_person_is_asked_about_one_call_at_a_time() {
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
         let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-        let question = "q: run db__write {\"text\":\"one\\u{202e}\"}\r\n\
+        let question = "q: db__write wants to run:\r\n   text = one\\u{202e}\r\n\
                         q: run db__write? [y]es, [N]o, [a]lways in this run ";
         let shown = terminal.wait_for(question, 0);
         assert_eq!(calls(&sandbox, "db").len(), 0);
         assert!(!String::from_utf8_lossy(&shown).contains("two"));
         terminal.type_in(typed);
         if ran < 2 {
-            let question = "q: run db__write {\"text\":\"two\"}\r\nq: run db__write? ";
+            let question = "q: db__write wants to run:\r\n   text = two\r\nq: run db__write? ";
             terminal.wait_for(question, shown.len());
             assert_eq!(calls(&sandbox, "db").len(), ran);
             terminal.type_in("\n");
         }
         running.wait().exit(0);
+        // What was shown with the question is not shown once more.
+        let lines = terminal.text().matches("q: db__write {").count();
+        assert_eq!(lines, usize::from(ran == 2));
         assert_eq!(calls(&sandbox, "db").len(), ran);
     }
 }
@@ -336,46 +339,104 @@ fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
 }
 
 #[test]
-fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
-    // A terminal of the tests has 50 rows, and one that does not know its size counts as one of 80 by 24. The question
-    // takes one row, and around the text there are 28 characters.
-    let (known, unknown) = (80 * 49 - 28, 80 * 23 - 28);
-    for (columns, length, option, more, asks, runs) in [
-        (80, known, "-n", "", true, false),
-        (80, known + 1, "-n", "", false, false),
-        (0, unknown, "-n", "", true, false),
-        (0, unknown + 1, "-n", "", false, false),
-        (80, known + 1, "--yes", "", false, true),
-        (80, known + 1, "-n", "allow = [\"write\"]", false, true),
+fn a_long_call_is_asked_about_once_all_of_it_has_been_seen() {
+    // A terminal of the tests has 50 rows, and one that does not know its size counts as one of 80 by 24. A row is for
+    // the question, and the first row of the call for its name.
+    let [known, unknown] = [48, 22];
+    let more = |count: usize| format!("? {count} more lines: [v]iew, [N]o ");
+    let yes = || "? [y]es".to_owned();
+    for (columns, lines, option, dialogue, runs) in [
+        (80, known, "-n", vec![(yes(), "y\n")], true),
+        (
+            80,
+            known + 1,
+            "-n",
+            vec![(more(1), "v\n"), (yes(), "y\n")],
+            true,
+        ),
+        (
+            80,
+            known + 50,
+            "-n",
+            vec![(more(50), "v\n"), (more(1), "v\n"), (yes(), "n\n")],
+            false,
+        ),
+        (80, known + 1, "-n", vec![(more(1), "y\n")], false),
+        (80, known + 1, "-n", vec![(more(1), "a\n")], false),
+        (80, known + 1, "-n", vec![(more(1), "\n")], false),
+        (80, known, "-n", vec![(yes(), "v\n")], false),
+        (0, unknown, "-n", vec![(yes(), "y\n")], true),
+        (
+            0,
+            unknown + 1,
+            "-n",
+            vec![(more(1), "v\n"), (yes(), "y\n")],
+            true,
+        ),
+        (80, known + 1, "--yes", vec![], true),
     ] {
-        let _case = case((columns, length, option, more));
-        let server = model(vec![vec![write(&"x".repeat(length))]]);
-        let sandbox = with_db(&server, "", more);
+        let _case = case((columns, lines, option, &dialogue));
+        let text = vec!["x"; lines].join("\n");
+        let server = model(vec![vec![write(&text)]]);
+        let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(columns);
         let running = in_foreground(&sandbox, &terminal, &[option, "-t", "db", "go"]).spawn();
-        if asks {
-            terminal.answer(&[("? [y]es", "n\n")]);
-        }
+        let dialogue: Vec<_> = dialogue
+            .iter()
+            .map(|(shown, typed)| (&**shown, *typed))
+            .collect();
+        terminal.answer(&dialogue);
         running.wait().exit(0);
-        let shown = terminal.text();
-        assert_eq!(shown.contains("[y]es"), asks);
-        let refusal = "db__write did not run: its arguments do not fit the screen";
-        assert_eq!(shown.contains(refusal), !asks && !runs);
-        assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
+        let expected = if runs {
+            vec![json!({"text": text})]
+        } else {
+            vec![]
+        };
+        assert_eq!(calls(&sandbox, "db"), expected);
     }
 }
 
 #[test]
-fn always_does_not_hold_for_what_does_not_fit_the_screen() {
-    let texts = ["x", &"x".repeat(4_000), "y"];
+fn a_call_is_shown_anew_on_a_screen_that_has_changed() {
+    let server = model(vec![vec![write(&vec!["x"; 60].join("\n"))]]);
+    let sandbox = with_db(&server, "", "");
+    let mut terminal = Terminal::new(80);
+    let running = in_foreground(&sandbox, &terminal, &["-n", "-t", "db", "go"]).spawn();
+    let shown = terminal.wait_for("? 12 more lines: [v]iew, [N]o ", 0).len();
+    terminal.resize(40);
+    terminal.type_in("v\n");
+    terminal.wait_for("q: db__write wants to run:\r\n   text = x\r\n", shown);
+    terminal.wait_for("? 13 more lines: \r\n   [v]iew, [N]o ", shown);
+    terminal.type_in("\n");
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+}
+
+#[test]
+fn a_screen_without_room_for_a_call_refuses_it() {
+    let server = model(vec![vec![write("x")]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(8);
+    let running = in_foreground(&sandbox, &terminal, &["-n", "-t", "db", "go"]).spawn();
+    running.wait().exit(0);
+    let words: String = terminal.text().split_whitespace().collect();
+    assert!(words.contains("toosmalltoshowit"), "{words}");
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+}
+
+#[test]
+fn always_covers_later_calls_of_any_length() {
+    let texts = ["x", &"y\n".repeat(4_000)];
     let server = model(texts.map(|text| vec![write(text)]).into());
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(80);
     let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
     terminal.answer(&[("? [y]es", "a\n")]);
     running.wait().exit(0);
-    let ran = [json!({"text": "x"}), json!({"text": "y"})];
-    assert_eq!(calls(&sandbox, "db"), ran);
+    assert_eq!(
+        calls(&sandbox, "db"),
+        texts.map(|text| json!({"text": text}))
+    );
 }
 
 #[test]

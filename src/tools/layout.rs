@@ -1,0 +1,396 @@
+//! Lays out a call for the person who must allow it, in screenfuls in which nothing can hide (pure).
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use crate::unix::Size;
+
+/// The letters and digits besides ASCII that are shown as they are. The ranges are parts of the blocks of Unicode 14. They
+/// hold no mark and nothing invisible, because terminals disagree on how wide those are.
+const LETTERS: &[RangeInclusive<char>] = &[
+    '\u{c0}'..='\u{24f}',      // Latin
+    '\u{370}'..='\u{3ff}',     // Greek
+    '\u{400}'..='\u{481}',     // Cyrillic
+    '\u{48a}'..='\u{52f}',     // Cyrillic, after its combining marks
+    '\u{1e00}'..='\u{1eff}',   // Latin with more than one accent
+    '\u{1f00}'..='\u{1fff}',   // ancient Greek
+    '\u{3005}'..='\u{3007}',   // the repetition mark and the zero of ideographs
+    '\u{3041}'..='\u{3096}',   // Hiragana
+    '\u{309d}'..='\u{30ff}',   // Hiragana after its combining marks, Katakana
+    '\u{3400}'..='\u{4dbf}',   // ideographs, extension A
+    '\u{4e00}'..='\u{9fff}',   // ideographs
+    '\u{ac00}'..='\u{d7a3}',   // Hangul syllables
+    '\u{f900}'..='\u{faff}',   // ideographs for compatibility
+    '\u{ff10}'..='\u{ff5a}',   // wide digits and Latin letters
+    '\u{ff66}'..='\u{ff9d}',   // narrow Katakana, before its marks
+    '\u{20000}'..='\u{2a6d6}', // ideographs, extension B
+];
+
+/// The blanks before the name of an argument. What a model wrote never stands at the beginning of a row, where q writes.
+const INDENT: usize = 3;
+
+/// How far a row that continues a long line stands left of the lines of its text, so that nobody takes it for one of them.
+const OUTDENT: usize = 2;
+
+/// A blank where it would not be seen.
+const BLANK: &str = "\\u{20}";
+
+/// The fewest columns in which a call can be read.
+const MIN_COLUMNS: usize = 12;
+
+/// A call in screenfuls, each with the question to ask below it: the last one whether the call may run, those before it
+/// whether to go on. `None` if the screen has no room for a part of the call beside the question.
+pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option<Vec<String>> {
+    if size.columns < MIN_COLUMNS {
+        return None;
+    }
+    // The last column stays free for the letter that is typed after a question.
+    let width = size.columns - 1;
+    let rows = rows(name, arguments, width);
+    let name = disarmed(name);
+    let question = format!("q: run {name}? [y]es, [N]o, [a]lways in this run ");
+    let on_next = |left: usize| format!("q: run {name}? {left} more lines: [v]iew, [N]o ");
+
+    let last = folded(&question, INDENT, width);
+    let others = folded(&on_next(rows.len()), INDENT, width);
+    let room = size.rows.checked_sub(last.len().max(others.len()))?;
+    if room == 0 {
+        return None;
+    }
+    let mut screens = Vec::new();
+    let mut left = rows.len();
+    for part in rows.chunks(room) {
+        left -= part.len();
+        let question = if left == 0 {
+            question.clone()
+        } else {
+            on_next(left)
+        };
+        let mut screen = part.to_vec();
+        screen.extend(folded(&question, INDENT, width));
+        screens.push(screen.join("\n"));
+    }
+    Some(screens)
+}
+
+/// The rows of a call: its name, and each argument on lines of its own.
+fn rows(name: &str, arguments: &Map<String, Value>, width: usize) -> Vec<String> {
+    let name = disarmed(name);
+    if arguments.is_empty() {
+        return folded(
+            &format!("q: {name} wants to run, without arguments"),
+            INDENT,
+            width,
+        );
+    }
+    let mut rows = folded(&format!("q: {name} wants to run:"), INDENT, width);
+    for (argument, value) in arguments {
+        let label = format!("{}{} = ", " ".repeat(INDENT), disarmed(argument));
+        let indent = columns(&label).min(width / 2);
+        let text = match value {
+            Value::String(text) => text.replace("\r\n", "\n"),
+            other => other.to_string(),
+        };
+        let mut begin = label;
+        for line in text.split('\n') {
+            let line = format!("{begin}{}", disarmed(line));
+            rows.extend(folded(&line, indent - OUTDENT, width));
+            begin = " ".repeat(indent);
+        }
+    }
+    rows
+}
+
+/// The rows that a line takes, broken after blanks where possible. Those after the first begin at a column of their own, and
+/// never with a blank of the line, which would shift what follows it.
+fn folded(line: &str, column: usize, width: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut row = String::new();
+    let mut used = 0;
+    for word in line.split_inclusive(' ') {
+        let mut is_too_long = used + columns(word) > width && columns(word) <= width - column;
+        for character in word.chars() {
+            let mut taken = columns_of(character);
+            if is_too_long || used + taken > width {
+                rows.push(std::mem::replace(&mut row, " ".repeat(column)));
+                used = column;
+                is_too_long = false;
+            }
+            let begins_row = !rows.is_empty() && used == column;
+            if begins_row && character == ' ' {
+                row.push_str(BLANK);
+                taken = BLANK.len();
+            } else {
+                row.push(character);
+            }
+            used += taken;
+        }
+    }
+    rows.push(row);
+    rows
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// How many columns a character takes at most. What is not ASCII counts as two, the most that any terminal takes for a letter.
+fn columns_of(character: char) -> usize {
+    if character.is_ascii() { 1 } else { 2 }
+}
+
+/// Text in which nothing can hide: printable ASCII and letters stay, every other character becomes its code point.
+fn disarmed(text: &str) -> String {
+    let mut disarmed = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character == ' ' || character.is_ascii_graphic() || is_letter(character) {
+            disarmed.push(character);
+        } else {
+            disarmed.extend(character.escape_unicode());
+        }
+    }
+    disarmed
+}
+
+/// Whether a character is a letter or a digit of a script that every terminal draws character by character.
+fn is_letter(character: char) -> bool {
+    // The ranges hold a few symbols and unassigned characters, too.
+    let is_listed = LETTERS.iter().any(|range| range.contains(&character));
+    is_listed && character.is_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: &Value) -> Map<String, Value> {
+        value.as_object().expect("an object").clone()
+    }
+
+    fn screens_of(arguments: &Value, columns: usize, rows: usize) -> Vec<String> {
+        let size = Size { columns, rows };
+        screens("db__write", &object(arguments), size).expect("room")
+    }
+
+    const QUESTION: &str = "q: run db__write? [y]es, [N]o, [a]lways in this run ";
+
+    #[test]
+    fn a_call_is_shown_as_a_person_reads_it() {
+        for (arguments, expected) in [
+            (json!({}), "q: db__write wants to run, without arguments\n"),
+            (
+                json!({"query": "SELECT 1", "limit": 5, "tags": ["a", null], "with": {"b": "c\nd"}}),
+                "q: db__write wants to run:\n   query = SELECT 1\n   limit = 5\n   tags = [\"a\",null]\n   with = {\"b\":\"c\\nd\"}\n",
+            ),
+            (
+                json!({"query": "INSERT INTO orders (customer, total)\r\nVALUES (1, 9.90);\n\n  --"}),
+                "q: db__write wants to run:\n   query = INSERT INTO orders (customer, total)\n           VALUES (1, 9.90);\n           \n             --\n",
+            ),
+            (
+                json!({"a\nb": "", "\u{202e}": "\rx\ty"}),
+                "q: db__write wants to run:\n   a\\u{a}b = \n   \\u{202e} = \\u{d}x\\u{9}y\n",
+            ),
+        ] {
+            assert_eq!(
+                screens_of(&arguments, 80, 24),
+                [format!("{expected}{QUESTION}")],
+                "{arguments}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_folded_left_of_its_text() {
+        for (line, expected) in [
+            ("   a = one two", "   a = one two"),
+            ("   a = one two six", "   a = one \n     two six"),
+            ("   a = one  two", "   a = one  \n     two"),
+            (
+                "   a = one      two",
+                "   a = one    \n     \\u{20} \n     two",
+            ),
+            ("   a = onetwosixnine", "   a = onetwos\n     ixnine"),
+            ("   a = ééééé", "   a = ééé\n     éé"),
+            ("   a = one twosixnin", "   a = one \n     twosixnin"),
+        ] {
+            assert_eq!(folded(line, 5, 14).join("\n"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_shown_screen_by_screen() {
+        let lines: Vec<String> = (1..=9).map(|number| format!("line {number}")).collect();
+        let arguments = json!({"a": lines.join("\n")});
+        assert_eq!(
+            screens_of(&arguments, 80, 5),
+            [
+                "q: db__write wants to run:\n   a = line 1\n       line 2\n       line 3\nq: run db__write? 6 more lines: [v]iew, [N]o ",
+                "       line 4\n       line 5\n       line 6\n       line 7\nq: run db__write? 2 more lines: [v]iew, [N]o ",
+                &format!("       line 8\n       line 9\n{QUESTION}"),
+            ]
+        );
+        let all = format!(
+            "q: db__write wants to run:\n   a = {}\n{QUESTION}",
+            lines.join("\n       ")
+        );
+        assert_eq!(screens_of(&arguments, 80, 11), [all]);
+        for (columns, rows) in [(80, 1), (30, 2), (11, 24)] {
+            let size = Size { columns, rows };
+            assert_eq!(
+                screens("db__write", &object(&arguments), size),
+                None,
+                "{columns} by {rows}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_can_hide_in_a_text() {
+        for (text, expected) in [
+            (
+                "b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ",
+                "b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ",
+            ),
+            ("\u{7f}\u{9b}\u{1b}", "\\u{7f}\\u{9b}\\u{1b}"),
+            (
+                "a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}",
+                "a\\u{202e}b\\u{200b}\\u{2028}\\u{feff}\\u{ad}",
+            ),
+            ("\u{e0041}\u{fe0f}", "\\u{e0041}\\u{fe0f}"),
+            ("a\u{a0}b\u{3000}c\u{2028}", "a\\u{a0}b\\u{3000}c\\u{2028}"),
+            (
+                "\u{e000}\u{fffe}\u{378}\u{10ffff}",
+                "\\u{e000}\\u{fffe}\\u{378}\\u{10ffff}",
+            ),
+            ("\u{2800}\u{1d159}\u{3164}", "\\u{2800}\\u{1d159}\\u{3164}"),
+            ("\\n e\u{301} 'n' 👍", "\\n e\\u{301} 'n' \\u{1f44d}"),
+            // Terminals disagree on how wide these are.
+            (
+                "\u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}",
+                "\\u{302e}\\u{9be}\\u{cca}\\u{1734}\\u{16ff0}",
+            ),
+            (
+                "\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}",
+                "\\u{483}\\u{489}\\u{3099}\\u{309a}\\u{ff9e}",
+            ),
+            ("שلक\u{1100}", "\\u{5e9}\\u{644}\\u{915}\\u{1100}"),
+            ("×÷・「—", "\\u{d7}\\u{f7}\\u{30fb}\\u{300c}\\u{2014}"),
+        ] {
+            assert_eq!(disarmed(text), expected, "{text:?}");
+        }
+    }
+
+    /// The rows of a terminal that draws each character this wide.
+    fn drawn(text: &str, columns: usize, width: impl Fn(char) -> usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        for line in text.split('\n') {
+            let mut row = String::new();
+            let mut left = columns;
+            for character in line.chars() {
+                if width(character) > left {
+                    rows.push(std::mem::take(&mut row));
+                    left = columns;
+                }
+                left -= width(character);
+                row.push(character);
+            }
+            rows.push(row);
+        }
+        rows
+    }
+
+    /// The columns of a character as the system's C library has them, which many terminals ask; none where it has none.
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code)]
+    fn width_of(character: char) -> usize {
+        unsafe extern "C" {
+            fn wcwidth(character: libc::wchar_t) -> libc::c_int;
+        }
+        thread_local! {
+            /// From its first use on, this thread is in a locale with UTF-8.
+            static IS_UTF8: bool = {
+                // SAFETY: the name ends in NUL; the locale is never freed, and only this thread uses it.
+                unsafe {
+                    let locale = libc::newlocale(libc::LC_CTYPE_MASK, c"C.UTF-8".as_ptr(), std::ptr::null_mut());
+                    !locale.is_null() && !libc::uselocale(locale).is_null()
+                }
+            };
+        }
+        assert!(IS_UTF8.with(|is_utf8| *is_utf8), "no locale C.UTF-8");
+        // SAFETY: the call takes any number.
+        let width =
+            unsafe { wcwidth(libc::wchar_t::try_from(u32::from(character)).expect("a character")) };
+        usize::try_from(width).unwrap_or_default()
+    }
+
+    /// Elsewhere the crate that q wraps text by.
+    #[cfg(not(target_os = "linux"))]
+    fn width_of(character: char) -> usize {
+        unicode_width::UnicodeWidthChar::width(character).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_character_that_is_shown_takes_one_or_two_columns() {
+        let all = disarmed(&String::from_iter('\0'..=char::MAX));
+        for character in all.chars().filter(|character| !character.is_ascii()) {
+            assert!((1..=2).contains(&width_of(character)), "{character:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_model_writes_moves_nothing_else_on_any_terminal(
+            // Any characters, line ends and blanks, and those that are shown or look as if they could be.
+            text in prop::collection::vec(
+                prop_oneof![
+                    any::<char>(),
+                    prop::char::range(' ', '\u{600}'),
+                    prop::char::range('\u{2e80}', '\u{ffff}'),
+                    prop::sample::select(vec!['\n', ' ', 'q', ':']),
+                ],
+                0..300,
+            ),
+            name in "[a-z\n =:\u{300}]{0,40}",
+            columns in MIN_COLUMNS..100_usize,
+            rows in 2..30_usize,
+        ) {
+            let text = String::from_iter(text);
+            let arguments = object(&json!({name: text.clone(), "z": "END"}));
+            let Some(screens) = screens("db__write", &arguments, Size { columns, rows }) else {
+                return Ok(());
+            };
+            let widest = |character: char| if character.is_ascii() { 1 } else { 2 };
+            let mut written = Vec::new();
+            for screen in &screens {
+                let lines: Vec<&str> = screen.split('\n').collect();
+                prop_assert!(lines.len() <= rows);
+                // Each line is one row, so that none scrolls away, and the rows are where q counted them.
+                prop_assert_eq!(drawn(screen, columns - 1, width_of), &lines[..]);
+                prop_assert_eq!(drawn(screen, columns - 1, widest), &lines[..]);
+                // Only q writes at the beginning of a row.
+                let own = lines.iter().filter(|line| !line.starts_with("  ")).count();
+                let is_first = written.is_empty();
+                prop_assert_eq!(own, if is_first { 2 } else { 1 });
+                written.extend(lines.into_iter().map(str::to_owned));
+            }
+            let last = written.iter().filter(|row| row.ends_with("   z = END")).count();
+            prop_assert_eq!(last, 1);
+        }
+
+        #[test]
+        fn folding_loses_nothing(line in "[a-c é日 ]{0,120}", column in 0..6_usize, width in MIN_COLUMNS..40) {
+            let rows = folded(&line, column, width);
+            let mut joined = rows[0].clone();
+            for row in &rows[1..] {
+                let (margin, part) = row.split_at(column);
+                prop_assert!(margin.trim().is_empty() && !part.starts_with(' '), "{:?}", row);
+                joined.push_str(part);
+            }
+            prop_assert_eq!(joined.replace(BLANK, " "), line);
+        }
+    }
+}
