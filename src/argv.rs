@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Number, Value};
 
-use crate::shape;
+use crate::text::short_form::{self, Field, Kind, Purpose};
 
 /// Programs that run text as code. Those with a name that begins with `python` do so, too.
 const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
@@ -16,8 +16,8 @@ pub struct Argv {
     /// The first is the program, which has no placeholders.
     elements: Vec<Element>,
     stdin: Option<Element>,
-    /// The arguments in the short form of a schema. All are required.
-    inputs: Map<String, Value>,
+    /// The arguments. Each has a placeholder.
+    inputs: Vec<Field>,
     /// An argument may make an element begin with `-`.
     dashes: bool,
 }
@@ -52,62 +52,66 @@ impl Argv {
         input: Option<&str>,
         dashes: bool,
     ) -> Result<Argv, String> {
-        let elements: Vec<Element> = run.iter().map(|text| Element::parse(text)).collect();
-        let stdin = stdin.map(Element::parse);
+        let inputs = match input {
+            Some(input) => short_form::parse(input, Purpose::Arguments)
+                .map_err(|reason| format!("input: {reason}"))?,
+            None => untyped_inputs(run, stdin)?,
+        };
+        let read = |text: &str| Element::parse(text, &inputs);
+        let elements: Vec<Element> = run.iter().map(|text| read(text)).collect();
+        let stdin = stdin.map(read);
         check_elements(run, &elements)?;
         check_code(run, &elements, stdin.as_ref())?;
-
-        let mut argv = Argv {
+        let argv = Argv {
             elements,
             stdin,
-            inputs: Map::new(),
+            inputs,
             dashes,
         };
-        argv.inputs = match input.map(shape::arguments) {
-            Some(Ok(inputs)) => inputs,
-            Some(Err(reason)) => return Err(format!("input: {reason}")),
-            None => argv.untyped_inputs(),
-        };
         argv.check_inputs()?;
+        argv.check_optional(run)?;
         Ok(argv)
     }
 
-    fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
-        let elements = self.elements.iter().chain(&self.stdin);
-        elements.flat_map(|element| &element.placeholders)
-    }
-
-    /// Every placeholder as an argument that is text.
-    fn untyped_inputs(&self) -> Map<String, Value> {
-        let mut inputs = Map::new();
-        for Placeholder { name, .. } in self.placeholders() {
-            let text = json!({"type": "string"});
-            inputs.insert(name.clone(), text);
-        }
-        inputs
-    }
-
     fn check_inputs(&self) -> Result<(), String> {
-        for Placeholder { name, .. } in self.placeholders() {
-            if !self.inputs.contains_key(name) {
-                return Err(format!("input: does not name {{{name}}}"));
+        for Field { name, kind, .. } in &self.inputs {
+            let mut is_used = false;
+            for element in self.elements.iter().chain(&self.stdin) {
+                if !element.has(name) {
+                    continue;
+                }
+                is_used = true;
+                // A list becomes several elements, which neither a part of an element nor standard input can.
+                let is_whole = element.is_only(name) && self.stdin.as_ref() != Some(element);
+                if *kind == Kind::List && !is_whole {
+                    return Err(format!(
+                        "input: the list “{name}” must be a whole element of run"
+                    ));
+                }
             }
-        }
-        for name in self.inputs.keys() {
-            if !self.placeholders().any(|place| place.name == *name) {
+            if !is_used {
                 return Err(format!(
                     "input: nothing uses “{name}”, which would be {{{name}}} in run or stdin"
                 ));
             }
         }
-        // A list becomes several elements, which neither a part of an element nor standard input can.
-        let elements = self.elements.iter();
-        let partial = elements.filter(|element| element.only_argument().is_none());
-        for element in partial.chain(&self.stdin) {
-            for Placeholder { name, .. } in &element.placeholders {
-                if self.inputs[name]["type"] == "array" {
+        Ok(())
+    }
+
+    /// Refuses an option whose value may be missing: it would take the next element as its value.
+    fn check_optional(&self, run: &[String]) -> Result<(), String> {
+        for (option, element) in run.iter().zip(self.elements.iter().skip(1)) {
+            // Nothing after `--` is an option's value.
+            if !option.starts_with('-') || option == "--" {
+                continue;
+            }
+            for Field {
+                name, is_optional, ..
+            } in &self.inputs
+            {
+                if *is_optional && element.is_only(name) {
                     return Err(format!(
-                        "input: the list “{name}” must be a whole element of run"
+                        "run: without {name}, “{option}” would take what follows as its value; write them as one element, such as “--{name}={{{name}}}”"
                     ));
                 }
             }
@@ -117,25 +121,19 @@ impl Argv {
 
     /// The JSON Schema of the arguments.
     pub fn schema(&self) -> Value {
-        let mut inputs = self.inputs.clone();
-        for input in inputs.values_mut() {
-            if input["type"] == "path" {
-                input["type"] = "string".into();
-            }
-        }
-        shape::object_of(inputs)
+        short_form::schema_of(&self.inputs)
     }
 
-    /// The command with these arguments. `resolve` gives the full path for an argument of type `path`. An error says to the
-    /// model why they are refused.
+    /// The command with these arguments. An element whose argument is missing is left out. `resolve` gives the full path for
+    /// an argument of type `path`. An error says to the model why the arguments are refused.
     pub fn fill(
         &self,
         arguments: &Map<String, Value>,
         resolve: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Invocation, String> {
         for name in arguments.keys() {
-            if !self.inputs.contains_key(name) {
-                let names: Vec<_> = self.inputs.keys().cloned().collect();
+            if !self.inputs.iter().any(|field| field.name == *name) {
+                let names: Vec<&str> = self.inputs.iter().map(|field| &*field.name).collect();
                 let names = names.join(", ");
                 return Err(format!(
                     "There is no argument {name}. The arguments are: {names}."
@@ -143,18 +141,22 @@ impl Argv {
             }
         }
         let mut texts = BTreeMap::new();
-        for (name, input) in &self.inputs {
-            let kind = input["type"].as_str().unwrap_or_default();
-            let text = checked_texts(kind, arguments.get(name), &resolve)
-                .map_err(|reason| format!("The argument {name} {reason}."))?;
-            texts.insert(name.as_str(), text);
+        for field in &self.inputs {
+            let name = &field.name;
+            let given = arguments.get(name).filter(|value| !value.is_null());
+            if let Some(value) = given.or(field.default.as_ref()) {
+                let checked = checked_texts(&field.kind, value, &resolve)
+                    .map_err(|reason| format!("The argument {name} {reason}."))?;
+                texts.insert(name.as_str(), checked);
+            } else if !field.is_optional {
+                return Err(format!("The argument {name} is missing."));
+            }
         }
 
         let mut argv = Vec::with_capacity(self.elements.len());
         for element in &self.elements {
-            let filled = match element.only_argument() {
-                Some(name) => texts[name].clone(),
-                None => vec![element.fill(&texts)],
+            let Some(filled) = element.fill(&texts) else {
+                continue;
             };
             let may_be_option = self.dashes || element.begin.starts_with('-');
             let is_option = filled.iter().any(|text| text.starts_with('-'));
@@ -166,37 +168,91 @@ impl Argv {
             }
             argv.extend(filled);
         }
-        let mut stdin = None;
-        if let Some(element) = &self.stdin {
-            stdin = Some(element.fill(&texts));
+        let stdin = self.stdin.as_ref().and_then(|element| element.fill(&texts));
+        Ok(Invocation {
+            argv,
+            stdin: stdin.map(|parts| parts.concat()),
+        })
+    }
+}
+
+/// Every placeholder as an argument that is text.
+fn untyped_inputs(run: &[String], stdin: Option<&str>) -> Result<Vec<Field>, String> {
+    let mut inputs: Vec<Field> = Vec::new();
+    for text in run.iter().map(String::as_str).chain(stdin) {
+        let mut rest = text;
+        while let Some(pair) = Pair::find_in(rest) {
+            let name = pair.inside;
+            if is_name(name) {
+                if !inputs.iter().any(|field| field.name == name) {
+                    inputs.push(Field::text(name));
+                }
+            } else if is_like_a_name(name) {
+                return Err(format!(
+                    "run: the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
+                ));
+            }
+            rest = pair.after;
         }
-        Ok(Invocation { argv, stdin })
+    }
+    Ok(inputs)
+}
+
+/// A pair of single braces in a text, and what is around it. Two braces of one kind in a row never belong to a pair.
+struct Pair<'a> {
+    before: &'a str,
+    inside: &'a str,
+    after: &'a str,
+}
+
+impl<'a> Pair<'a> {
+    fn find_in(text: &'a str) -> Option<Pair<'a>> {
+        let mut from = 0;
+        while let Some(found) = text[from..].find('{') {
+            let open = from + found;
+            let braces = text[open..]
+                .bytes()
+                .take_while(|byte| *byte == b'{')
+                .count();
+            from = open + braces;
+            let (inside, after) = text[from..].split_once('}')?;
+            if braces == 1 && !inside.contains('{') && !after.starts_with('}') {
+                let before = &text[..open];
+                return Some(Pair {
+                    before,
+                    inside,
+                    after,
+                });
+            }
+        }
+        None
     }
 }
 
 impl Element {
-    /// Reads an element: `{name}` is a placeholder, `{{` is a brace, and any other brace stands for itself.
-    fn parse(text: &str) -> Element {
+    /// Reads an element: the name of an input in braces is a placeholder, and any other brace stands for itself.
+    fn parse(text: &str, inputs: &[Field]) -> Element {
         let mut element = Element {
             begin: String::new(),
             placeholders: Vec::new(),
         };
         let mut rest = text;
-        while let Some((before, after)) = rest.split_once('{') {
+        while let Some(Pair {
+            before,
+            inside,
+            after,
+        }) = Pair::find_in(rest)
+        {
             element.push(before);
-            match after.split_once('}') {
-                Some((name, after)) if is_name(name) => {
-                    element.placeholders.push(Placeholder {
-                        name: name.to_owned(),
-                        after: String::new(),
-                    });
-                    rest = after;
-                }
-                _ => {
-                    element.push("{");
-                    rest = after.strip_prefix('{').unwrap_or(after);
-                }
+            if inputs.iter().any(|field| field.name == inside) && is_name(inside) {
+                element.placeholders.push(Placeholder {
+                    name: inside.to_owned(),
+                    after: String::new(),
+                });
+            } else {
+                element.push(&format!("{{{inside}}}"));
             }
+            rest = after;
         }
         element.push(rest);
         element
@@ -213,11 +269,15 @@ impl Element {
         !self.placeholders.is_empty()
     }
 
-    /// The argument, if the element is nothing else.
-    fn only_argument(&self) -> Option<&str> {
+    fn has(&self, name: &str) -> bool {
+        self.placeholders.iter().any(|place| place.name == name)
+    }
+
+    /// Whether the element is this argument and nothing else.
+    fn is_only(&self, name: &str) -> bool {
         match &self.placeholders[..] {
-            [only] if self.begin.is_empty() && only.after.is_empty() => Some(&only.name),
-            _ => None,
+            [only] => only.name == name && self.begin.is_empty() && only.after.is_empty(),
+            _ => false,
         }
     }
 
@@ -226,14 +286,19 @@ impl Element {
         placeholders.map(|place| place.name.as_str()).collect()
     }
 
-    /// The text with arguments in their places; none of them is a list.
-    fn fill(&self, texts: &BTreeMap<&str, Vec<String>>) -> String {
+    /// The element with arguments in their places. A list is an element for each item. `None` if an argument is missing.
+    fn fill(&self, texts: &BTreeMap<&str, Vec<String>>) -> Option<Vec<String>> {
+        if let [only] = &self.placeholders[..]
+            && self.is_only(&only.name)
+        {
+            return texts.get(only.name.as_str()).cloned();
+        }
         let mut filled = self.begin.clone();
         for Placeholder { name, after } in &self.placeholders {
-            filled.push_str(&texts[name.as_str()].concat());
+            filled.push_str(&texts.get(name.as_str())?.concat());
             filled.push_str(after);
         }
-        filled
+        Some(vec![filled])
     }
 }
 
@@ -301,30 +366,32 @@ fn program_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or_default()
 }
 
-/// `[a-z_][a-z0-9_]*`
+/// `[a-z_][a-z0-9_-]*`
 fn is_name(name: &str) -> bool {
-    let is_letter = |character: char| character.is_ascii_lowercase() || character == '_';
-    let is_allowed = |character: char| is_letter(character) || character.is_ascii_digit();
-    name.starts_with(is_letter) && name.chars().all(is_allowed)
+    let is_allowed = |char: char| matches!(char, 'a'..='z' | '0'..='9' | '_' | '-');
+    is_like_a_name(name) && name.chars().all(is_allowed)
+}
+
+/// Whether somebody may have meant a name: it begins with a letter, and has letters, digits, `_` and `-` only.
+fn is_like_a_name(name: &str) -> bool {
+    let is_allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    begins_well && name.chars().all(is_allowed)
 }
 
 /// The texts of an argument: one, unless it is a list. An error continues a sentence that begins with the argument's name.
 fn checked_texts(
-    kind: &str,
-    value: Option<&Value>,
+    kind: &Kind,
+    value: &Value,
     resolve: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Vec<String>, String> {
-    let Some(value) = value else {
-        return Err("is missing".to_owned());
+    let Some(mut texts) = texts_of(kind, value) else {
+        return Err(format!("must be {kind}"));
     };
-    let mut texts = texts_of(kind, value)?;
-    if texts.is_empty() {
-        return Err("is an empty list".to_owned());
-    }
     if texts.iter().any(|text| text.contains('\0')) {
         return Err("has a NUL character, which no command can get".to_owned());
     }
-    if kind == "path" {
+    if *kind == Kind::Path {
         for path in &mut texts {
             *path = resolve(path)?;
         }
@@ -332,21 +399,18 @@ fn checked_texts(
     Ok(texts)
 }
 
-fn texts_of(kind: &str, value: &Value) -> Result<Vec<String>, String> {
-    if kind == "array" {
-        return Vec::deserialize(value).map_err(|_| "must be a list of strings".to_owned());
-    }
+/// The texts of a value, if it is of this kind.
+fn texts_of(kind: &Kind, value: &Value) -> Option<Vec<String>> {
     let text = match (kind, value) {
-        ("string" | "path", Value::String(text)) => Some(text.clone()),
-        ("integer", Value::Number(number)) => integer(number),
-        ("number", Value::Number(number)) => Some(number.to_string()),
-        ("boolean", Value::Bool(is_true)) => Some(is_true.to_string()),
-        _ => None,
+        (Kind::List, Value::Array(_)) => return Vec::deserialize(value).ok(),
+        (Kind::Text | Kind::Path, Value::String(text)) => text.clone(),
+        (Kind::Choice(values), Value::String(text)) if values.contains(text) => text.clone(),
+        (Kind::Integer, Value::Number(number)) => integer(number)?,
+        (Kind::Number, Value::Number(number)) => number.to_string(),
+        (Kind::Boolean, Value::Bool(is_true)) => is_true.to_string(),
+        _ => return None,
     };
-    match text {
-        Some(text) => Ok(vec![text]),
-        None => Err(format!("must be of the type {kind}")),
-    }
+    Some(vec![text])
 }
 
 /// The digits of an integer. In JSON Schema, 5.0 is one, too.
@@ -362,8 +426,10 @@ fn integer(number: &Number) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::text::one_line::tests::rows;
 
     fn strings(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -377,28 +443,97 @@ mod tests {
         Ok(format!("/full/{path}"))
     }
 
+    fn parse(run: &[&str], input: Option<&str>) -> Result<Argv, String> {
+        Argv::parse(&strings(run), None, input, false)
+    }
+
+    fn names_of(argv: &Argv) -> String {
+        let names: Vec<&str> = argv.inputs.iter().map(|field| &*field.name).collect();
+        names.join(",")
+    }
+
     #[test]
-    fn a_name_in_braces_is_a_place_and_every_other_brace_itself() {
-        for (text, begin, places) in [
-            ("", "", &[][..]),
-            ("plain", "plain", &[]),
-            ("{a}", "", &[("a", "")]),
-            (" {a_1}x{_b}", " ", &[("a_1", "x"), ("_b", "")]),
-            ("{{a}", "{a}", &[]),
-            ("{{{a}}}", "{", &[("a", "}}")]),
-            ("{{{{", "{{", &[]),
-            ("{}{A}{1a}{a b}{a-b}{é}", "{}{A}{1a}{a b}{a-b}{é}", &[]),
-            ("{a{b}", "{a", &[("b", "")]),
-            ("a}{", "a}{", &[]),
-        ] {
-            let element = Element::parse(text);
-            let read: Vec<(&str, &str)> = element
-                .placeholders
-                .iter()
-                .map(|place| (&*place.name, &*place.after))
-                .collect();
-            assert_eq!((&*element.begin, &read[..]), (begin, places), "{text}");
+    fn a_name_in_single_braces_is_replaced_and_all_else_is_literal() {
+        for [text, names, filled] in rows(
+            r#"
+            plain            |           | plain
+            {a}x{_b}         | a,_b      | <a>x<_b>
+            {a}{b-1}         | a,b-1     | <a><b-1>
+            {{a}}            |           | {{a}}
+            {{a}             |           | {{a}
+            {a}}             |           | {a}}
+            {{{a}}}          |           | {{{a}}}
+            {{{{             |           | {{{{
+            {}{1a}{a b}{é}   |           | {}{1a}{a b}{é}
+            {a{b}            | b         | {a<b>
+            a}{              |           | a}{
+            @{u} {{.Names}}  | u         | @<u> {{.Names}}
+            %{http_code}     | http_code | %<http_code>"#,
+        ) {
+            let argv = parse(&["x", text], None).expect(text);
+            assert_eq!(names_of(&argv), names, "{text}");
+            let mut arguments = Map::new();
+            for field in &argv.inputs {
+                arguments.insert(field.name.clone(), format!("<{}>", field.name).into());
+            }
+            let called = argv.fill(&arguments, full).expect(text);
+            assert_eq!(called.argv[1], filled);
         }
+        for text in ["{Dir}", "a {maxCount}", "{A-b}"] {
+            let error = parse(&["x", text], None).expect_err(text);
+            assert!(error.contains("must have the form"), "{error}");
+        }
+        // With `input`, all that it does not name is literal.
+        let argv = parse(&["x", "{Dir} {c} {{a}} {a}"], Some("a")).expect("an argv");
+        let called = argv.fill(&object(json!({"a": "1"})), full);
+        assert_eq!(called.expect("arguments").argv[1], "{Dir} {c} {{a}} 1");
+    }
+
+    #[test]
+    fn what_is_missing_is_left_out_or_has_its_default() {
+        let run = [
+            "rg",
+            "--max={n}",
+            "--type={type}",
+            "{words}",
+            "{files}",
+            "--",
+            "{more}",
+        ];
+        let input = "n int = 20, type? md|txt, words, files list = a, more?";
+        let argv = parse(&run, Some(input)).expect("an argv");
+        for (arguments, expected) in [
+            (json!({"words": "w"}), "rg --max=20 w a --"),
+            (
+                json!({"words": "w", "n": null, "type": null, "more": null}),
+                "rg --max=20 w a --",
+            ),
+            (
+                json!({"words": "w", "n": 5, "type": "md", "files": ["b", "c"], "more": "d"}),
+                "rg --max=5 --type=md w b c -- d",
+            ),
+            (json!({"words": "w", "files": []}), "rg --max=20 w --"),
+        ] {
+            let called = argv.fill(&object(arguments), full).expect(expected);
+            assert_eq!(called.argv.join(" "), expected);
+        }
+        for (arguments, words) in [
+            (json!({}), "The argument words is missing."),
+            (json!({"words": null}), "The argument words is missing."),
+            (
+                json!({"words": "w", "type": "rs"}),
+                "The argument type must be one of md, txt.",
+            ),
+        ] {
+            let error = argv.fill(&object(arguments), full).expect_err(words);
+            assert_eq!(error, words);
+        }
+        let stdin = Argv::parse(&strings(&["x"]), Some("<{a}>"), Some("a?"), false);
+        let called = stdin.expect("an argv").fill(&Map::new(), full);
+        assert_eq!(called.expect("arguments").stdin, None);
+        let error = parse(&["x", "-n", "{n}"], Some("n? int")).expect_err("an option's value");
+        assert!(error.contains("“-n” would take what follows"), "{error}");
+        assert!(parse(&["x", "-n", "{n}"], Some("n int = 5")).is_ok());
     }
 
     #[test]
@@ -464,52 +599,28 @@ mod tests {
 
     #[test]
     fn every_argument_has_a_place_and_every_place_an_argument() {
-        for (run, stdin, input, words) in [
-            ("{a}", None, Some("b"), "input: does not name {a}"),
-            ("x", Some("{a}"), Some("b"), "input: does not name {a}"),
-            ("{a}", None, Some("a, b int"), "input: nothing uses “b”"),
-            ("{{a}", None, Some("a"), "input: nothing uses “a”"),
-            ("x{a}", None, Some("a list"), "must be a whole element"),
-            ("{a}{a}", None, Some("a list"), "must be a whole element"),
-            (
-                "{a}",
-                Some("{a}"),
-                Some("a list"),
-                "must be a whole element",
-            ),
-            ("{a}", None, Some("[a]"), "is not the name"),
-            (
-                "{a}",
-                None,
-                Some("a integer"),
-                "str, int, float, bool, list, path",
-            ),
-            ("x", None, Some(""), "a field is empty"),
-        ] {
-            let error = Argv::parse(&strings(&["ls", run]), stdin, input, false).expect_err(run);
-            assert!(error.contains(words), "{run} {input:?}: {error}");
+        for [run, stdin, input, words] in rows(
+            r#"
+            {a}    |     | a, b int  | input: nothing uses “b”
+            {a}    | {b} | b, c      | input: nothing uses “c”
+            {{a}}  |     | a         | input: nothing uses “a”
+            x{a}   |     | a list    | must be a whole element
+            {a}{a} |     | a list    | must be a whole element
+            {a}    | {a} | a list    | must be a whole element
+            {a}    |     | [a]       | is not the name
+            {a}    |     | a integer | str, int, float, bool, list, path
+            x      |     |           | a field is empty"#,
+        ) {
+            let stdin = Some(stdin).filter(|stdin| !stdin.is_empty());
+            let run = strings(&["ls", run]);
+            let error = Argv::parse(&run, stdin, Some(input), false).expect_err(input);
+            assert!(error.contains(words), "{run:?} {input:?}: {error}");
         }
     }
 
     #[test]
-    fn the_schema_requires_every_argument() {
-        let run = strings(&["x", "{file}", "{n}"]);
-        let argv =
-            Argv::parse(&run, None, Some("n int, file path: a note"), false).expect("an argv");
-        let properties =
-            json!({"n": {"type": "integer"}, "file": {"type": "string", "description": "a note"}});
-        let required = json!(["n", "file"]);
-        let schema = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
-        assert_eq!(argv.schema(), schema);
-        let argv = Argv::parse(&run[..1], None, None, false).expect("an argv");
-        assert_eq!(argv.schema()["properties"], json!({}));
-    }
-
-    #[test]
     fn arguments_go_into_their_places_as_text() {
-        let run = strings(&[
-            "x", "{s} {n}", "{f}", "--on={b}", "{l}", "{{s}", "{p}", "{s}",
-        ]);
+        let run = strings(&["x", "{s} {n}", "{f}", "--on={b}", "{l}", "{p}", "{s}"]);
         let input = "s, n int, f float, b bool, l list, p path";
         let argv = Argv::parse(&run, Some("<{s}>{p}"), Some(input), false).expect("an argv");
         let arguments = json!({"s": "{n}$(ls)\n", "n": 5.0, "f": 1.50, "b": true, "l": ["{s}", "", "c"], "p": "a/b"});
@@ -523,7 +634,6 @@ mod tests {
             "{s}",
             "",
             "c",
-            "{s}",
             "/full/a/b",
             sentence,
         ]
@@ -550,23 +660,22 @@ mod tests {
                 json!("x"),
                 "There is no argument more. The arguments are: s, n, l, p, b.",
             ),
-            ("s", json!(5), "s must be of the type string"),
-            ("s", json!(null), "s must be of the type string"),
-            ("s", json!(["a"]), "s must be of the type string"),
+            ("s", json!(5), "s must be a string"),
+            ("s", json!(null), "s is missing"),
+            ("s", json!(["a"]), "s must be a string"),
             ("s", json!("a\0b"), "s has a NUL"),
             ("s", json!("-a"), "because s and p begins with “-”"),
-            ("n", json!("1"), "n must be of the type integer"),
-            ("n", json!(1.5), "n must be of the type integer"),
-            ("n", json!(1e300), "n must be of the type integer"),
+            ("n", json!("1"), "n must be an integer"),
+            ("n", json!(1.5), "n must be an integer"),
+            ("n", json!(1e300), "n must be an integer"),
             ("n", json!(-1), "because n begins with “-”"),
-            ("l", json!([]), "l is an empty list"),
             ("l", json!("a"), "l must be a list of strings"),
             ("l", json!(["a", 1]), "l must be a list of strings"),
             ("l", json!(["a", "-rf"]), "because l begins with “-”"),
             ("l", json!(["a", "\0"]), "l has a NUL"),
-            ("p", json!(1), "p must be of the type path"),
+            ("p", json!(1), "p must be a string"),
             ("p", json!("\0"), "p has a NUL"),
-            ("b", json!("true"), "b must be of the type boolean"),
+            ("b", json!("true"), "b must be true or false"),
         ] {
             let mut arguments = object(good.clone());
             arguments.insert(name.to_owned(), value.clone());

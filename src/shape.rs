@@ -6,19 +6,7 @@ use std::collections::HashSet;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-/// A type of the short form, and its name in JSON Schema.
-type ShortType = (&'static str, &'static str);
-
-const TYPES: &[ShortType] = &[
-    ("str", "string"),
-    ("int", "integer"),
-    ("float", "number"),
-    ("bool", "boolean"),
-    ("list", "array"),
-];
-
-/// A type that only the arguments of commands may have: the name of a file, which is a string for the model.
-const PATH: ShortType = ("path", "path");
+use crate::text::short_form::{self, Purpose};
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
 const NOT_STRICT: &[&str] = &[
@@ -100,20 +88,24 @@ impl Shape {
         Ok(Shape { schema })
     }
 
-    /// Reads the short form: `name, age int, tags list: what they like`. Brackets around it ask for a list of such objects.
-    /// Fields are separated by commas. If the text has several lines, a field is a line, and a description may have commas.
+    /// Reads the short form: `name, age int, mood good|bad, note?: what they say`. Brackets around it ask for a list of such
+    /// objects.
     pub fn from_short(text: &str) -> Result<Shape, String> {
         let text = text.trim();
         let Some(rest) = text.strip_prefix('[') else {
-            let schema = object_of(properties(text, &[])?);
+            let fields = short_form::parse(text, Purpose::Answer)?;
+            let schema = short_form::schema_of(&fields);
             return Ok(Shape { schema });
         };
-        let fields = rest.strip_suffix(']').ok_or("the bracket is not closed")?;
-        let item = object_of(properties(fields, &[])?);
-        let list = json!({"type": "array", "items": item});
-        let mut properties = Map::new();
-        properties.insert("items".to_owned(), list);
-        let schema = object_of(properties);
+        let item = rest.strip_suffix(']').ok_or("the bracket is not closed")?;
+        let fields = short_form::parse(item, Purpose::Answer)?;
+        let list = json!({"type": "array", "items": short_form::schema_of(&fields)});
+        let schema = json!({
+            "type": "object",
+            "properties": {"items": list},
+            "required": ["items"],
+            "additionalProperties": false,
+        });
         Ok(Shape { schema })
     }
 
@@ -167,90 +159,6 @@ impl Shape {
 
 fn not_json(error: serde_json::Error) -> String {
     format!("it is not JSON ({error})")
-}
-
-/// The arguments of a command in the short form. They may have the type `path`, too.
-pub fn arguments(text: &str) -> Result<Map<String, Value>, String> {
-    properties(text, &[PATH])
-}
-
-/// The fields of the short form, each with its schema.
-fn properties(fields: &str, more_types: &[ShortType]) -> Result<Map<String, Value>, String> {
-    let fields = fields.trim();
-    let has_lines = fields.contains('\n');
-    let separator = if has_lines { '\n' } else { ',' };
-    let mut properties = Map::new();
-    for field in fields.split(separator) {
-        let mut field = field.trim();
-        // A line may end with a comma.
-        if has_lines {
-            field = field.strip_suffix(',').unwrap_or(field);
-        }
-        if field.is_empty() {
-            // A blank line makes a list easier to read. Two commas in a row are a slip.
-            if has_lines {
-                continue;
-            }
-            return Err("a field is empty".to_owned());
-        }
-        let (name, schema) = property(field, more_types)?;
-        if properties.contains_key(&name) {
-            return Err(format!("the field “{name}” is given twice"));
-        }
-        properties.insert(name, schema);
-    }
-    Ok(properties)
-}
-
-/// The schema of an object with these fields and no others.
-pub fn object_of(properties: Map<String, Value>) -> Value {
-    let required: Vec<&String> = properties.keys().collect();
-    json!({
-        "type": "object",
-        "properties": &properties,
-        "required": required,
-        "additionalProperties": false,
-    })
-}
-
-/// A field of the short form, such as `tags list: what they like`.
-fn property(field: &str, more_types: &[ShortType]) -> Result<(String, Value), String> {
-    let (name_and_type, description) = field.split_once(':').unwrap_or((field, ""));
-    let mut words = name_and_type.split_whitespace();
-    let name = words.next().unwrap_or_default();
-    if !is_name(name) {
-        return Err(format!(
-            "“{name}” is not the name of a field, which has letters, digits, _ and -"
-        ));
-    }
-    let short = words.next().unwrap_or("str");
-    let types = [TYPES, more_types].concat();
-    let Some((_, kind)) = types.iter().find(|(known, _)| *known == short) else {
-        let known = Vec::from_iter(types.iter().map(|(known, _)| *known));
-        return Err(format!(
-            "the field “{name}” has the type “{short}”; the types are {}",
-            known.join(", ")
-        ));
-    };
-    if let Some(more) = words.next() {
-        return Err(format!(
-            "“{more}” comes after the type of “{name}”; a description comes after a colon"
-        ));
-    }
-    let mut schema = json!({"type": kind});
-    if *kind == "array" {
-        schema["items"] = json!({"type": "string"});
-    }
-    let description = description.trim();
-    if !description.is_empty() {
-        schema["description"] = description.into();
-    }
-    Ok((name.to_owned(), schema))
-}
-
-fn is_name(text: &str) -> bool {
-    let is_allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
-    text.chars().all(is_allowed) && text.contains(char::is_alphanumeric)
 }
 
 fn obeys_strict_rules(schema: &Value) -> bool {
@@ -1056,7 +964,14 @@ mod tests {
                     let values: Map<String, Value> = pairs()
                         .map(|(name, (_, value))| (name, value.clone()))
                         .collect();
-                    (object_of(schemas), Value::Object(values))
+                    let required: Vec<&String> = schemas.keys().collect();
+                    let schema = json!({
+                        "type": "object",
+                        "properties": schemas,
+                        "required": required,
+                        "additionalProperties": false,
+                    });
+                    (schema, Value::Object(values))
                 }),
                 (inner.clone(), 0..3_usize).prop_map(|((schema, value), count)| {
                     (

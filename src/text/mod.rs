@@ -5,4 +5,5 @@ pub mod columns;
 pub mod fence;
 pub mod nearest;
 pub mod one_line;
+pub mod short_form;
 pub mod surrogates;
