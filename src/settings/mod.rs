@@ -287,6 +287,9 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
     file::read(&text).map_err(|file::Wrong { line, message }| {
         let path = path.display();
         let error = Error::settings(format!("{path}, line {line}: {message}"));
+        if message.starts_with("tools.") {
+            return error.advise("q --help describes tools under TOOLS");
+        }
         error.advise("q --help lists the settings")
     })
 }

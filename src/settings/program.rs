@@ -1,5 +1,7 @@
 //! The programs of tool servers and commands, and the part of q's environment that they get (pure).
 
+use std::ffi::OsString;
+
 use toml::de::DeValue;
 
 use super::origin::Environment;
@@ -27,7 +29,7 @@ pub struct LocalProgram {
     pub env: Vec<(String, Secret)>,
     /// Patterns for more variables to pass on from q's own environment.
     env_from: Vec<String>,
-    /// `None` is the home folder; `.` the folder that q was started in.
+    /// `None` is the home folder, which `~/` stands for, too; `.` is the folder that q was started in.
     pub cwd: Option<String>,
 }
 
@@ -77,24 +79,23 @@ impl LocalProgram {
         let mut keys = Vec::new();
         for (name, value) in own.variables() {
             if self.is_named(name) {
-                keys.push(Secret::new(value));
+                keys.push(Secret::new(value.to_string_lossy()));
             }
         }
         for (name, value) in self.environment(own) {
             // The address of a proxy needs no scheme.
             let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
-            let text = if is_proxy && !value.contains("://") {
-                format!("://{value}")
-            } else {
-                value
-            };
+            let mut text = value.to_string_lossy().into_owned();
+            if is_proxy && !text.contains("://") {
+                text.insert_str(0, "://");
+            }
             keys.extend(secret::of_urls(&text));
         }
         keys
     }
 
     /// The variables that it gets.
-    pub fn environment(&self, own: &Environment) -> Vec<(String, String)> {
+    pub fn environment(&self, own: &Environment) -> Vec<(String, OsString)> {
         let mut variables = Vec::new();
         for (name, value) in own.variables() {
             let is_replaced = self.env.iter().any(|(other, _)| other == name);
@@ -104,7 +105,7 @@ impl LocalProgram {
             }
         }
         for (name, value) in &self.env {
-            variables.push((name.clone(), value.expose().to_owned()));
+            variables.push((name.clone(), value.expose().into()));
         }
         variables
     }
@@ -144,9 +145,10 @@ pub fn check_command(command: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the folder that a program is started in, and returns it: a full path, or `.`.
+/// Checks the folder that a program is started in, and returns it: a full path, one in the home folder (`~/`), or `.`.
 pub fn check_folder(folder: String) -> Result<String, String> {
-    if folder != "." && !folder.starts_with('/') {
+    let is_full = folder.starts_with('/') || folder == "~" || folder.starts_with("~/");
+    if folder != "." && !is_full {
         return Err(format!(
             "“{folder}” is a relative path; write the full path, or \".\""
         ));

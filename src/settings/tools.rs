@@ -18,6 +18,9 @@ const MAX_NAME: usize = 20;
 /// The name that stands for no tools.
 pub const NO_TOOLS: &str = "none";
 
+/// In `allow`: all tools that their server says only read.
+const ALL_THAT_READ: &str = "@reads";
+
 /// The time without an answer or progress after which a call has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -171,17 +174,24 @@ impl ToolServer {
         }
     }
 
-    /// Whether a tool runs without asking.
-    pub fn allows(&self, tool: &str) -> bool {
-        matches_any(&self.allow, tool)
+    /// Whether a tool runs without asking. `reads`: its server says that it changes nothing.
+    pub fn allows(&self, tool: &str, reads: bool) -> bool {
+        let fits = |pattern: &String| fits(pattern, tool, reads);
+        self.allow.iter().any(fits)
     }
 
-    /// The patterns in `allow` that match none of these tools.
-    pub fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
-        self.allow
-            .iter()
-            .filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool)))
-            .collect()
+    /// The patterns in `allow` that allow none of these tools, each with whether it reads.
+    pub fn idle_patterns(&self, tools: &[(&str, bool)]) -> Vec<&String> {
+        let mut idle = Vec::new();
+        for pattern in &self.allow {
+            if !tools
+                .iter()
+                .any(|(tool, reads)| fits(pattern, tool, *reads))
+            {
+                idle.push(pattern);
+            }
+        }
+        idle
     }
 }
 
@@ -236,6 +246,15 @@ fn read_commands(
         }
     }
     Ok(commands)
+}
+
+/// Whether a pattern in `allow` allows a tool. A tool cannot be named so that the word for all that read means it.
+fn fits(allowed: &str, tool: &str, reads: bool) -> bool {
+    if allowed == ALL_THAT_READ {
+        reads
+    } else {
+        pattern::matches(allowed, tool)
+    }
 }
 
 fn matches_any(patterns: &[String], tool: &str) -> bool {
@@ -325,9 +344,22 @@ mod tests {
             (true, false)
         );
         assert_eq!(
-            (server.allows("read_a"), server.allows("read_b")),
+            (
+                server.allows("read_a", false),
+                server.allows("read_b", false)
+            ),
             (true, false)
         );
+        let server =
+            read("command = [\"x\"]\nallow = [\"@reads\", \"write_*\"]").expect("a server");
+        for (tool, reads, is_allowed) in [
+            ("a", true, true),
+            ("a", false, false),
+            ("@reads", false, false),
+            ("write_a", false, true),
+        ] {
+            assert_eq!(server.allows(tool, reads), is_allowed, "{tool}");
+        }
         for [words, text] in rows(
             r##"
             tools.db.command: names no command | command = []
@@ -366,7 +398,7 @@ mod tests {
             "allow = [\"*\"]\nheaders = { x-team = \"infra\" }\nkey_cmd = [\"pass\", \"x\"]\nurl = \"https://h.example/mcp\"",
         );
         let server = server.expect("a server");
-        assert!(server.allows("a"));
+        assert!(server.allows("a", false));
         let ServerKind::Remote(site) = &server.kind else {
             panic!("no address")
         };
@@ -415,7 +447,7 @@ mod tests {
             (None, Some("."))
         );
         assert_eq!(
-            (section.allows("b"), section.allows("command")),
+            (section.allows("b", false), section.allows("command", false)),
             (true, false)
         );
         for (command, a, b, x) in [(first, true, false, "1"), (second, true, true, "2")] {
@@ -426,7 +458,7 @@ mod tests {
                     .iter()
                     .rev()
                     .find(|(other, _)| other == name)
-                    .map(|(_, value)| value.as_str())
+                    .map(|(_, value)| value.to_str().expect("text"))
             };
             assert_eq!(
                 (last("A").is_some(), last("B").is_some(), last("C")),
@@ -499,7 +531,7 @@ mod tests {
         };
         let mut given = program.environment(&Environment::new(&own));
         given.sort();
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let pair = |name: &str, value: &str| (name.to_owned(), value.into());
         let expected = [
             pair("AWS_REGION", "r"),
             pair("HOME", "/home/me"),

@@ -21,6 +21,9 @@ use crate::unix;
 /// The most bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1_000_000;
 
+/// Stands for a byte that is no text.
+const REPLACEMENT: &str = "\u{fffd}";
+
 /// How much of it is read at once.
 const READ_SIZE: usize = 1 << 16;
 
@@ -272,8 +275,8 @@ impl Output {
         is_cut
     }
 
-    /// What was written, where bytes that are not UTF-8 become U+FFFD. The last character of a command that q has ended
-    /// may be incomplete, and is left out.
+    /// What was written, where NUL and bytes that are not UTF-8 become U+FFFD. The last character of a command that q has
+    /// ended may be incomplete, and is left out.
     fn text(&self, was_ended: bool) -> Cow<'_, str> {
         let mut bytes = &self.bytes[..];
         if let Err(odd) = std::str::from_utf8(bytes)
@@ -282,7 +285,11 @@ impl Output {
         {
             bytes = &bytes[..odd.valid_up_to()];
         }
-        String::from_utf8_lossy(bytes)
+        let text = String::from_utf8_lossy(bytes);
+        if text.contains('\0') {
+            return Cow::Owned(text.replace('\0', REPLACEMENT));
+        }
+        text
     }
 }
 
@@ -302,7 +309,9 @@ fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes)
     // Only text that had to be changed is owned.
     let was_changed = |text: &Cow<str>| matches!(text, Cow::Owned(_));
     if was_changed(&output) || was_changed(&error) {
-        marks.push("what is not UTF-8 is shown as \u{fffd}".to_owned());
+        marks.push(format!(
+            "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
+        ));
     }
     if pipes.is_cut {
         marks.push(format!("cut after {MAX_OUTPUT} bytes"));

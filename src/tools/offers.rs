@@ -47,7 +47,7 @@ pub fn of_server(
     let mut offers = Vec::new();
     let mut names = Vec::new();
     for tool in tools {
-        names.push(tool.name.as_str());
+        names.push((tool.name.as_str(), tool.reads));
         if section.offers(&tool.name) {
             offers.push(offer(server, section, tool, file));
         }
@@ -93,7 +93,7 @@ fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) ->
             schema: tool.schema.clone(),
         },
         reads: tool.reads,
-        allowed: section.allows(name) || (is_trusted && tool.is_harmless),
+        allowed: section.allows(name, tool.reads) || (is_trusted && tool.is_harmless),
         setting: setting_that_allows(section, name, file),
     }
 }

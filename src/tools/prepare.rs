@@ -1,6 +1,7 @@
 //! Turns a section of the configuration into a server that can be started, or commands that can be run: finds programs,
 //! folders and keys.
 
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,10 +118,14 @@ fn runnable(
 fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
     let variables = local.environment(environment);
     let file = find_program(name, &local.command[0], &variables)?;
-    let folder = match local.cwd.as_deref() {
-        Some(".") => std::env::current_dir().ok(),
-        Some(folder) => Some(PathBuf::from(folder)),
-        None => environment.get("HOME").map(PathBuf::from),
+    let home = environment.get("HOME").map(PathBuf::from);
+    let folder = match local.cwd.as_deref().unwrap_or("~") {
+        "." => std::env::current_dir().ok(),
+        "~" => home,
+        folder => match folder.strip_prefix("~/") {
+            Some(below) => home.map(|home| home.join(below)),
+            None => Some(PathBuf::from(folder)),
+        },
     };
     let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
         let missing = local.cwd.as_deref().unwrap_or("the home folder");
@@ -130,7 +135,7 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
     };
     let mut passed_on = Vec::new();
     for (variable, value) in variables {
-        passed_on.push((variable.into(), value.into()));
+        passed_on.push((variable.into(), value));
     }
     Ok(Program {
         file,
@@ -145,7 +150,7 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
 fn find_program(
     section: &str,
     name: &str,
-    variables: &[(String, String)],
+    variables: &[(String, OsString)],
 ) -> Result<PathBuf, Error> {
     let missing = format!("tools.{section}: there is no program {name}");
     if name.contains('/') {
@@ -156,7 +161,7 @@ fn find_program(
         let advice = format!("correct its path in [tools.{section}]");
         return Err(Error::settings(missing).advise(advice));
     }
-    let mut path = DEFAULT_PATH;
+    let mut path = OsStr::new(DEFAULT_PATH);
     for (variable, value) in variables {
         if variable == "PATH" {
             path = value;
