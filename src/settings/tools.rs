@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::commands::Command;
 use super::duration;
 use super::pattern;
-use super::program::LocalProgram;
+use super::program::{LocalProgram, check_command};
 use super::value::{self, Fault, TableEntry, in_order};
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -40,6 +40,8 @@ pub struct ToolServer {
     pub timeout: Option<Duration>,
     /// How long it may take until its tools are listed; `None` is no limit.
     pub start: Option<Duration>,
+    /// A command whose output tells the model about the commands of this section. It has only an argv without placeholders.
+    pub about: Option<LocalProgram>,
     /// It comes from the file that the setting `mcp` names.
     pub is_shared: bool,
 }
@@ -92,6 +94,7 @@ impl ToolServer {
             allow: Vec::new(),
             timeout: Some(TIMEOUT),
             start: Some(START),
+            about: None,
             is_shared: false,
         }
     }
@@ -120,6 +123,9 @@ impl ToolServer {
 
         let first_command = commands.first();
         if is_server {
+            if let Some(entry) = keys.iter().find(|entry| entry.key == "about_run") {
+                return Err(fault(name, entry, "is for a section of commands"));
+            }
             let Some(entry) = first_command else {
                 return Ok(server);
             };
@@ -135,11 +141,16 @@ impl ToolServer {
             });
         }
         for entry in &keys {
-            if entry.key == "start" {
-                return Err(fault(name, entry, "is for a server"));
+            if entry.key == "start" && server.about.is_none() {
+                return Err(fault(name, entry, "is for a server, or for about_run"));
             }
         }
         if let ServerKind::Local(shared) = &server.kind {
+            if let Some(about) = &mut server.about {
+                let command = std::mem::take(&mut about.command);
+                *about = shared.clone();
+                about.command = command;
+            }
             server.kind =
                 ServerKind::Commands(read_commands(name, commands, shared, server.timeout)?);
         }
@@ -156,6 +167,11 @@ impl ToolServer {
             "only" => self.only = Some(value::strings(value, PATTERNS)?),
             "allow" => self.allow = value::strings(value, PATTERNS)?,
             "timeout" => self.timeout = duration::patience(&value::string(value)?)?,
+            "about_run" => {
+                let command = value::command(value, "[\"sqlite3\", \"shop.db\", \".schema\"]")?;
+                check_command(&command)?;
+                self.about = Some(LocalProgram::new(command));
+            }
             "start" => self.start = duration::patience(&value::string(value)?)?,
             _ => match &mut self.kind {
                 ServerKind::Local(program) => program.set(key, value)?,
@@ -479,6 +495,11 @@ mod tests {
             tools.db.a: run: the program cannot be | [a]␊run = ["{x}"]
             tools.db.a: input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
             reads: must be true or false | [a]␊run = ["x"]␊reads = 1
+            tools.db.start: is for a server, or for about_run | start = "5s"␊[a]␊run = ["x"]
+            tools.db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
+            tools.db.about_run: names no command | about_run = []␊[a]␊run = ["x"]
+            tools.db.about_run: is for a section of commands | command = ["x"]␊about_run = ["x"]
+            tools.db.about_run: is for a section of commands | url = "https://x"␊about_run = ["x"]
             read: there is no setting “read” | [a]␊run = ["x"]␊read = true
             there is no setting “allow” | [a]␊run = ["x"]␊allow = []
             too short | [a]␊run = ["x"]␊timeout = "0s"

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use serde_json::{Map, Value};
 
-use super::outcome::Outcome;
+use super::outcome::{Failure, Outcome};
 use super::process::{Groups, LONGEST_PAUSE, Process, Program, SHORTEST_PAUSE};
 use super::protocol::{About, ListedTool};
 use crate::argv::Invocation;
@@ -29,13 +29,22 @@ const READ_SIZE: usize = 1 << 16;
 
 /// The commands of a section, and the programs that they run.
 #[derive(Clone)]
-pub struct Commands(pub Vec<(Command, Program)>);
+pub struct Commands {
+    pub runnable: Vec<(Command, Program)>,
+    /// Its output tells the model about them.
+    pub about: Option<Program>,
+}
 
 impl Commands {
-    /// The commands as tools.
-    pub fn about(&self) -> About {
+    /// The commands as tools, with what the model should know about them. Running the command that says this may take as
+    /// long as `patience`.
+    pub fn about(&self, patience: Option<Duration>, groups: &Groups) -> Result<About, Failure> {
+        let mut instructions = String::new();
+        if let Some(program) = &self.about {
+            instructions = output_of(program, patience, groups)?;
+        }
         let mut tools = Vec::new();
-        for (command, _) in &self.0 {
+        for (command, _) in &self.runnable {
             tools.push(ListedTool {
                 name: command.name.clone(),
                 description: command.about.clone(),
@@ -44,10 +53,11 @@ impl Commands {
                 is_harmless: command.reads,
             });
         }
-        About {
+        Ok(About {
+            instructions,
             tools,
             ..About::default()
-        }
+        })
     }
 
     /// Checks that a call can run. The error is for the model.
@@ -75,7 +85,7 @@ impl Commands {
     }
 
     fn find(&self, tool: &str) -> Result<&(Command, Program), String> {
-        for entry in &self.0 {
+        for entry in &self.runnable {
             if entry.0.name == tool {
                 return Ok(entry);
             }
@@ -112,13 +122,46 @@ fn resolve(path: &str, folder: &Path) -> Option<String> {
     file.into_os_string().into_string().ok()
 }
 
-/// Runs a command until it ends or its time is up, and then ends what it has left running.
+/// Runs a command, and returns what the model gets.
 fn run(
     program: &Program,
     filled: &Invocation,
     timeout: Option<Duration>,
     groups: &Groups,
 ) -> Outcome {
+    match execute(program, filled, timeout, groups) {
+        Ok(ended) => ended.outcome(),
+        Err(reason) => Outcome::failed(format!("The command cannot be run: {reason}.")),
+    }
+}
+
+/// What a command without arguments writes to standard output. A failure has the last line of its error.
+fn output_of(
+    program: &Program,
+    patience: Option<Duration>,
+    groups: &Groups,
+) -> Result<String, Failure> {
+    let filled = Invocation {
+        argv: program.command.clone(),
+        stdin: None,
+    };
+    let failure = |reason: &str| Failure::new(format!("about_run failed: {reason}"));
+    let ended = execute(program, &filled, patience, groups).map_err(|reason| failure(&reason))?;
+    let outcome = ended.outcome();
+    if outcome.is_error {
+        let last_line = outcome.text.lines().last();
+        return Err(failure(last_line.unwrap_or_default()));
+    }
+    Ok(ended.pipes.output.text(ended.pipes.is_cut).into_owned())
+}
+
+/// Runs a command until it ends or its time is up, and then ends what it has left running. The error says why it cannot run.
+fn execute(
+    program: &Program,
+    filled: &Invocation,
+    timeout: Option<Duration>,
+    groups: &Groups,
+) -> Result<Ended, String> {
     let stdin = if filled.stdin.is_some() {
         Stdio::piped()
     } else {
@@ -128,11 +171,10 @@ fn run(
         Ok(process) => process,
         Err(error) => {
             groups.wait_if_closed();
-            let mut reason = error.to_string();
             if error.kind() == io::ErrorKind::ArgumentListTooLong {
-                reason = "its arguments are too long".to_owned();
+                return Err("its arguments are too long".to_owned());
             }
-            return Outcome::failed(format!("The command cannot be run: {reason}."));
+            return Err(error.to_string());
         }
     };
     let input = filled.stdin.as_deref().unwrap_or_default();
@@ -143,7 +185,11 @@ fn run(
     while pipes.step(Duration::ZERO) {}
     groups.wait_if_closed();
     let overrun = if is_too_late { timeout } else { None };
-    outcome(overrun, status, &pipes)
+    Ok(Ended {
+        overrun,
+        status,
+        pipes,
+    })
 }
 
 /// Reads and writes until the command ends or writes too much. Returns whether its time was up before that.
@@ -293,57 +339,74 @@ impl Output {
     }
 }
 
-/// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
-/// its status and standard error follow. `overrun` is the timeout that it exceeded; `status` is how it ended by itself.
-fn outcome(overrun: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
-    // A command that writes too much ends because q closes its pipe, so its status says nothing.
-    let status = if pipes.is_cut { None } else { status };
-    let was_ended = overrun.is_some() || pipes.is_cut;
-    let output = pipes.output.text(was_ended);
-    let error = pipes.error.text(was_ended);
-    let has_failed = status.is_some_and(|status| !status.success());
-    let is_error = overrun.is_some() || has_failed;
-    let needs_reason = is_error || output.is_empty();
+/// A command that has ended.
+struct Ended {
+    /// The timeout that it exceeded.
+    overrun: Option<Duration>,
+    /// How it ended by itself.
+    status: Option<ExitStatus>,
+    /// What it wrote.
+    pipes: Pipes,
+}
 
-    let mut marks = Vec::new();
-    // Only text that had to be changed is owned.
-    let was_changed = |text: &Cow<str>| matches!(text, Cow::Owned(_));
-    if was_changed(&output) || was_changed(&error) {
-        marks.push(format!(
-            "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
-        ));
-    }
-    if pipes.is_cut {
-        marks.push(format!("cut after {MAX_OUTPUT} bytes"));
-    }
-    if let Some(limit) = overrun {
-        let seconds = limit.as_secs_f64();
-        marks.push(format!("ended after {seconds} s, its timeout"));
-    } else if let Some(status) = status
-        && needs_reason
-    {
-        marks.push(status.to_string().replace(": ", " "));
-    }
-    if needs_reason && !error.is_empty() {
-        marks.push("standard error".to_owned());
-    }
+impl Ended {
+    /// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
+    /// its status and standard error follow.
+    fn outcome(&self) -> Outcome {
+        let Ended {
+            overrun,
+            status,
+            pipes,
+        } = self;
+        // A command that writes too much ends because q closes its pipe, so its status says nothing.
+        let status = if pipes.is_cut { None } else { *status };
+        let was_ended = overrun.is_some() || pipes.is_cut;
+        let output = pipes.output.text(was_ended);
+        let error = pipes.error.text(was_ended);
+        let has_failed = status.is_some_and(|status| !status.success());
+        let is_error = overrun.is_some() || has_failed;
+        let needs_reason = is_error || output.is_empty();
 
-    let is_changed = was_ended || was_changed(&output) || (needs_reason && was_changed(&error));
-    let mut text = output.into_owned();
-    for mark in marks {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
+        let mut marks = Vec::new();
+        // Only text that had to be changed is owned.
+        let was_changed = |text: &Cow<str>| matches!(text, Cow::Owned(_));
+        if was_changed(&output) || was_changed(&error) {
+            marks.push(format!(
+                "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
+            ));
         }
-        text.push_str(&format!("[{mark}]\n"));
-    }
-    if needs_reason {
-        text.push_str(&error);
-    }
-    Outcome {
-        text,
-        is_error,
-        is_changed,
-        ..Outcome::default()
+        if pipes.is_cut {
+            marks.push(format!("cut after {MAX_OUTPUT} bytes"));
+        }
+        if let Some(limit) = overrun {
+            let seconds = limit.as_secs_f64();
+            marks.push(format!("ended after {seconds} s, its timeout"));
+        } else if let Some(status) = status
+            && needs_reason
+        {
+            marks.push(status.to_string().replace(": ", " "));
+        }
+        if needs_reason && !error.is_empty() {
+            marks.push("standard error".to_owned());
+        }
+
+        let is_changed = was_ended || was_changed(&output) || (needs_reason && was_changed(&error));
+        let mut text = output.into_owned();
+        for mark in marks {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&format!("[{mark}]\n"));
+        }
+        if needs_reason {
+            text.push_str(&error);
+        }
+        Outcome {
+            text,
+            is_error,
+            is_changed,
+            ..Outcome::default()
+        }
     }
 }
 

@@ -49,8 +49,14 @@ pub fn prepare(
                 keys.extend(command.program.keys(environment));
                 hidden.extend(hidden_values(&command.program));
             }
-            let ready = runnable(&section, commands, selection, environment, notes)?;
-            Target::Commands(Commands(ready))
+            let runnable = runnable(&section, commands, selection, environment, notes)?;
+            let mut about = None;
+            if let Some(local) = &section.about {
+                keys.extend(local.keys(environment));
+                let place = format!("{}.about_run", section.name);
+                about = Some(program(&place, local, environment)?);
+            }
+            Target::Commands(Commands { runnable, about })
         }
         ServerKind::Remote(remote) => {
             let site = site(&section, remote, settings, notes).map_err(|error| Error {

@@ -38,6 +38,13 @@ pub enum Target {
     Commands(Commands),
 }
 
+impl Target {
+    /// Whether there is nothing to wait for until its tools are known.
+    pub fn is_known(&self) -> bool {
+        matches!(self, Target::Commands(commands) if commands.about.is_none())
+    }
+}
+
 /// A server that can be called. Dropping it ends its program or session.
 pub struct Server {
     pub spec: Spec,
@@ -68,14 +75,18 @@ impl Server {
             report,
             connection: None,
         };
-        if let Target::Commands(commands) = &server.spec.target {
-            let about = commands.about();
-            return Ok((server, about));
-        }
-        let opened = Connection::open(&server.spec, groups, &server.report);
+        let spec = &server.spec;
+        let opened = match &spec.target {
+            Target::Commands(commands) => {
+                let about = commands.about(spec.section.start, groups);
+                about.map(|about| (None, about))
+            }
+            _ => Connection::open(spec, groups, &server.report)
+                .map(|(connection, about)| (Some(connection), about)),
+        };
         match opened {
             Ok((connection, about)) => {
-                server.connection = Some(connection);
+                server.connection = connection;
                 Ok((server, about))
             }
             Err(failure) => {

@@ -11,7 +11,7 @@ use super::prepare::prepare;
 use super::process::{Groups, Report};
 use super::protocol::About;
 use super::server::{Server, Servers, Spec, Target};
-use super::toolbox::Toolbox;
+use super::toolbox::{Instructions, Toolbox};
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, When};
 use crate::output::Notes;
@@ -33,8 +33,8 @@ struct Opened {
 struct Collection {
     servers: Servers,
     offers: Vec<Offer>,
-    /// What each server, by its name, wants the model to know.
-    instructions: Vec<(String, String)>,
+    /// What the model should know about each server.
+    instructions: Vec<Instructions>,
     /// What the user should know about the offers.
     remarks: Vec<String>,
 }
@@ -82,7 +82,7 @@ impl Starting {
         let mut awaited = Vec::new();
         for spec in prepared {
             let name = spec.section.name.clone();
-            let is_command = matches!(spec.target, Target::Commands(_));
+            let is_known = spec.target.is_known();
             let report = reporter(&name, &secrets, notes);
             let sender = sender.clone();
             let groups = groups.clone();
@@ -97,7 +97,7 @@ impl Starting {
                 // If the run has failed meanwhile, the server ends here.
                 let _ = sender.send(result);
             };
-            if is_command {
+            if is_known {
                 open();
                 continue;
             }
@@ -205,8 +205,11 @@ impl Starting {
         let (offers, remarks) = offers::of_server(index, section, &about, &self.file)?;
         collection.offers.extend(offers);
         collection.remarks.extend(remarks);
-        let instructions = (section.name.clone(), about.instructions);
-        collection.instructions.push(instructions);
+        collection.instructions.push(Instructions {
+            server: section.name.clone(),
+            text: about.instructions,
+            is_own: matches!(target, Target::Commands(_)),
+        });
         collection.servers.0.push(server);
         Ok(())
     }

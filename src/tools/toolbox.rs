@@ -20,12 +20,22 @@ use crate::text::one_line::on_one_line;
 /// The most calls of one reply that run.
 pub const MAX_CALLS: usize = 32;
 
-/// The most bytes of a server's instructions.
+/// The most bytes of a server's instructions, and of what a command of the user's says about others.
 const MAX_INSTRUCTIONS: usize = 4_000;
+const MAX_ABOUT: usize = 20_000;
 
 /// The most bytes of one complete result, and of those of a question together.
 const MAX_COMPLETE: usize = 1_000_000;
 const MAX_ALL_COMPLETE: usize = 4_000_000;
+
+/// What the model should know about a server, or about the commands of a section.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instructions {
+    pub server: String,
+    pub text: String,
+    /// They come from a command of the user's.
+    pub is_own: bool,
+}
 
 /// The tools that a question may use.
 pub struct Toolbox {
@@ -48,12 +58,12 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// The offers are sorted by name, and each server's instructions come with its name. With `yes`, every call runs without
+    /// The offers are sorted by name. With `yes`, every call runs without
     /// asking. The model does not get the keys, and the secrets are not shown.
     pub(super) fn new(
         servers: Servers,
         offers: Vec<Offer>,
-        instructions: &[(String, String)],
+        instructions: &[Instructions],
         yes: bool,
         keys: Vec<Secret>,
         secrets: Vec<Secret>,
@@ -63,9 +73,15 @@ impl Toolbox {
             tools.push(offer.shown.clone());
         }
         let mut fences = Vec::new();
-        for (server, text) in instructions {
+        for Instructions {
+            server,
+            text,
+            is_own,
+        } in instructions
+        {
             if !text.trim().is_empty() {
-                let text = shortened(&secret::redact(text, &keys), MAX_INSTRUCTIONS);
+                let most = if *is_own { MAX_ABOUT } else { MAX_INSTRUCTIONS };
+                let text = shortened(&secret::redact(text, &keys), most);
                 fences.push(fence::around_instructions(server, &text));
             }
         }
