@@ -16,6 +16,7 @@ use crate::session::save::{Saved, Saver};
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
 use crate::threads::{self, lock};
+use crate::tools::Observer;
 
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
@@ -60,8 +61,8 @@ struct PartialAnswer {
     steps: Vec<Step>,
     /// The pages that the answer and these steps name.
     sources: Sources,
-    /// The call that is running.
-    running: Option<ToolRun>,
+    /// The calls that are running.
+    running: Vec<ToolRun>,
     /// Counts the text, also that of the steps, and the sources. Once they are too much, none of them is kept.
     kept: Kept,
 }
@@ -89,8 +90,8 @@ impl PartialAnswer {
 
     /// The answer as a message of the conversation; `None` if nothing has come.
     fn into_entry(mut self) -> Option<Entry> {
-        if let (Some(running), Some(step)) = (self.running, self.steps.last_mut()) {
-            step.calls.push(running);
+        if let Some(step) = self.steps.last_mut() {
+            step.calls.append(&mut self.running);
         }
         for run in self.steps.iter_mut().flat_map(|step| &mut step.calls) {
             if let Some(complete) = run.complete.take() {
@@ -169,17 +170,12 @@ impl Record {
         })
     }
 
-    /// Notes that a call of the last step is about to run. From here on, it may have had an effect.
-    pub fn call_started(&self, call: &ToolCall) {
-        self.grow(|partial| partial.running = Some(ToolRun::new(call, NO_RESULT, true)));
-    }
-
-    /// Adds a call of the last step that has ended.
-    pub fn call_finished(&self, run: ToolRun) {
+    /// Adds calls of the last step that have ended. No other call is running then.
+    pub fn calls_finished(&self, runs: &[ToolRun]) {
         self.grow(|partial| {
-            partial.running = None;
+            partial.running.clear();
             if let Some(step) = partial.steps.last_mut() {
-                step.calls.push(run);
+                step.calls.extend_from_slice(runs);
             }
         });
     }
@@ -337,6 +333,25 @@ impl Record {
         let stage = lock(&self.stage);
         let waited = self.changed.wait_timeout_while(stage, patience, condition);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Observer for Record {
+    fn started(&self, calls: &[&ToolCall]) {
+        self.grow(|partial| {
+            for call in calls {
+                partial.running.push(ToolRun::new(call, NO_RESULT, true));
+            }
+        });
+    }
+
+    fn ended(&self, run: ToolRun) {
+        self.grow(|partial| {
+            let mut running = partial.running.iter_mut();
+            if let Some(place) = running.find(|other| other.id == run.id) {
+                *place = run;
+            }
+        });
     }
 }
 

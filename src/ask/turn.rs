@@ -296,7 +296,7 @@ impl Run {
         }
     }
 
-    /// Runs the calls of a reply, one after another.
+    /// Runs the calls of a reply, in their order; neighbours that only read run side by side.
     fn run_calls(
         &mut self,
         reply: &Reply,
@@ -317,16 +317,18 @@ impl Run {
             echo,
             ..Step::default()
         };
-        for (index, call) in reply.calls().iter().enumerate() {
-            let run = if index < MAX_CALLS {
-                let started = || delivery.record.call_started(call);
-                toolbox.run(call, delivery.is_watched(), &started, notes)
-            } else {
-                Toolbox::refuse(call)
-            };
-            delivery.record.call_finished(run.clone());
-            step.calls.push(run);
+        let calls = reply.calls();
+        let (mut waiting, too_many) = calls.split_at(MAX_CALLS.min(calls.len()));
+        while !waiting.is_empty() {
+            let (batch, later) = waiting.split_at(toolbox.batch_of(waiting));
+            let runs = toolbox.run(batch, delivery.is_watched(), &*delivery.record, notes);
+            delivery.record.calls_finished(&runs);
+            step.calls.extend(runs);
+            waiting = later;
         }
+        let refused: Vec<ToolRun> = too_many.iter().map(Toolbox::refuse).collect();
+        delivery.record.calls_finished(&refused);
+        step.calls.extend(refused);
         progress.steps.push(step);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Tools that a model may call: commands, and servers that speak the Model Context Protocol.
 
+mod batch;
 mod commands;
 mod consent;
 mod http;
@@ -19,4 +20,4 @@ pub use names::Selection;
 pub use offers::Offer;
 pub use process::Groups;
 pub use start::Starting;
-pub use toolbox::{MAX_CALLS, Toolbox};
+pub use toolbox::{MAX_CALLS, Observer, Toolbox};

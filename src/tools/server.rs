@@ -50,8 +50,8 @@ pub struct Server {
     pub spec: Spec,
     groups: Groups,
     report: Report,
-    /// `None` after the server has ended, and for commands.
-    connection: Option<Connection>,
+    /// `None` after the server has ended, and for commands. Whoever calls it holds the lock until the answer has come.
+    connection: Mutex<Option<Connection>>,
 }
 
 /// A conversation with a server. A thread reads what the server sends, and passes it on as events.
@@ -73,20 +73,20 @@ impl Server {
             spec,
             groups: groups.clone(),
             report,
-            connection: None,
+            connection: Mutex::new(None),
         };
-        let spec = &server.spec;
-        let opened = match &spec.target {
+        let opening = &server.spec;
+        let opened = match &opening.target {
             Target::Commands(commands) => {
-                let about = commands.about(spec.section.start, groups);
+                let about = commands.about(opening.section.start, groups);
                 about.map(|about| (None, about))
             }
-            _ => Connection::open(spec, groups, &server.report)
+            _ => Connection::open(opening, groups, &server.report)
                 .map(|(connection, about)| (Some(connection), about)),
         };
         match opened {
             Ok((connection, about)) => {
-                server.connection = connection;
+                server.connection = Mutex::new(connection);
                 Ok((server, about))
             }
             Err(failure) => {
@@ -110,26 +110,29 @@ impl Server {
     }
 
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
-    pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
+    pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         self.groups.be_patient();
         if let Target::Commands(commands) = &self.spec.target {
             return commands.call(tool, arguments, &self.groups);
         }
-        let result = match &mut self.connection {
+        let mut connected = lock(&self.connection);
+        let result = match &mut *connected {
             Some(connection) => connection.call(tool, arguments, reads, self.spec.section.timeout),
             None => Err(Failure::new("it has ended")),
         };
         match result {
             Ok(outcome) => outcome,
-            Err(failure) => self.failed_call(failure),
+            Err(failure) => {
+                self.groups.wait_if_closed();
+                if failure.has_ended_server {
+                    *connected = None;
+                }
+                self.failed_call(&failure)
+            }
         }
     }
 
-    fn failed_call(&mut self, failure: Failure) -> Outcome {
-        self.groups.wait_if_closed();
-        if failure.has_ended_server {
-            self.connection = None;
-        }
+    fn failed_call(&self, failure: &Failure) -> Outcome {
         let name = &self.spec.section.name;
         let mut for_user = format!("{name}: {failure}");
         if let Some(advice) = &failure.advice {
@@ -377,7 +380,7 @@ impl Drop for Servers {
     fn drop(&mut self) {
         let (is_open, ends) = mpsc::channel::<()>();
         for server in self.0.drain(..) {
-            if server.connection.is_none() {
+            if lock(&server.connection).is_none() {
                 continue;
             }
             let is_open = is_open.clone();
@@ -447,7 +450,8 @@ mod tests {
     }
 
     fn process(server: &mut Server) -> &mut Process {
-        match &mut server.connection.as_mut().expect("a connection").transport {
+        let connection = server.connection.get_mut().expect("a lock");
+        match &mut connection.as_mut().expect("a connection").transport {
             Transport::Local(process) => process,
             Transport::Remote(_) => panic!("no process"),
         }

@@ -1,9 +1,10 @@
 //! The tools of one question: each call is checked, allowed and run, and its result goes to the model.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::batch::{self, EndedCall, ReadyCall};
 use super::consent::{Allowed, Consent};
 use super::offers::Offer;
 use super::outcome::Outcome;
@@ -35,6 +36,14 @@ pub struct Instructions {
     pub text: String,
     /// They come from a command of the user's.
     pub is_own: bool,
+}
+
+/// Keeps what has come of calls while they run.
+pub trait Observer: Sync {
+    /// These calls are about to run. From here on, they may have an effect.
+    fn started(&self, calls: &[&ToolCall]);
+    /// One of them has ended.
+    fn ended(&self, run: ToolRun);
 }
 
 /// The tools that a question may use.
@@ -115,20 +124,80 @@ impl Toolbox {
         ToolRun::new(call, result, true)
     }
 
-    /// Runs a call if it may run, and calls `runs` just before that. If it is `watched`, a line shows it to the user.
+    /// How many of these calls, from the first on, run side by side: as long as they only read. At least one.
+    pub fn batch_of(&self, calls: &[ToolCall]) -> usize {
+        let mut count = 0;
+        for call in calls {
+            let offer = self
+                .offers
+                .iter()
+                .find(|offer| offer.shown.name == call.name);
+            if !offer.is_some_and(|offer| offer.reads) {
+                break;
+            }
+            count += 1;
+        }
+        count.max(1)
+    }
+
+    /// Runs calls side by side, if they may run, and returns a run for each. If they are `watched`, a line shows each to the
+    /// user. `observer` learns which of them run, and what has come of each if q must end before the others have ended.
     pub fn run(
         &mut self,
-        call: &ToolCall,
+        calls: &[ToolCall],
         watched: bool,
-        runs: &dyn Fn(),
+        observer: &dyn Observer,
+        notes: &Notes,
+    ) -> Vec<ToolRun> {
+        let mut ready = Vec::new();
+        let mut refused = Vec::new();
+        for (place, call) in calls.iter().enumerate() {
+            match self.prepare(place, call, watched, notes) {
+                Ok(prepared) => ready.push(prepared),
+                Err(reason) => refused.push(EndedCall {
+                    place,
+                    outcome: Outcome::failed(reason),
+                    took: Duration::ZERO,
+                }),
+            }
+        }
+        let mut running = Vec::new();
+        for call in &ready {
+            running.push(&calls[call.place]);
+        }
+        observer.started(&running);
+        if !running.is_empty() {
+            let names: Vec<&str> = running.iter().map(|call| call.name.as_str()).collect();
+            let waiting = format!("waiting for {}", names.join(", "));
+            notes.spinner().wait_for(&waiting);
+        }
+        let on_end = |ended: &EndedCall| {
+            let call = &calls[ended.place];
+            let text = secret::redact(&ended.outcome.text, &self.keys);
+            let mut run = ToolRun::new(call, String::new(), ended.outcome.is_error);
+            run.complete = Some(shortened(&text, MAX_COMPLETE));
+            observer.ended(run);
+        };
+        let mut ended = batch::run(ready, &self.servers.0, &on_end);
+        notes.spinner().stop();
+
+        ended.extend(refused);
+        ended.sort_by_key(|call| call.place);
+        let mut runs = Vec::new();
+        for call in ended {
+            runs.push(self.result(&calls[call.place], call.outcome, call.took, notes));
+        }
+        runs
+    }
+
+    /// The result of a call within the limits, without keys.
+    fn result(
+        &mut self,
+        call: &ToolCall,
+        outcome: Outcome,
+        took: Duration,
         notes: &Notes,
     ) -> ToolRun {
-        let began = Instant::now();
-        let outcome = match self.outcome(call, watched, runs, notes) {
-            Ok(outcome) => outcome,
-            Err(reason) => Outcome::failed(reason),
-        };
-        notes.spinner().stop();
         if let Some(reason) = outcome.server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
         }
@@ -137,7 +206,7 @@ impl Toolbox {
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
             let bytes = text.len();
-            let seconds = began.elapsed().as_secs_f64();
+            let seconds = took.as_secs_f64();
             format!(
                 "{}: {what} of {bytes} bytes after {seconds:.3} s",
                 call.name
@@ -187,14 +256,14 @@ impl Toolbox {
         Ok((at, arguments))
     }
 
-    /// The outcome of a call. The error says to the model why the call did not run.
-    fn outcome(
+    /// Checks a call, and asks whether it may run. The error says to the model why it does not.
+    fn prepare(
         &mut self,
+        place: usize,
         call: &ToolCall,
         watched: bool,
-        runs: &dyn Fn(),
         notes: &Notes,
-    ) -> Result<Outcome, String> {
+    ) -> Result<ReadyCall, String> {
         let (at, arguments) = self.checked(call).inspect_err(|reason| {
             if watched {
                 let reason = secret::redact(reason, &self.secrets);
@@ -204,7 +273,6 @@ impl Toolbox {
         })?;
         let written = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
-        let server = &mut self.servers.0[offer.server];
         let allowed = self.consent.ask(offer, &arguments, notes)?;
         let shown = secret::redact(&written, &self.secrets);
         if allowed == Allowed::Asked {
@@ -214,10 +282,13 @@ impl Toolbox {
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
-        let waiting = format!("waiting for {}", call.name);
-        notes.spinner().wait_for(&waiting);
-        runs();
-        Ok(server.call(&offer.tool, &arguments, offer.reads))
+        Ok(ReadyCall {
+            place,
+            server: offer.server,
+            tool: offer.tool.clone(),
+            arguments,
+            reads: offer.reads,
+        })
     }
 }
 
