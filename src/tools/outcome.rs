@@ -96,12 +96,39 @@ impl fmt::Display for Failure {
         if let Some(address) = &self.address {
             write!(formatter, " ({address})")?;
         }
-        match &self.lines[..] {
+        match &without_tracebacks(&self.lines)[..] {
             [] => Ok(()),
             [line] => write!(formatter, ": {line}"),
             lines => write!(formatter, ":\n{}", lines.join("\n")),
         }
     }
+}
+
+/// The lines without the places in the program that Python lists before an error, and each only once in a row. `-v` shows
+/// everything.
+fn without_tracebacks(lines: &[String]) -> Vec<&str> {
+    let mut shown: Vec<&str> = Vec::new();
+    let mut is_traceback = false;
+    for line in lines {
+        // Errors of a group stand after a bar.
+        let text = match line.split_once("| ") {
+            Some((before, after)) if before.trim().is_empty() => after,
+            _ => line,
+        };
+        let is_border = text.trim_start().starts_with("+-");
+        if text.contains("Traceback (most recent call last)") {
+            is_traceback = true;
+            continue;
+        }
+        if is_border || (is_traceback && text.starts_with(' ')) {
+            continue;
+        }
+        is_traceback = false;
+        if shown.last() != Some(&text) {
+            shown.push(text);
+        }
+    }
+    shown
 }
 
 pub fn seconds(time: Option<Duration>) -> String {
@@ -204,6 +231,24 @@ mod tests {
             text: text.to_owned(),
             is_error,
             ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn a_traceback_is_shown_by_its_error() {
+        for (lines, shown) in [
+            ("one\none\ntwo", "one\ntwo"),
+            (
+                "before\nTraceback (most recent call last):\n  File \"a.py\", line 1\n    x()\nValueError: no\n  after",
+                "before\nValueError: no\n  after",
+            ),
+            (
+                "  + Exception Group Traceback (most recent call last):\n  |   File \"a.py\"\n  | ExceptionGroup: one\n  +-+--- 1 ---\n    | Traceback (most recent call last):\n    |   File \"b.py\"\n    | ValueError: no\n    +------",
+                "ExceptionGroup: one\nValueError: no",
+            ),
+        ] {
+            let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+            assert_eq!(without_tracebacks(&lines).join("\n"), shown);
         }
     }
 
