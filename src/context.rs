@@ -17,6 +17,8 @@ pub struct Context {
     pub configuration: PathBuf,
     /// `None` without a home.
     pub folder: Option<Folder>,
+    /// The folder `q` for what can be had again; `None` without a home.
+    pub cache: Option<PathBuf>,
     pub which: Which,
     pub notes: Notes,
 }

@@ -99,6 +99,7 @@ fn run(
         which,
         environment,
         configuration: configuration(),
+        cache: cache(),
         folder: Folder::find(folder_of("XDG_STATE_HOME")),
         notes,
     };
@@ -143,16 +144,22 @@ fn document(arguments: &Arguments) -> Option<String> {
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
 fn configuration() -> PathBuf {
-    let Some(folder) = folder_of("XDG_CONFIG_HOME").or_else(home_configuration) else {
+    let Some(folder) = folder_of("XDG_CONFIG_HOME").or_else(|| in_home(".config")) else {
         // An empty path is no file, and a relative one would be a file in the current folder.
         return PathBuf::new();
     };
     folder.join("q").join("config.toml")
 }
 
-fn home_configuration() -> Option<PathBuf> {
+/// What q keeps to save time: below `$XDG_CACHE_HOME`, else below `~/.cache`. `None` without a home.
+fn cache() -> Option<PathBuf> {
+    let folder = folder_of("XDG_CACHE_HOME").or_else(|| in_home(".cache"))?;
+    Some(folder.join("q"))
+}
+
+fn in_home(name: &str) -> Option<PathBuf> {
     let folders = directories::BaseDirs::new()?;
-    absolute(folders.home_dir().join(".config"))
+    absolute(folders.home_dir().join(name))
 }
 
 /// The folder that a variable names. The XDG base directory specification demands that a relative one is ignored.

@@ -45,7 +45,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     let selection = Selection::from_option(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     let interrupts = Interrupts::new(notes.spinner());
-    let starting = Starting::new(selection.as_ref(), &settings, &interrupts, groups, notes)?;
+    let starting = Starting::new(selection.as_ref(), &settings, context, &interrupts, groups)?;
     if settings.tool_servers()?.is_empty() {
         let file = settings.file.display();
         notes.note(&format!(

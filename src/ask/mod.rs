@@ -40,7 +40,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
 
     let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
-    let start = |tools| Starting::new(Some(tools), settings, &interrupts, groups, notes);
+    let start = |tools| Starting::new(Some(tools), settings, context, &interrupts, groups);
     // Servers start while input is read.
     let mut starting = None;
     if let Some(tools) = &checked.selection {
@@ -60,7 +60,8 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     if let Some(starting) = starting {
         toolbox = starting.finish(arguments.yes, notes)?;
     } else if let Some(tools) = remembered_tools(session.intent.read(), notes)? {
-        let finished = start(&tools).and_then(|servers| servers.finish(arguments.yes, notes));
+        let started = start(&tools);
+        let finished = started.and_then(|servers| servers.finish(arguments.yes, notes));
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
     }
 

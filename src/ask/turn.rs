@@ -182,6 +182,9 @@ impl Run {
             usage: self.progress.usage,
             sources: if has_sources { Some(sources) } else { None },
         };
+        if let Some(toolbox) = &mut self.toolbox {
+            toolbox.report_servers(notes);
+        }
         let has_output = !matches!(end, Err(CallEnd::Output(_)));
         let result = delivery.finish(end, reply, &summary);
 
@@ -320,7 +323,7 @@ impl Run {
         let calls = reply.calls();
         let (mut waiting, too_many) = calls.split_at(MAX_CALLS.min(calls.len()));
         while !waiting.is_empty() {
-            let (batch, later) = waiting.split_at(toolbox.batch_of(waiting));
+            let (batch, later) = waiting.split_at(toolbox.batch_of(waiting, notes));
             let runs = toolbox.run(batch, delivery.is_watched(), &*delivery.record, notes);
             delivery.record.calls_finished(&runs);
             step.calls.extend(runs);

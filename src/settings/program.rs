@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use super::origin::Environment;
@@ -72,6 +73,15 @@ impl LocalProgram {
             _ => return Err(value::unknown(key)),
         }
         Ok(())
+    }
+
+    /// What tells it from other programs, apart from the values that `env_from` passes on. It has secrets.
+    pub(super) fn identity(&self) -> Value {
+        let variables = self.env.iter();
+        let env: Vec<_> = variables
+            .map(|(name, value)| (name, value.expose()))
+            .collect();
+        json!([self.command, env, self.env_from, self.cwd])
     }
 
     /// The secrets among its variables: the values that `env_from` passes on, and the passwords of all URLs.

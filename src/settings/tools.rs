@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::commands::Command;
@@ -180,6 +181,21 @@ impl ToolServer {
             },
         }
         Ok(())
+    }
+
+    /// What tells it from other servers. It has secrets.
+    pub fn identity(&self) -> Value {
+        match &self.kind {
+            ServerKind::Local(program) => program.identity(),
+            ServerKind::Remote(remote) => {
+                let headers = remote.headers.iter();
+                let headers: Vec<_> = headers
+                    .map(|(name, value)| (name, value.expose()))
+                    .collect();
+                json!([self.name, remote.url.to_string(), headers])
+            }
+            ServerKind::Commands(_) => Value::Null,
+        }
     }
 
     /// Whether a tool is offered at all.

@@ -29,10 +29,10 @@ pub struct EndedCall {
     pub took: Duration,
 }
 
-/// Runs calls side by side. A server runs one call at a time. `on_end` gets each call when it has ended, on any thread.
+/// Runs calls side by side. `servers` are those that have started. A server runs one call at a time. `on_end` gets each call when it has ended, on any thread.
 pub fn run(
     mut calls: Vec<ReadyCall>,
-    servers: &[Server],
+    servers: &[Option<&Server>],
     on_end: &(dyn Fn(&EndedCall) + Sync),
 ) -> Vec<EndedCall> {
     let others = calls.len().saturating_sub(1);
@@ -46,7 +46,10 @@ pub fn run(
                 return;
             };
             let began = Instant::now();
-            let outcome = servers[call.server].call(&call.tool, &call.arguments, call.reads);
+            let outcome = match servers[call.server] {
+                Some(server) => server.call(&call.tool, &call.arguments, call.reads),
+                None => Outcome::failed("The tool server did not start."),
+            };
             let call = EndedCall {
                 place: call.place,
                 outcome,

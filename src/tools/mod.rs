@@ -4,6 +4,7 @@ mod batch;
 mod commands;
 mod consent;
 mod http;
+mod known;
 mod layout;
 mod listener;
 mod names;
@@ -13,6 +14,7 @@ mod prepare;
 mod process;
 mod protocol;
 mod server;
+mod servers;
 mod start;
 mod toolbox;
 

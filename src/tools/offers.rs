@@ -30,6 +30,21 @@ pub struct Offer {
     pub(super) setting: String,
 }
 
+impl Offer {
+    /// Takes over whether the tool may run from what its server lists now.
+    pub(super) fn update(&mut self, listed: &ListedTool, section: &ToolServer) {
+        self.reads = listed.reads;
+        self.allowed = is_allowed(section, listed);
+    }
+}
+
+/// Whether a tool runs without asking.
+fn is_allowed(section: &ToolServer, tool: &ListedTool) -> bool {
+    // An address may belong to anyone, so what it says about itself allows nothing.
+    let is_trusted = !matches!(section.kind, ServerKind::Remote(_));
+    section.allows(&tool.name, tool.reads) || (is_trusted && tool.is_harmless)
+}
+
 /// The tools that a server offers within the limits of its section, and notes for the user. `file` is the configuration
 /// file.
 pub fn of_server(
@@ -82,8 +97,6 @@ fn nothing_offered(section: &ToolServer, what: &str) -> Error {
 /// A tool of a server.
 fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
     let name = &tool.name;
-    // An address may belong to anyone, so what it says about itself allows nothing.
-    let is_trusted = !matches!(section.kind, ServerKind::Remote(_));
     Offer {
         server,
         tool: name.clone(),
@@ -93,7 +106,7 @@ fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) ->
             schema: tool.schema.clone(),
         },
         reads: tool.reads,
-        allowed: section.allows(name, tool.reads) || (is_trusted && tool.is_harmless),
+        allowed: is_allowed(section, tool),
         setting: setting_that_allows(section, name, file),
     }
 }

@@ -61,6 +61,8 @@ struct Group {
     id: i32,
     /// The signal that asks it to end.
     stop: i32,
+    /// A server that has not listed its tools yet.
+    is_starting: bool,
 }
 
 impl Running {
@@ -73,6 +75,21 @@ impl Groups {
     /// Asks every group to end, and lets no more start.
     pub fn terminate(&self) {
         self.signal_all(|group| group.stop);
+    }
+
+    /// Asks the servers that are still starting to end.
+    pub fn terminate_starting(&self) {
+        for group in &lock(&self.0).groups {
+            if group.is_starting {
+                unix::signal_group(group.id, group.stop);
+            }
+        }
+    }
+
+    fn has_started(&self, id: i32) {
+        for group in &mut lock(&self.0).groups {
+            group.is_starting &= group.id != id;
+        }
     }
 
     /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
@@ -130,7 +147,11 @@ impl Groups {
         }
         let child = unix::in_own_session(command).spawn()?;
         if let Ok(id) = i32::try_from(child.id()) {
-            running.groups.push(Group { id, stop });
+            running.groups.push(Group {
+                id,
+                stop,
+                is_starting: true,
+            });
         }
         Ok(child)
     }
@@ -306,6 +327,11 @@ impl Process {
             is_gone: false,
             may_have_changes: false,
         })
+    }
+
+    /// The server has listed its tools.
+    pub fn has_started(&self) {
+        self.groups.has_started(self.id);
     }
 
     /// A call begins: lines of standard error are reported again. `reads`: it changes nothing.

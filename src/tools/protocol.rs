@@ -6,6 +6,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderName;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::text::one_line::on_one_line;
@@ -39,7 +40,7 @@ const HEADER: &str = "x-mcp-header";
 const ENCODED: &str = "=?base64?";
 
 /// A tool as its server lists it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ListedTool {
     /// The server's own name for it.
     pub name: String,
@@ -53,7 +54,7 @@ pub struct ListedTool {
 }
 
 /// What a server says about itself.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct About {
     pub name: String,
     pub version: String,

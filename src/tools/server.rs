@@ -15,7 +15,7 @@ use super::protocol::{self, About, Protocol, ServerEvent};
 use crate::error::{Error, ErrorKind};
 use crate::secret::Secret;
 use crate::settings::ToolServer;
-use crate::threads::{self, lock};
+use crate::threads::lock;
 
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -86,6 +86,11 @@ impl Server {
         };
         match opened {
             Ok((connection, about)) => {
+                if let Some(connection) = &connection
+                    && let Transport::Local(process) = &connection.transport
+                {
+                    process.has_started();
+                }
                 server.connection = Mutex::new(connection);
                 Ok((server, about))
             }
@@ -99,6 +104,11 @@ impl Server {
                 })
             }
         }
+    }
+
+    /// Whether there is something to end.
+    pub fn is_connected(&self) -> bool {
+        lock(&self.connection).is_some()
     }
 
     /// Checks what can be checked before a person is asked. The error is for the model.
@@ -370,27 +380,6 @@ fn on_line(line: &OutputLine, listener: &Listener, input: &Input) {
 
 fn after(patience: Option<Duration>) -> Option<Instant> {
     patience.and_then(|patience| Instant::now().checked_add(patience))
-}
-
-/// The servers of one run. Dropping them ends them all at the same time.
-#[derive(Default)]
-pub struct Servers(pub Vec<Server>);
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        let (is_open, ends) = mpsc::channel::<()>();
-        for server in self.0.drain(..) {
-            if lock(&server.connection).is_none() {
-                continue;
-            }
-            let is_open = is_open.clone();
-            // If no thread can be started, the server ends here.
-            let _ = threads::start(move || drop((server, is_open)));
-        }
-        drop(is_open);
-        // Nothing is ever sent: this waits until every server has ended.
-        let _ = ends.recv();
-    }
 }
 
 #[cfg(test)]

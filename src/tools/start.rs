@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, TryRecvError};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Instant;
 
+use super::known::KnownList;
 use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::prepare;
 use super::process::{Groups, Report};
-use super::protocol::About;
-use super::server::{Server, Servers, Spec, Target};
+use super::server::{Server, Spec};
+use super::servers::{self, Arrival, Servers, Slot};
 use super::toolbox::{Instructions, Toolbox};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, When};
 use crate::output::Notes;
@@ -20,18 +22,9 @@ use crate::settings::{Configured, Key, ServerKind, Settings, ToolServer};
 use crate::text::nearest::did_you_mean;
 use crate::threads;
 
-/// A server that has listed its tools.
-struct Opened {
-    server: Server,
-    about: About,
-    /// How long it took to start and to list them.
-    took: Duration,
-}
-
 /// What all servers and commands offer.
 #[derive(Default)]
 struct Collection {
-    servers: Servers,
     offers: Vec<Offer>,
     /// What the model should know about each server.
     instructions: Vec<Instructions>,
@@ -43,10 +36,7 @@ struct Collection {
 pub struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
-    /// The names of the servers that must start; commands need not.
-    awaited: Vec<String>,
-    /// The result for each server, and for commands.
-    opened: Receiver<Result<Opened, Error>>,
+    servers: Servers,
     /// What all of them offer, if there is nothing to wait for.
     collected: Option<Collection>,
     groups: Groups,
@@ -64,10 +54,11 @@ impl Starting {
     pub fn new(
         selection: Option<&Selection>,
         settings: &Settings,
+        context: &Context,
         interrupts: &Arc<Interrupts>,
         groups: &Groups,
-        notes: &Notes,
     ) -> Result<Starting, Error> {
+        let notes = &context.notes;
         let prepared = prepared(selection, settings, notes)?;
         let keys = keys(&prepared, settings);
         let mut secrets = keys.clone();
@@ -78,24 +69,26 @@ impl Starting {
             end_on_signal(groups, interrupts);
         }
 
-        let (sender, opened) = mpsc::channel();
-        let mut awaited = Vec::new();
+        let cache = context.cache.as_deref();
+        let (sender, arrivals) = mpsc::channel();
+        let mut servers = Servers::new(arrivals, groups, &secrets);
         for spec in prepared {
             let name = spec.section.name.clone();
             let is_known = spec.target.is_known();
+            let list = KnownList::read(cache, &spec, settings);
+            let slot = servers.add(Slot::new(spec.section.clone(), list));
             let report = reporter(&name, &secrets, notes);
             let sender = sender.clone();
             let groups = groups.clone();
             let began = Instant::now();
             let open = move || {
-                let result = Server::open(spec, &groups, report);
-                let result = result.map(|(ready, about)| Opened {
-                    server: ready,
-                    about,
+                let opened = Server::open(spec, &groups, report);
+                // If the run has ended meanwhile, the server ends here.
+                let _ = sender.send(Arrival {
+                    slot,
+                    opened,
                     took: began.elapsed(),
                 });
-                // If the run has failed meanwhile, the server ends here.
-                let _ = sender.send(result);
             };
             if is_known {
                 open();
@@ -105,14 +98,12 @@ impl Starting {
             if let Err(error) = threads::start(open) {
                 return Err(Error::new(ErrorKind::Tools, format!("{name}: {error}")));
             }
-            awaited.push(name);
         }
-        drop(sender);
+        servers.receive(notes);
 
         let mut starting = Starting {
             selection: selection.cloned(),
-            awaited,
-            opened,
+            servers,
             collected: None,
             groups: groups.clone(),
             file: settings.file.clone(),
@@ -120,58 +111,86 @@ impl Starting {
             secrets,
         };
         // If there are only commands, their names are checked before q waits for input.
-        if starting.awaited.is_empty() {
+        if !starting.servers.are_starting() {
             starting.collected = Some(starting.collect(notes)?);
         }
         Ok(starting)
     }
 
-    /// Waits until the tools are listed. `None` if no tools are selected.
+    /// Waits until the tools are listed; what servers have listed before is known. `None` if no tools are selected. With
+    /// `yes`, every call runs without asking.
     pub fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
-        let collection = self.collect(notes)?;
+        let collection = match self.collected.take() {
+            Some(collection) => collection,
+            None => self.wait_and_collect(notes)?,
+        };
         offers::check_count(&collection.offers)?;
         Ok(Some(Toolbox::new(
-            collection.servers,
+            self.servers,
             collection.offers,
             &collection.instructions,
             yes,
-            self.keys.clone(),
-            self.secrets.clone(),
+            self.keys,
+            self.secrets,
         )))
+    }
+
+    fn wait_and_collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
+        self.servers.wait(false, true, notes);
+        let collected = self.collect(notes);
+        if collected.is_ok() || !self.servers.are_starting() {
+            return collected;
+        }
+        // What was not listed before may be new.
+        self.servers.wait(true, true, notes);
+        self.collect(notes)
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
     pub fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
-        let collection = self.collect(notes)?;
+        self.servers.wait(true, self.selection.is_some(), notes);
+        let collection = match self.collected.take() {
+            Some(collection) => collection,
+            None => self.collect(notes)?,
+        };
         self.groups.be_patient();
         Ok(collection.offers)
     }
 
-    /// Waits for all servers, or until a selected one has failed.
+    /// What all servers offer that have started, or are known. One that has failed is an error, or without a selection a note.
     fn collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
-        if let Some(collected) = self.collected.take() {
-            return Ok(collected);
-        }
-        let spinner = notes.spinner();
-        spinner.wait_for(&format!("waiting for {}", self.awaited.join(", ")));
         let mut collection = Collection::default();
-        for opened in &self.opened {
-            let added = opened.and_then(|opened| self.add(opened, &mut collection, notes));
-            if let Err(error) = added {
-                spinner.stop();
-                let error = redacted(error, &self.secrets);
-                if self.selection.is_some() {
-                    return Err(error);
+        for (index, slot) in self.servers.slots().iter().enumerate() {
+            let Some(about) = slot.about() else {
+                match slot.error() {
+                    Some(error) if self.selection.is_none() => servers::note(error, notes),
+                    Some(error) => return Err(error.clone()),
+                    None => (),
                 }
-                note(&error, notes);
-            }
+                continue;
+            };
+            let section = &slot.section;
+            let (offers, remarks) = match offers::of_server(index, section, about, &self.file) {
+                Ok(offered) => offered,
+                Err(error) if self.selection.is_none() => {
+                    servers::note(&error, notes);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            collection.offers.extend(offers);
+            collection.remarks.extend(remarks);
+            collection.instructions.push(Instructions {
+                server: section.name.clone(),
+                text: about.instructions.clone(),
+                is_own: matches!(section.kind, ServerKind::Commands(_)),
+            });
         }
-        spinner.stop();
 
-        // The order in which servers answer must not change the prompt.
+        // The order of the configuration must not change the prompt.
         collection.instructions.sort();
         offers::sort(&mut collection.offers);
         if let Some(selection) = &self.selection {
@@ -183,35 +202,6 @@ impl Starting {
             notes.note(remark);
         }
         Ok(collection)
-    }
-
-    /// Adds what a server offers.
-    fn add(&self, opened: Opened, collection: &mut Collection, notes: &Notes) -> Result<(), Error> {
-        let Opened {
-            server,
-            about,
-            took,
-        } = opened;
-        let Spec {
-            section, target, ..
-        } = &server.spec;
-        if !matches!(target, Target::Commands(_)) {
-            notes.detail(|| {
-                let text = introduction(section, &about, took);
-                secret::redact(&text, &self.secrets)
-            });
-        }
-        let index = collection.servers.0.len();
-        let (offers, remarks) = offers::of_server(index, section, &about, &self.file)?;
-        collection.offers.extend(offers);
-        collection.remarks.extend(remarks);
-        collection.instructions.push(Instructions {
-            server: section.name.clone(),
-            text: about.instructions,
-            is_own: matches!(target, Target::Commands(_)),
-        });
-        collection.servers.0.push(server);
-        Ok(())
     }
 }
 
@@ -249,39 +239,6 @@ fn reporter(name: &str, secrets: &[Secret], notes: &Notes) -> Report {
     })
 }
 
-/// An error without secrets.
-fn redacted(error: Error, secrets: &[Secret]) -> Error {
-    let hide = |text: &String| secret::redact(text, secrets);
-    Error {
-        message: hide(&error.message),
-        advice: error.advice.as_ref().map(hide),
-        ..error
-    }
-}
-
-/// Asks servers that are still starting to end.
-impl Drop for Starting {
-    fn drop(&mut self) {
-        if self.opened.try_recv().err() != Some(TryRecvError::Disconnected) {
-            self.groups.terminate();
-        }
-    }
-}
-
-/// What a server says about itself, for `-v`.
-fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
-    let product = format!("{} {}", about.name, about.version);
-    let count = about.tools.len();
-    let tools = if count == 1 { "tool" } else { "tools" };
-    format!(
-        "{}: {}, protocol {}, {count} {tools}, {:.3} s",
-        section.name,
-        product.trim(),
-        about.revision,
-        took.as_secs_f64()
-    )
-}
-
 /// The selected servers, or all that can be started.
 fn prepared(
     selection: Option<&Selection>,
@@ -312,7 +269,7 @@ fn prepared(
         let ready = section.and_then(|section| prepare(section, selection, settings, notes));
         match ready {
             Ok(ready) => prepared.push(ready),
-            Err(error) if selection.is_none() => note(&error, notes),
+            Err(error) if selection.is_none() => servers::note(&error, notes),
             Err(error) => return Err(error),
         }
     }
@@ -324,14 +281,6 @@ fn valid(configured: Configured) -> Result<ToolServer, Error> {
     configured
         .server
         .map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
-}
-
-/// Reports an error that does not end q.
-fn note(error: &Error, notes: &Notes) {
-    match &error.advice {
-        Some(advice) => notes.note(&format!("{}\n{advice}", error.message)),
-        None => notes.note(&error.message),
-    }
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {

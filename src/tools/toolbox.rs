@@ -8,7 +8,7 @@ use super::batch::{self, EndedCall, ReadyCall};
 use super::consent::{Allowed, Consent};
 use super::offers::Offer;
 use super::outcome::Outcome;
-use super::server::Servers;
+use super::servers::Servers;
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
     shortened,
@@ -125,19 +125,23 @@ impl Toolbox {
     }
 
     /// How many of these calls, from the first on, run side by side: as long as they only read. At least one.
-    pub fn batch_of(&self, calls: &[ToolCall]) -> usize {
+    pub fn batch_of(&mut self, calls: &[ToolCall], notes: &Notes) -> usize {
         let mut count = 0;
         for call in calls {
-            let offer = self
-                .offers
-                .iter()
-                .find(|offer| offer.shown.name == call.name);
-            if !offer.is_some_and(|offer| offer.reads) {
+            if !self.reads(call, notes) {
                 break;
             }
             count += 1;
         }
         count.max(1)
+    }
+
+    fn reads(&mut self, call: &ToolCall, notes: &Notes) -> bool {
+        let mut tools = self.tools.iter();
+        let Some(at) = tools.position(|tool| tool.name == call.name) else {
+            return false;
+        };
+        self.update(at, notes).is_ok() && self.offers[at].reads
     }
 
     /// Runs calls side by side, if they may run, and returns a run for each. If they are `watched`, a line shows each to the
@@ -178,7 +182,7 @@ impl Toolbox {
             run.complete = Some(shortened(&text, MAX_COMPLETE));
             observer.ended(run);
         };
-        let mut ended = batch::run(ready, &self.servers.0, &on_end);
+        let mut ended = batch::run(ready, &self.servers.ready(), &on_end);
         notes.spinner().stop();
 
         ended.extend(refused);
@@ -237,8 +241,31 @@ impl Toolbox {
         images
     }
 
+    /// Reports servers that could not be started, and keeps the lists of those that have started meanwhile.
+    pub fn report_servers(&mut self, notes: &Notes) {
+        self.servers.receive(notes);
+        self.servers.report_failures(notes);
+    }
+
+    /// Waits until the server of a tool has started, and takes over what it lists now. The error is for the model.
+    fn update(&mut self, at: usize, notes: &Notes) -> Result<(), String> {
+        let offer = &mut self.offers[at];
+        let (section, about) = self.servers.wait_for(offer.server, notes)?;
+        let mut tools = about.tools.iter();
+        let Some(listed) = tools.find(|tool| tool.name == offer.tool) else {
+            let name = &offer.shown.name;
+            return Err(format!("The server no longer has the tool {name}."));
+        };
+        offer.update(listed, section);
+        Ok(())
+    }
+
     /// The index of the tool that a call means, and its arguments. The error is for the model.
-    fn checked(&self, call: &ToolCall) -> Result<(usize, Map<String, Value>), String> {
+    fn checked(
+        &mut self,
+        call: &ToolCall,
+        notes: &Notes,
+    ) -> Result<(usize, Map<String, Value>), String> {
         let name = &call.name;
         let Some(at) = self.tools.iter().position(|tool| tool.name == *name) else {
             let mut names = Vec::new();
@@ -250,9 +277,11 @@ impl Toolbox {
         };
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
+        self.update(at, notes)?;
         let offer = &self.offers[at];
-        let server = &self.servers.0[offer.server];
-        server.check(&offer.tool, &arguments)?;
+        if let Some(server) = self.servers.get(offer.server) {
+            server.check(&offer.tool, &arguments)?;
+        }
         Ok((at, arguments))
     }
 
@@ -264,7 +293,7 @@ impl Toolbox {
         watched: bool,
         notes: &Notes,
     ) -> Result<ReadyCall, String> {
-        let (at, arguments) = self.checked(call).inspect_err(|reason| {
+        let (at, arguments) = self.checked(call, notes).inspect_err(|reason| {
             if watched {
                 let reason = secret::redact(reason, &self.secrets);
                 let line = format!("{} did not run: {reason}", call.name);

@@ -1,6 +1,8 @@
 //! Tools: what the model is offered, what runs, who is asked, what is kept, and that no server outlives q.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -503,4 +505,105 @@ fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
     });
     outcome.killed_by(libc::SIGTERM);
     expect_gone(&sandbox, "db");
+}
+
+/// A sandbox with a tool server that has been used once. Before it starts again, it runs this script.
+fn used_before(script: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let script = format!("cd {:?}; {script}", sandbox.home());
+    sandbox.config(&section_after(&sandbox, "db", &script, ""));
+    let first = model(vec![]);
+    let run = sandbox.q(&["-t", "db", "go"]).server_env(&first).run();
+    run.success().stderr_is_empty();
+    sandbox
+}
+
+fn lists(sandbox: &Sandbox) -> Vec<fs::DirEntry> {
+    let folder = sandbox.home().join(".cache/q/tools");
+    fs::read_dir(folder).map_or(Vec::new(), |entries| entries.flatten().collect())
+}
+
+#[test]
+fn a_server_that_was_used_before_keeps_no_question_waiting() {
+    // It starts only if somebody opens the gate.
+    let sandbox = used_before("[ ! -e gate ] || cat gate");
+    let [list] = &lists(&sandbox)[..] else {
+        panic!("{:?}", lists(&sandbox))
+    };
+    let mode = list.metadata().expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let kept = fs::read(list.path()).expect("a list");
+    let gate = sandbox.home().join("gate");
+    let made = Command::new("mkfifo").arg(&gate).status();
+    assert!(made.expect("mkfifo").success());
+
+    // Nothing is called: the server ends before it has started.
+    let server = model(vec![]);
+    let run = sandbox.q(&["-t", "db", "go"]).server_env(&server).run();
+    run.success().stdout("the answer\n").stderr_is_empty();
+    assert_eq!(server.last_request().json()["tools"][0]["type"], "function");
+    assert_eq!(fs::read(list.path()).expect("a list"), kept);
+
+    // A call waits for it.
+    let server = model(vec![vec![echo("hi")]]);
+    let running = sandbox.q(&["-t", "db", "go"]).server_env(&server).spawn();
+    wait_until(|| server.requests().len() == 1);
+    fs::write(&gate, "").expect("a server that waits");
+    running.wait().success().stderr_is_empty();
+    let calls = &sandbox.current()["messages"][1]["steps"][0]["calls"];
+    assert_eq!(calls[0]["result"], "you said hi");
+
+    // What shows the tools waits, too.
+    let mut running = sandbox.q(&["--list-tools"]).spawn();
+    fs::write(&gate, "").expect("a server that waits");
+    running.read_stdout_until("db__echo");
+    running.wait().success();
+    expect_gone(&sandbox, "db");
+}
+
+#[test]
+fn a_known_server_that_does_not_start_is_reported() {
+    let sandbox = used_before("if [ -e gone ]; then echo no >&2; exit 3; fi");
+    sandbox.write_home("gone", "");
+    let note = "q: db: ended before its tools were listed (exit status 3): no\n";
+    // The answer may come before it has failed.
+    let server = model(vec![]);
+    let ask = || sandbox.q(&["-t", "db", "go"]).server_env(&server).run();
+    wait_until(|| ask().exit(0).stdout("the answer\n").stderr == note.as_bytes());
+
+    let server = model(vec![vec![echo("hi")]]);
+    let run = sandbox.q(&["-t", "db", "go"]).server_env(&server).run();
+    run.exit(0).stdout("the answer\n").stderr(note);
+    let calls = &sandbox.current()["messages"][1]["steps"][0]["calls"];
+    assert_eq!(calls[0]["result"], "The tool server db did not start.");
+
+    let server = model(vec![]);
+    sandbox.q(&["--list-tools", "-t", "db"]).run().exit(1);
+    let run = sandbox
+        .q(&["-t", "db", "--dry-run", "go"])
+        .server_env(&server);
+    run.run().exit(1).stderr(note);
+}
+
+#[test]
+fn whether_a_call_may_run_goes_by_what_the_server_lists_now() {
+    let sandbox = used_before(
+        "if [ -e changed ]; then \"$0\" \"$@\" | sed -u s/readOnlyHint/nothing/; exit; fi",
+    );
+    let kept = fs::read(lists(&sandbox)[0].path()).expect("a list");
+    sandbox.write_home("changed", "");
+    let server = model(vec![vec![echo("hi")]]);
+    let run = sandbox
+        .q(&["-t", "db", "--no-save", "go"])
+        .server_env(&server);
+    run.run()
+        .exit(0)
+        .stderr_contains("db__echo did not run: nobody can be asked");
+    assert_eq!(fs::read(lists(&sandbox)[0].path()).expect("a list"), kept);
+    // A new list that came in time takes the place of the old one.
+    let server = model(vec![vec![echo("hi")]]);
+    let run = sandbox.q(&["-t", "db", "go"]).server_env(&server).run();
+    run.exit(0);
+    assert_ne!(fs::read(lists(&sandbox)[0].path()).expect("a list"), kept);
+    assert_eq!(calls(&sandbox, "db"), Vec::<Value>::new());
 }

@@ -1,0 +1,278 @@
+//! The servers of a question: those that are ready, and those that are still starting while the model is asked.
+
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use super::known::KnownList;
+use super::process::Groups;
+use super::protocol::About;
+use super::server::Server;
+use crate::error::Error;
+use crate::output::Notes;
+use crate::secret::{self, Secret};
+use crate::settings::ToolServer;
+use crate::threads;
+
+/// The servers of one run, in the order in which they were started. Dropping them ends them all at the same time.
+pub struct Servers {
+    slots: Vec<Slot>,
+    arrivals: Receiver<Arrival>,
+    groups: Groups,
+    /// Values that are not shown.
+    secrets: Vec<Secret>,
+}
+
+/// A server that has started, or has failed to.
+pub struct Arrival {
+    /// The index of its slot.
+    pub slot: usize,
+    pub opened: Result<(Server, About), Error>,
+    /// How long it took to start and to list its tools.
+    pub took: Duration,
+}
+
+/// The place of one server.
+pub struct Slot {
+    pub section: ToolServer,
+    list: KnownList,
+    state: State,
+    /// The user knows that it has failed.
+    is_reported: bool,
+}
+
+#[expect(clippy::large_enum_variant, reason = "a run has few")]
+enum State {
+    Starting,
+    Ready(Server, About),
+    /// With the error for the user.
+    Failed(Error),
+}
+
+impl Slot {
+    /// A server that is starting.
+    pub fn new(section: ToolServer, list: KnownList) -> Slot {
+        Slot {
+            section,
+            list,
+            state: State::Starting,
+            is_reported: false,
+        }
+    }
+
+    /// What it offers: what it has listed now, else what it has listed before.
+    pub fn about(&self) -> Option<&About> {
+        match &self.state {
+            State::Ready(_, about) => Some(about),
+            _ => self.list.about.as_ref(),
+        }
+    }
+
+    /// Why it could not be started.
+    pub fn error(&self) -> Option<&Error> {
+        match &self.state {
+            State::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    fn is_starting(&self) -> bool {
+        matches!(self.state, State::Starting)
+    }
+}
+
+impl Servers {
+    pub fn new(arrivals: Receiver<Arrival>, groups: &Groups, secrets: &[Secret]) -> Servers {
+        Servers {
+            slots: Vec::new(),
+            arrivals,
+            groups: groups.clone(),
+            secrets: secrets.to_vec(),
+        }
+    }
+
+    /// Adds a server, and returns its index.
+    pub fn add(&mut self, slot: Slot) -> usize {
+        self.slots.push(slot);
+        self.slots.len() - 1
+    }
+
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The server, if it is ready.
+    pub fn get(&self, index: usize) -> Option<&Server> {
+        match &self.slots[index].state {
+            State::Ready(server, _) => Some(server),
+            _ => None,
+        }
+    }
+
+    /// The servers that are ready, each at its index.
+    pub fn ready(&self) -> Vec<Option<&Server>> {
+        let indices = 0..self.slots.len();
+        indices.map(|index| self.get(index)).collect()
+    }
+
+    /// Whether some of them are still starting.
+    pub fn are_starting(&self) -> bool {
+        self.slots.iter().any(Slot::is_starting)
+    }
+
+    /// Takes the servers that have started meanwhile.
+    pub fn receive(&mut self, notes: &Notes) {
+        while let Ok(arrival) = self.arrivals.try_recv() {
+            self.take(arrival, notes);
+        }
+    }
+
+    /// Waits for the servers that are starting; those whose tools are known already only `if_known`. With `fails_fast`, returns
+    /// as soon as one that must start has failed.
+    pub fn wait(&mut self, if_known: bool, fails_fast: bool, notes: &Notes) {
+        self.receive(notes);
+        let must_start = |slot: &Slot| if_known || slot.list.about.is_none();
+        let mut names = Vec::new();
+        for slot in &self.slots {
+            if slot.is_starting() && must_start(slot) {
+                names.push(slot.section.name.as_str());
+            }
+        }
+        if names.is_empty() {
+            return;
+        }
+        let spinner = notes.spinner();
+        spinner.wait_for(&format!("waiting for {}", names.join(", ")));
+        while self
+            .slots
+            .iter()
+            .any(|slot| slot.is_starting() && must_start(slot))
+        {
+            let has_failed = |slot: &Slot| matches!(slot.state, State::Failed(_));
+            if fails_fast
+                && self
+                    .slots
+                    .iter()
+                    .any(|slot| has_failed(slot) && must_start(slot))
+            {
+                break;
+            }
+            let Ok(arrival) = self.arrivals.recv() else {
+                break;
+            };
+            self.take(arrival, notes);
+        }
+        spinner.stop();
+    }
+
+    /// Waits for one server, and returns its section and what it lists. The error says to the model that it did not start.
+    pub fn wait_for(
+        &mut self,
+        index: usize,
+        notes: &Notes,
+    ) -> Result<(&ToolServer, &About), String> {
+        let name = self.slots[index].section.name.clone();
+        if self.slots[index].is_starting() {
+            let spinner = notes.spinner();
+            spinner.wait_for(&format!("waiting for {name}"));
+            while self.slots[index].is_starting()
+                && let Ok(arrival) = self.arrivals.recv()
+            {
+                self.take(arrival, notes);
+            }
+            spinner.stop();
+        }
+        self.report_failures(notes);
+        let slot = &self.slots[index];
+        match &slot.state {
+            State::Ready(_, about) => Ok((&slot.section, about)),
+            _ => Err(format!("The tool server {name} did not start.")),
+        }
+    }
+
+    /// Takes a server that has started. What it lists replaces what it has listed before.
+    fn take(&mut self, arrival: Arrival, notes: &Notes) {
+        let slot = &mut self.slots[arrival.slot];
+        slot.state = match arrival.opened {
+            Ok((server, about)) => {
+                if server.is_connected() {
+                    let text = introduction(&slot.section, &about, arrival.took);
+                    notes.detail(|| secret::redact(&text, &self.secrets));
+                    slot.list.replace(&about, notes);
+                }
+                State::Ready(server, about)
+            }
+            Err(error) => State::Failed(redacted(error, &self.secrets)),
+        };
+    }
+
+    /// Notes which servers could not be started, each once.
+    pub fn report_failures(&mut self, notes: &Notes) {
+        for slot in &mut self.slots {
+            if let State::Failed(error) = &slot.state
+                && !slot.is_reported
+            {
+                note(error, notes);
+                slot.is_reported = true;
+            }
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        if self.are_starting() {
+            // Their lists from before stay.
+            self.groups.terminate_starting();
+        }
+        let (is_open, ends) = mpsc::channel::<()>();
+        for slot in self.slots.drain(..) {
+            let State::Ready(server, _) = slot.state else {
+                continue;
+            };
+            if !server.is_connected() {
+                continue;
+            }
+            let is_open = is_open.clone();
+            // If no thread can be started, the server ends here.
+            let _ = threads::start(move || drop((server, is_open)));
+        }
+        drop(is_open);
+        // Nothing is ever sent: this waits until every server has ended.
+        let _ = ends.recv();
+    }
+}
+
+/// Reports an error that does not end q.
+pub fn note(error: &Error, notes: &Notes) {
+    match &error.advice {
+        Some(advice) => notes.note(&format!("{}\n{advice}", error.message)),
+        None => notes.note(&error.message),
+    }
+}
+
+/// An error without secrets.
+fn redacted(error: Error, secrets: &[Secret]) -> Error {
+    let hide = |text: &String| secret::redact(text, secrets);
+    Error {
+        message: hide(&error.message),
+        advice: error.advice.as_ref().map(hide),
+        ..error
+    }
+}
+
+/// What a server says about itself, for `-v`.
+fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
+    let mut product = format!("{} {}", about.name, about.version);
+    if !product.trim().is_empty() {
+        product = format!("{}, ", product.trim());
+    }
+    let count = about.tools.len();
+    let tools = if count == 1 { "tool" } else { "tools" };
+    format!(
+        "{}: {}protocol {}, {count} {tools}, {:.3} s",
+        section.name,
+        product.trim_start(),
+        about.revision,
+        took.as_secs_f64()
+    )
+}
