@@ -300,7 +300,11 @@ fn follow(
             return Ok(Session::new(Some(handle), find_known()?, intent, asked));
         }
     };
-    let rules = &settings.values.rules;
+    let mut rules = settings.values.rules;
+    if settings.typed.follow_anyway {
+        rules.expire = None;
+        rules.continue_on_mismatch = true;
+    }
     let target = if let FileContent::Conversation(conversation) = &found
         && conversation.pinned
         && !rules.is_idle(conversation, asked)
@@ -314,7 +318,7 @@ fn follow(
         model: target.choice.named_model().map(str::to_owned),
         at: asked,
     };
-    let obstacle = rules::obstacle(&found, &responder, rules);
+    let obstacle = rules::obstacle(&found, &responder, &rules);
     let mut advice = String::new();
     if let FileContent::Conversation(conversation) = found {
         if obstacle.is_none() {

@@ -29,6 +29,8 @@ pub struct Arguments {
     pub mode: Mode,
     pub words: Vec<OsString>,
     pub follow: bool,
+    /// `-f` was typed twice: neither age nor another provider or model begins a new conversation.
+    pub follow_anyway: bool,
     pub again: bool,
     /// A name, or the path of a file.
     pub session: Option<OsString>,

@@ -55,6 +55,8 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Err
         apply(flag, &mut arguments, &mut parser, &used)?;
         used.push(flag);
     }
+    let follows = used.iter().filter(|flag| flag.long == Some("follow"));
+    arguments.follow_anyway = follows.count() > 1;
     check(&arguments, &used)?;
     Ok(arguments)
 }

@@ -186,9 +186,10 @@ pub const FLAGS: &[Flag] = &[
         long: Some("follow"),
         effect: Effect::Switch(|a| &mut a.follow),
         modes: ASK,
-        help: "continue the conversation",
+        help: "continue the conversation; -ff: in any case",
         doc: "Continue the current conversation. If there is none, or if it cannot be continued, q starts a new one, and a \
-              note says why: see CONVERSATIONS.",
+              note says why: see CONVERSATIONS. Twice, as -ff: continue it even if it was idle for too long or is of another \
+              provider or model.",
     },
     Flag {
         short: Some('s'),
