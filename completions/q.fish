@@ -50,7 +50,7 @@ function __q_options
     return 0
 end
 
-complete -c q -n __q_options -s f -l follow -d 'continue the conversation'
+complete -c q -n __q_options -s f -l follow -d 'continue the conversation; -ff: in any case'
 complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d 'continue, or start, the conversation NAME'
 complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'which provider to ask'
 complete -c q -n __q_options -s m -l model -x -d 'the model to ask'

@@ -103,6 +103,7 @@ fn run(
         folder: Folder::find(folder_of("XDG_STATE_HOME")),
         notes,
     };
+    actions::refuse_words(arguments, &context)?;
     let json = arguments.json;
     match arguments.mode {
         Mode::Ask => ask::ask(arguments, &context, servers),

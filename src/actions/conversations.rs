@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
+use crate::flags::{self, Arguments};
 use crate::message::{self, Attachment, Role, Source, Sources, Step, ToolRun, Usage, cut_results};
 use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
 use crate::session::name::Which;
+use crate::session::rules::FileContent;
 use crate::session::store::{self, Purpose};
 use crate::session::{Conversation, Entry, Exchange};
 use crate::session::{clear as deletion, edit, list};
@@ -23,6 +25,32 @@ use crate::text::one_line::on_one_line;
 /// The error for conversations that cannot be read or written. They never count as missing.
 fn state(error: io::Error) -> Error {
     Error::file(error.to_string())
+}
+
+/// Refuses a word after an action that takes none. It may name the conversation that is meant.
+pub fn refuse_words(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let mode = arguments.mode;
+    match arguments.words.first() {
+        Some(word) if !mode.takes_words() => {
+            let mut meant = String::new();
+            if let Some(option) = option_of_existing(word, context) {
+                meant = format!("did you mean{option}? ");
+            }
+            Err(flags::stray_word(mode, word, &meant))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The option for the conversation that a word names, if there is one.
+fn option_of_existing(word: &OsStr, context: &Context) -> Option<String> {
+    let which = Which::find(Some(word), None).ok()?;
+    let folder = context.folder.as_ref()?;
+    let opened = store::open(folder, &which, Purpose::Look).ok()?;
+    match opened.found {
+        Ok(FileContent::Conversation(_)) => Some(which.option()),
+        _ => None,
+    }
 }
 
 /// Prints the conversation; as JSON, its file.

@@ -6,7 +6,7 @@ mod models;
 mod status;
 mod tools;
 
-pub use conversations::{clear, clear_all, copy, history, last, result, undo};
+pub use conversations::{clear, clear_all, copy, history, last, refuse_words, result, undo};
 pub use list::list;
 pub use models::list as list_models;
 pub use status::print_status;

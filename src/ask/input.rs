@@ -213,7 +213,9 @@ impl Reader {
         if metadata.is_dir() {
             let reason = format!("cannot read {}: it is a folder", source.name);
             let error = Error::new(ErrorKind::Input, reason);
-            return Err(error.advise("give each file in it with its own -a"));
+            let pattern = format!("{}/**", name.trim_end_matches('/'));
+            let pattern = quoted(&pattern);
+            return Err(error.advise(format!("-a {pattern} takes all files in it")));
         }
         // Opening a named pipe waits, too.
         let came = self.wait_for(&source.name, "", Some(metadata.file_type()));

@@ -23,6 +23,21 @@ pub enum Mode {
     Version,
 }
 
+impl Mode {
+    /// Whether words can follow.
+    pub fn takes_words(self) -> bool {
+        matches!(self, Mode::Ask | Mode::List)
+    }
+
+    /// Whether it is about one conversation, which `-s` may name.
+    pub fn is_of_conversation(self) -> bool {
+        matches!(
+            self,
+            Mode::History | Mode::Last | Mode::Result | Mode::Undo | Mode::Copy | Mode::Clear
+        )
+    }
+}
+
 /// The command line, read but not yet judged: what it means depends on the settings and the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arguments {

@@ -5,5 +5,5 @@ mod parse;
 mod table;
 
 pub use arguments::{Arguments, Mode};
-pub use parse::{asks_for_json, parse};
+pub use parse::{asks_for_json, parse, stray_word};
 pub use table::{Completion, FLAGS, Flag};

@@ -7,20 +7,11 @@ use lexopt::Arg;
 use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag, Setter};
 use crate::error::Error;
-use crate::text::nearest::nearest;
+use crate::text::habits::{self, Place};
 use crate::text::one_line::quoted;
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;
-
-/// The names that other programs have for options of q.
-const HABITS: &[(&str, &str)] = &[
-    ("c", "-f"),
-    ("continue", "-f"),
-    ("resume", "-f"),
-    ("file", "-a"),
-    ("no-input", "-n"),
-];
 
 /// Kinds of values that cannot look like an option of q.
 const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
@@ -141,11 +132,10 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
         None => "a question".to_owned(),
     };
     if let Some(word) = arguments.words.first()
-        && !matches!(mode, Mode::Ask | Mode::List)
+        && !mode.takes_words()
+        && !mode.is_of_conversation()
     {
-        let word = word.display();
-        let error = Error::usage(format!("{action} takes no words, but there is “{word}”"));
-        return Err(error.advise(format!("to ask about {action}, put -- before the question")));
+        return Err(stray_word(mode, word, ""));
     }
     // Users ask for help and version when they are unsure about the rest of the line.
     if matches!(mode, Mode::ShortHelp | Mode::LongHelp | Mode::Version) {
@@ -166,6 +156,21 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
         return Err(error.advise("choose one conversation, or all of them"));
     }
     Ok(())
+}
+
+/// The error for a word after an action that takes none. `meant` begins the advice.
+pub fn stray_word(mode: Mode, word: &OsStr, meant: &str) -> Error {
+    let mut action = String::new();
+    for flag in FLAGS {
+        if flag.mode() == Some(mode) {
+            action = flag.name();
+        }
+    }
+    let word = word.display();
+    let error = Error::usage(format!("{action} takes no words, but there is “{word}”"));
+    error.advise(format!(
+        "{meant}to ask about {action}, put -- before the question"
+    ))
 }
 
 fn is_option(argument: &OsStr) -> bool {
@@ -267,7 +272,7 @@ fn unknown(argument: &Arg) -> Error {
     }
 }
 
-/// The option with the name that is most similar to what was typed.
+/// The option that was probably meant.
 fn nearest_option(typed: &str) -> Option<String> {
     let typed = typed.to_ascii_lowercase();
     let mut names = Vec::new();
@@ -278,19 +283,11 @@ fn nearest_option(typed: &str) -> Option<String> {
             names.push(name);
         }
     }
-    for (habit, _) in HABITS {
-        names.push(habit);
+    let meant = habits::meant(Place::CommandLine, &typed, &names)?;
+    if meant.starts_with('-') {
+        return Some(meant);
     }
-    // Nor may it do the opposite of what was typed.
-    names.retain(|name| name.strip_prefix("no-") != Some(&typed));
-
-    let name = nearest(&typed, names)?;
-    for (habit, option) in HABITS {
-        if *habit == name {
-            return Some((*option).to_owned());
-        }
-    }
-    Some(format!("--{name}"))
+    Some(format!("--{meant}"))
 }
 
 fn malformed(error: lexopt::Error) -> Error {

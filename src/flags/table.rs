@@ -179,6 +179,22 @@ const ALL: &[Mode] = &[
     Mode::Models,
 ];
 
+/// All modes but help and version, which may be called with any option.
+const EVERY: &[Mode] = &[
+    Mode::Ask,
+    Mode::History,
+    Mode::Last,
+    Mode::Result,
+    Mode::Undo,
+    Mode::List,
+    Mode::Copy,
+    Mode::Clear,
+    Mode::ListTools,
+    Mode::Status,
+    Mode::Models,
+    Mode::Generate,
+];
+
 /// Every option, in the order of the documents.
 pub const FLAGS: &[Flag] = &[
     Flag {
@@ -361,9 +377,10 @@ pub const FLAGS: &[Flag] = &[
         short: Some('n'),
         long: Some("no-stdin"),
         effect: Effect::Switch(|a| &mut a.no_stdin),
-        modes: ASK,
+        modes: EVERY,
         help: "leave standard input alone",
-        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop.",
+        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Other \
+              than questions, nothing reads it, so alias q='q -n' works.",
     },
     Flag {
         short: None,

@@ -8,6 +8,7 @@ use super::duration;
 use super::program::{LocalProgram, check_command};
 use super::value::{self, TableEntry, in_order, string, switch};
 use crate::argv::Argv;
+use crate::text::habits::Place;
 
 /// A command that the model may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +66,10 @@ impl Command {
     }
 }
 
+const KEYS: &[&str] = &[
+    "run", "about", "stdin", "input", "reads", "dashes", "timeout", "env", "env_from", "cwd",
+];
+
 /// The keys of a table `[tools.NAME.COMMAND]`, as they are written.
 #[derive(Default)]
 struct Keys {
@@ -88,7 +93,7 @@ impl Keys {
             "dashes" => self.dashes = switch(value)?,
             "timeout" => self.timeout = duration::patience(&string(value)?)?,
             "env" | "env_from" | "cwd" => self.program.set(key, value)?,
-            _ => return Err(value::unknown(key)),
+            _ => return Err(value::unknown(Place::Command, key, KEYS)),
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
 use crate::secret::Secret;
 use crate::shape::Shape;
+use crate::text::habits::Place;
 
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
@@ -90,7 +91,7 @@ pub fn read(text: &str) -> Result<File, Wrong> {
             "roles" => file.roles = roles(entry, &lines)?,
             _ => {
                 let Some(row) = table::find(key) else {
-                    return Err(lines.wrong(at, unknown(key)));
+                    return Err(lines.wrong(at, unknown(Place::Settings, key, &known_keys())));
                 };
                 let set = match setting(row, value) {
                     Ok(set) => set,
@@ -105,6 +106,13 @@ pub fn read(text: &str) -> Result<File, Wrong> {
         }
     }
     Ok(file)
+}
+
+/// The keys of settings, and the first words of sections.
+fn known_keys() -> Vec<&'static str> {
+    let mut keys = vec!["providers", "tools", "roles"];
+    keys.extend(table::SETTINGS.iter().map(|row| row.key));
+    keys
 }
 
 fn providers(entry: TableEntry, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong> {
@@ -198,6 +206,10 @@ fn sections<'a>(entry: TableEntry<'a>, lines: &Lines) -> Result<Vec<RawSection<'
     Ok(sections)
 }
 
+const PROVIDER_KEYS: &[&str] = &[
+    "api", "base_url", "key_env", "key_cmd", "model", "headers", "options",
+];
+
 impl ProviderSection {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         match key {
@@ -211,7 +223,7 @@ impl ProviderSection {
             "model" => self.model = Some(not_empty(string(value)?)?),
             "headers" => self.headers = value::headers(value)?,
             "options" => self.options = request_fields(value)?,
-            _ => return Err(unknown(key)),
+            _ => return Err(unknown(Place::Provider, key, PROVIDER_KEYS)),
         }
         Ok(())
     }
@@ -231,12 +243,26 @@ pub fn is_role(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_allowed)
 }
 
+const ROLE_KEYS: &[&str] = &[
+    "provider",
+    "model",
+    "effort",
+    "messages",
+    "system",
+    "system_file",
+    "tools",
+    "schema",
+    "web",
+    "options",
+    "question",
+];
+
 impl RoleSection {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         let options = &mut self.options;
         let text = || match table::find(key) {
             Some(row) => setting(row, value),
-            None => Err(unknown(key)),
+            None => Err(unknown(Place::Role, key, ROLE_KEYS)),
         };
         match key {
             "provider" => options.provider = Some(text()?),
@@ -253,7 +279,7 @@ impl RoleSection {
                 let question = not_empty(string(value)?)?;
                 options.words = vec![question.into()];
             }
-            _ => return Err(unknown(key)),
+            _ => return Err(unknown(Place::Role, key, ROLE_KEYS)),
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::origin::Environment;
 use super::pattern;
 use super::value;
 use crate::secret::{self, Secret};
+use crate::text::habits::Place;
 
 /// The variables that every program gets; a star matches any characters.
 const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR XDG_* \
@@ -33,6 +34,12 @@ pub struct LocalProgram {
     /// `None` is the home folder, which `~/` stands for, too; `.` is the folder that q was started in.
     pub cwd: Option<String>,
 }
+
+/// The keys of a tool server.
+pub(super) const SERVER_KEYS: &[&str] = &[
+    "command", "url", "env", "env_from", "cwd", "headers", "key_env", "key_cmd", "only", "allow",
+    "timeout", "start",
+];
 
 impl LocalProgram {
     /// A program with only its command set.
@@ -70,7 +77,7 @@ impl LocalProgram {
             "headers" | "key_env" | "key_cmd" => {
                 return Err("is for a server with a url".to_owned());
             }
-            _ => return Err(value::unknown(key)),
+            _ => return Err(value::unknown(Place::Server, key, SERVER_KEYS)),
         }
         Ok(())
     }

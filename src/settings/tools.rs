@@ -8,10 +8,11 @@ use toml::de::{DeTable, DeValue};
 use super::commands::Command;
 use super::duration;
 use super::pattern;
-use super::program::{LocalProgram, check_command};
+use super::program::{LocalProgram, SERVER_KEYS, check_command};
 use super::value::{self, Fault, TableEntry, in_order};
 use crate::address::Endpoint;
 use crate::secret::Secret;
+use crate::text::habits::Place;
 
 /// The most characters of a server's name.
 const MAX_NAME: usize = 20;
@@ -250,7 +251,7 @@ impl RemoteServer {
             }
             "command" => return Err("a server has a command or a url, not both".to_owned()),
             "env" | "env_from" | "cwd" => return Err("is for a server with a command".to_owned()),
-            _ => return Err(value::unknown(key)),
+            _ => return Err(value::unknown(Place::Server, key, SERVER_KEYS)),
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::secret::Secret;
+use crate::text::habits::{self, Place};
 
 /// An entry of a table.
 #[derive(Clone, Copy)]
@@ -146,7 +147,11 @@ pub fn must_be(wanted: &str, value: &DeValue) -> String {
     format!("must be {wanted}, not a value of type {}", value.type_str())
 }
 
-/// The error for an unknown key.
-pub fn unknown(key: &str) -> String {
-    format!("there is no setting “{key}”")
+/// The error for an unknown key. `keys` are those that there are.
+pub fn unknown(place: Place, key: &str, keys: &[&str]) -> String {
+    let mut reason = format!("there is no setting “{key}”");
+    if let Some(meant) = habits::meant(place, key, keys) {
+        reason += &format!("; did you mean {meant}?");
+    }
+    reason
 }

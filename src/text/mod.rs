@@ -3,6 +3,7 @@
 pub mod age;
 pub mod columns;
 pub mod fence;
+pub mod habits;
 pub mod nearest;
 pub mod one_line;
 pub mod short_form;

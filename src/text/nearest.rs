@@ -3,7 +3,11 @@
 /// How many letters a part of a name must have to count as a single error.
 const MIN_PART: usize = 3;
 
-/// The name with the fewest differences from what was typed, if these are at most a third of the letters.
+/// What ends a part of a name.
+const SEPARATORS: [char; 5] = ['-', '_', '/', '.', ':'];
+
+/// The name with the fewest differences from what was typed, if these are few: one in a short name, and a quarter of the
+/// letters in a long one.
 pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     let typed = typed.to_lowercase();
     let letters = typed.chars().count();
@@ -12,16 +16,31 @@ pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -
     for name in names {
         let other = name.as_ref().to_lowercase();
         let mut errors = strsim::osa_distance(&typed, &other);
-        if letters >= MIN_PART && other.contains(&typed) {
+        if letters >= MIN_PART && begins_part(&typed, &other) {
             errors = errors.min(1);
         }
         let longest = letters.max(other.chars().count());
-        if errors <= longest / 3 && errors < fewest {
+        let allowed = if longest < MIN_PART {
+            0
+        } else {
+            (longest / 4).max(1)
+        };
+        if errors <= allowed && errors < fewest {
             fewest = errors;
             best = Some(name);
         }
     }
     best
+}
+
+/// Whether this is the beginning of a name, or of a part of it.
+fn begins_part(typed: &str, name: &str) -> bool {
+    for (at, _) in name.match_indices(typed) {
+        if at == 0 || name[..at].ends_with(SEPARATORS) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Asks whether the most similar name was meant. Advice begins with this; it is empty if no name is similar.
@@ -69,6 +88,10 @@ mod tests {
             ("r", None),
             ("in", None),
             ("x", None),
+            ("penai", Some("openai")),
+            ("router", None),
+            ("remini", Some("gemini")),
+            ("germani", None),
             ("", None),
         ] {
             assert_eq!(nearest(typed, names), meant, "{typed}");

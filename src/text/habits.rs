@@ -1,0 +1,60 @@
+//! What other programs call the options and settings of q (pure).
+
+use super::nearest::nearest;
+
+/// Where a name stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    CommandLine,
+    /// The top of the configuration file.
+    Settings,
+    /// The section of a provider, of a tool server, of a command as a tool, or of a role.
+    Provider,
+    Server,
+    Command,
+    Role,
+}
+
+use Place::{CommandLine, Provider, Role, Server, Settings};
+
+/// Words with blanks between them, and what somebody who writes them means.
+const HABITS: &[(Place, &str, &str)] = &[
+    (CommandLine, "c continue resume follow-up", "-f"),
+    (CommandLine, "image file", "-a"),
+    (CommandLine, "format output", "-j"),
+    (CommandLine, "code", "-x"),
+    (CommandLine, "think thinking reasoning", "-e"),
+    (CommandLine, "usage", "-v"),
+    (CommandLine, "no-input", "-n"),
+    (CommandLine, "temperature", "-o temperature=…"),
+    (CommandLine, "search find", "--list WORDS"),
+    (CommandLine, "branch fork", "--copy"),
+    (Settings, "default_provider", "provider"),
+    (Settings, "default_model", "model"),
+    (Settings, "system_prompt", "system"),
+    (Provider, "key api_key", "key_env or key_cmd"),
+    (Server, "key api_key", "key_env or key_cmd"),
+    (Provider, "url", "base_url"),
+    (Role, "system_prompt", "system"),
+    (Role, "prompt", "system or question"),
+];
+
+/// What was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
+pub fn meant(place: Place, typed: &str, names: &[&str]) -> Option<String> {
+    let typed = typed.to_lowercase();
+    let mut candidates = Vec::new();
+    for name in names {
+        candidates.push((*name, *name));
+    }
+    for (where_used, words, answer) in HABITS {
+        if *where_used == place {
+            candidates.extend(words.split(' ').map(|word| (word, *answer)));
+        }
+    }
+    // Nobody means the opposite.
+    candidates.retain(|(word, _)| word.strip_prefix("no-") != Some(&typed));
+    let words = candidates.iter().map(|(word, _)| *word);
+    let found = nearest(&typed, words)?;
+    let (_, answer) = candidates.iter().find(|(word, _)| *word == found)?;
+    Some((*answer).to_owned())
+}
