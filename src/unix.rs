@@ -41,6 +41,14 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
+/// Whether standard input has bytes to read already.
+pub fn stdin_has_bytes() -> bool {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the call only writes the number, which outlives it; on a descriptor of another kind it fails.
+    let result = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::FIONREAD, &raw mut count) };
+    result == 0 && count > 0
+}
+
 /// The user that this process acts as.
 pub fn effective_user() -> u32 {
     // SAFETY: the call has no conditions and cannot fail.

@@ -7,7 +7,6 @@ use super::question::{self, Draft};
 use super::session;
 use crate::context::Context;
 use crate::error::Error;
-use crate::flags::Arguments;
 use crate::manual;
 use crate::output::Notes;
 use crate::server::target::Target;
@@ -37,7 +36,7 @@ impl CheckedArguments {
         let arguments = &settings.typed;
         question::refuse_file_as_word(arguments)?;
         let words = question::joined(&arguments.words, notes);
-        let reads_stdin = reads_stdin(arguments, &words)?;
+        let reads_stdin = reads_stdin(&settings, &words, notes)?;
         let selection = Selection::from_option(&arguments.tools)?;
         let shape = match &arguments.schema {
             Some(spec) => Some(read_shape(spec)?),
@@ -87,13 +86,22 @@ impl CheckedArguments {
 }
 
 /// Whether standard input is read. It is an error if nothing can have the question.
-fn reads_stdin(arguments: &Arguments, words: &str) -> Result<bool, Error> {
+fn reads_stdin(settings: &Settings, words: &str, notes: &Notes) -> Result<bool, Error> {
+    let arguments = &settings.typed;
+    let is_spared = input::stdin_is_spared(&settings.environment)?;
     let has_nothing_else = words.trim().is_empty() && arguments.attach.is_empty();
     // The last question is asked again unchanged, with its own input.
     if arguments.again && has_nothing_else {
         return Ok(false);
     }
-    let reads_stdin = !arguments.no_stdin && !io::stdin().is_terminal();
+    let mut reads_stdin = !arguments.no_stdin && !io::stdin().is_terminal();
+    if reads_stdin && is_spared {
+        reads_stdin = false;
+        // One of the files may be standard input.
+        if !arguments.attach.iter().any(|file| input::is_stdin(file)) {
+            input::note_spared(notes);
+        }
+    }
     if has_nothing_else && !reads_stdin {
         return Err(no_question());
     }

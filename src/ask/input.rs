@@ -16,9 +16,11 @@ use super::pattern;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::output::Notes;
+use crate::settings::Environment;
 use crate::text::fence;
 use crate::text::one_line::{on_one_line, quoted};
 use crate::threads;
+use crate::unix;
 
 /// The most bytes of text in files and standard input together.
 const MAX_TEXT: usize = 10_000_000;
@@ -27,7 +29,7 @@ const MAX_TEXT: usize = 10_000_000;
 const READ_SIZE: usize = 16 << 10;
 
 /// How long q waits for input before a note says so.
-const NOTE_AFTER: Duration = Duration::from_secs(30);
+const NOTE_AFTER: Duration = Duration::from_secs(10);
 
 /// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
@@ -113,7 +115,7 @@ impl Reader {
         for name in names {
             if let Some(paths) = pattern::matches(name, notes)? {
                 reader.read_matches(name, &paths)?;
-            } else if STDIN.iter().any(|stdin| name == stdin) {
+            } else if is_stdin(name) {
                 reader.check_stdin(no_stdin)?;
                 reader.stdin.clone_from(name);
                 reader.files.push(None);
@@ -229,7 +231,7 @@ impl Reader {
         let way_out = if source.is_file {
             ""
         } else {
-            "; -n or </dev/null leaves it alone"
+            "; -n or Q_STDIN=none leaves it alone"
         };
         let came = self.wait_for(&source.name, way_out, stdin_type());
         self.read(io::stdin().lock(), source, &came)
@@ -445,6 +447,29 @@ pub fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
             note_replaced(source, notes);
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         }
+    }
+}
+
+/// Whether this file is standard input.
+pub fn is_stdin(file: &OsStr) -> bool {
+    STDIN.iter().any(|stdin| file == *stdin)
+}
+
+/// Whether the variable `Q_STDIN` says that standard input is left alone.
+pub fn stdin_is_spared(environment: &Environment) -> Result<bool, Error> {
+    match environment.get("Q_STDIN") {
+        None => Ok(false),
+        Some("none") => Ok(true),
+        Some(other) => Err(Error::settings(format!("Q_STDIN: “{other}” is not none"))),
+    }
+}
+
+/// Notes that bytes are not read, which somebody may have meant as input.
+pub fn note_spared(notes: &Notes) {
+    if unix::stdin_has_bytes() {
+        notes.note(
+            "Q_STDIN=none leaves standard input alone, where bytes are waiting; -a - reads them",
+        );
     }
 }
 
