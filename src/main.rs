@@ -61,7 +61,9 @@ fn main() -> ExitCode {
     if let Mode::Ask | Mode::Models | Mode::ListTools = arguments.mode {
         spinner = Spinner::new(arguments.quiet, environment.get("TERM"));
     }
-    let notes = Notes::new(arguments.quiet, arguments.verbose, spinner);
+    let has_styles =
+        environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
+    let notes = Notes::new(arguments.quiet, arguments.verbose, spinner).dimming(has_styles);
     let servers = Groups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {
         Ok(()) => ExitCode::SUCCESS,

@@ -434,7 +434,8 @@ pub const FLAGS: &[Flag] = &[
         modes: ALL,
         help: "report what q does",
         doc: "Report on standard error which conversation is continued, the provider and the model, the index, role and \
-              length of each message, each new attempt, the time taken, the usage, and where the exchange is saved.",
+              length of each message, each new attempt, what the server sends of the model's thinking, the time taken, the usage, \
+              and where the exchange is saved.",
     },
     Flag {
         short: None,

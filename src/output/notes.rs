@@ -1,6 +1,7 @@
 //! Writes q's own messages to standard error: notes, errors and details, each line after `q: `.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex};
 
 use super::disarm;
 use super::spinner::Spinner;
@@ -8,6 +9,7 @@ use super::wrap::wrapped;
 use crate::error::{Error, ErrorKind};
 use crate::message::Source;
 use crate::text::one_line::on_one_line;
+use crate::threads::lock;
 use crate::unix;
 
 /// Begins each line.
@@ -31,6 +33,10 @@ pub struct Notes {
     quiet: bool,
     verbose: bool,
     spinner: Spinner,
+    /// What the model thinks is dim on a terminal.
+    dims: bool,
+    /// The last line, which shows what the model thinks, has no end yet.
+    is_line_open: Arc<Mutex<bool>>,
 }
 
 impl Notes {
@@ -40,7 +46,13 @@ impl Notes {
             quiet,
             verbose,
             spinner,
+            ..Notes::default()
         }
+    }
+
+    /// Notes that show dim what the model thinks.
+    pub fn dimming(self, dims: bool) -> Notes {
+        Notes { dims, ..self }
     }
 
     /// Prints a note: something did not go as asked.
@@ -54,6 +66,44 @@ impl Notes {
     pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.verbose && !self.quiet {
             self.write(&text());
+        }
+    }
+
+    /// Shows a part of what the model thinks, for users who gave `-v`.
+    pub fn think(&self, text: &str) {
+        if !self.verbose || self.quiet || text.is_empty() {
+            return;
+        }
+        self.spinner.stop();
+        let stderr = io::stderr();
+        let is_terminal = stderr.is_terminal();
+        let mut is_open = lock(&self.is_line_open);
+        let mut shown = String::new();
+        for line in text.split_inclusive('\n') {
+            if !*is_open {
+                // No line is empty.
+                if line == "\n" {
+                    continue;
+                }
+                shown.push_str(SENDER);
+            }
+            if is_terminal {
+                shown.push_str(&disarm::visible(line));
+            } else {
+                shown.push_str(line);
+            }
+            *is_open = !line.ends_with('\n');
+        }
+        if is_terminal && self.dims {
+            shown = format!("\x1b[2m{shown}\x1b[0m");
+        }
+        let _ = (&stderr).write_all(shown.as_bytes());
+    }
+
+    /// Ends the line that shows what the model thinks.
+    pub fn end_thoughts(&self) {
+        if std::mem::take(&mut *lock(&self.is_line_open)) {
+            let _ = io::stderr().write_all(b"\n");
         }
     }
 
@@ -79,6 +129,7 @@ impl Notes {
 
     /// Writes all lines at once, because the lines of several processes must not mix.
     fn write(&self, text: &str) {
+        self.end_thoughts();
         let stderr = io::stderr();
         let mut lines = String::new();
         if stderr.is_terminal() {

@@ -295,7 +295,8 @@ fn finish(message: &Value, reply: &mut Reply) {
 fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     let kind = text_field(&block, "type");
     if kind.ends_with("thinking") {
-        reply.think();
+        reply.think("\n");
+        reply.think(text_field(&block, "thinking"));
     }
     if kind == "text" {
         let text = lenient::text_in(&block["text"])?;
@@ -357,7 +358,7 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
             append(index, "text", &piece, reply)
         }
         "thinking_delta" => {
-            reply.think();
+            reply.think(&delta.thinking.text()?);
             append(index, "thinking", &delta.thinking.json()?, reply)
         }
         "signature_delta" => append(index, "signature", &delta.signature.json()?, reply),

@@ -288,7 +288,7 @@ fn read_part(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         return Ok(());
     };
     if part.thought.0 == Some(true) {
-        reply.think();
+        reply.think(&part.text.text()?);
         return Ok(());
     }
     reply.add(&part.text.json()?)?;

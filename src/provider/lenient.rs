@@ -113,6 +113,15 @@ impl Text<'_> {
         json.starts_with('[') && json.contains("\"thinking\"")
     }
 
+    /// The reasoning in it.
+    pub fn thoughts(&self) -> Result<String, ReplyError> {
+        let mut thoughts = String::new();
+        for part in elements(&value(self.0)) {
+            thoughts += &text_in(&part["thinking"])?;
+        }
+        Ok(thoughts)
+    }
+
     /// The text itself, no longer JSON.
     pub fn text(&self) -> Result<String, ReplyError> {
         Ok(surrogates::lossy(&self.json()?)?)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
-use super::lenient::{self, Count, IfReadable, ReplyError, Text, text_field};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
@@ -308,6 +308,25 @@ impl Delta<'_> {
         }
         self.content.has_thinking()
     }
+
+    /// The text of the reasoning. OpenRouter sends it in two fields.
+    fn thoughts(&self) -> Result<String, ReplyError> {
+        for field in [self.reasoning_content, self.reasoning] {
+            let text: String = lenient::if_readable(field).unwrap_or_default();
+            if !text.is_empty() {
+                return Ok(text);
+            }
+        }
+        let mut thoughts = String::new();
+        for detail in elements(&lenient::value(self.reasoning_details)) {
+            thoughts += text_field(detail, "text");
+            thoughts += text_field(detail, "summary");
+        }
+        if self.content.has_thinking() {
+            thoughts += &self.content.thoughts()?;
+        }
+        Ok(thoughts)
+    }
 }
 
 fn usage_of(counts: &Value) -> Usage {
@@ -405,7 +424,7 @@ fn read_choice(
 
 fn read_delta(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
     if delta.is_reasoning() {
-        reply.think();
+        reply.think(&delta.thoughts()?);
     }
     reply.add(&delta.content.json()?)?;
     reply.refuse(&delta.refusal.json()?)?;

@@ -37,6 +37,8 @@ pub struct Filter {
     held: String,
     /// How much white space the held text begins with.
     held_blanks: usize,
+    /// Reasoning that has not been taken yet.
+    pub thoughts: String,
 }
 
 impl Filter {
@@ -65,7 +67,9 @@ impl Filter {
     /// At the end, adds to `answer` what was held back. The beginning of a tag may have been a short answer.
     pub fn end(&mut self, answer: &mut String) {
         let has_text = self.held.len() > self.held_blanks;
-        if has_text && !self.is_within() {
+        if self.is_within() {
+            self.thoughts += &std::mem::take(&mut self.held);
+        } else if has_text {
             self.begin_answer(answer);
         }
     }
@@ -81,7 +85,8 @@ impl Filter {
             let thought = thought.to_owned();
             self.leave_start(Stage::Thinking(close));
             self.read_thoughts(&thought, answer);
-        } else if let Some(rest) = after_close_alone(begin) {
+        } else if let Some((thought, rest)) = around_close_alone(begin) {
+            self.thoughts += thought;
             let rest = rest.to_owned();
             self.leave_start(Stage::Thought);
             self.read_thoughts(&rest, answer);
@@ -102,14 +107,16 @@ impl Filter {
     fn read_thoughts(&mut self, mut text: &str, answer: &mut String) {
         loop {
             if let Stage::Thinking(close) = self.stage {
-                let Some((_, rest)) = text.split_once(close) else {
+                let Some((thought, rest)) = text.split_once(close) else {
                     let mut tail = text.len().saturating_sub(close.len());
                     while !text.is_char_boundary(tail) {
                         tail -= 1;
                     }
+                    self.thoughts += &text[..tail];
                     self.held.push_str(&text[tail..]);
                     return;
                 };
+                self.thoughts += thought;
                 self.stage = Stage::Thought;
                 text = rest;
             }
@@ -148,9 +155,9 @@ fn may_open(text: &str) -> bool {
     TAGS.iter().any(|(open, _)| open.starts_with(text))
 }
 
-/// What follows the end of reasoning that has no opening tag. The closing tag must stand alone on a line, or before a blank
+/// What stands before and after the end of reasoning that has no opening tag. The closing tag must stand alone on a line, or before a blank
 /// line. Elsewhere the answer only mentions the tag.
-fn after_close_alone(text: &str) -> Option<&str> {
+fn around_close_alone(text: &str) -> Option<(&str, &str)> {
     let (before, rest) = text.split_once(CLOSE_ALONE)?;
     let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
     let stands_alone = line_ends && before.ends_with('\n');
@@ -160,7 +167,7 @@ fn after_close_alone(text: &str) -> Option<&str> {
     if !is_close || before.contains(open) {
         return None;
     }
-    Some(rest)
+    Some((before, rest))
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub struct Piece {
     /// No more text will come.
     pub is_last: bool,
     pub sources: Vec<Source>,
+    /// What the model thinks, and what it says on the way.
+    pub thoughts: String,
     /// What the model or its provider does, unless that is answering.
     pub sign: Option<&'static str>,
 }
@@ -107,6 +109,8 @@ pub struct Reply {
     /// What the model says on the way, by message. It is the answer only if nothing else comes.
     commentary: Vec<String>,
     reasoning: Filter,
+    /// Reasoning and commentary that have not been taken yet.
+    thoughts: String,
     /// The latest sign, see [`Piece::sign`].
     sign: Option<&'static str>,
     /// Sources that have not been taken yet.
@@ -284,6 +288,7 @@ impl Reply {
         self.message = index;
         self.in_commentary = is_commentary;
         if is_commentary {
+            self.thoughts.push('\n');
             self.commentary.push(String::new());
         } else {
             self.begin_paragraph();
@@ -323,9 +328,10 @@ impl Reply {
         self.reasoning.has_begun() || !self.surrogate.is_empty()
     }
 
-    /// Reasoning has come, which is no part of the answer.
-    pub(super) fn think(&mut self) {
+    /// Reasoning has come, which is no part of the answer. The provider may hide the text of it.
+    pub(super) fn think(&mut self, thought: &str) {
         self.sign = Some(THINKING);
+        self.thoughts.push_str(thought);
     }
 
     /// The provider searches the web.
@@ -378,7 +384,7 @@ impl Reply {
                 // A part of it must not become the answer.
                 _ => self.commentary.clear(),
             }
-            self.think();
+            self.think(piece);
             return;
         }
         if !piece.is_empty() {
@@ -506,10 +512,13 @@ impl Reply {
         if sign.is_none() && self.reasoning.is_within() {
             sign = Some(THINKING);
         }
+        let mut thoughts = std::mem::take(&mut self.thoughts);
+        thoughts.push_str(&std::mem::take(&mut self.reasoning.thoughts));
         Piece {
             text: self.take_text(),
             is_last: is_whole && self.is_complete(),
             sources: std::mem::take(&mut self.sources),
+            thoughts,
             sign,
         }
     }

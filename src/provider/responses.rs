@@ -231,7 +231,14 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             let source = lenient::value(event.annotation);
             reply.add_sources(&json!([source]), "/url", "/title");
         }
-        kind if kind.starts_with("response.reasoning") => reply.think(),
+        "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
+            reply.think(&event.delta.text()?);
+        }
+        // The next part is a paragraph of its own.
+        "response.reasoning_text.done" | "response.reasoning_summary_text.done" => {
+            reply.think("\n");
+        }
+        kind if kind.starts_with("response.reasoning") => reply.think(""),
         kind if kind.starts_with("response.web_search_call") => reply.search(),
         _ => {}
     }
@@ -242,7 +249,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 fn begin_item(item: &Value, index: Option<u64>, reply: &mut Reply) {
     match item["type"].as_str() {
         Some(MESSAGE) => reply.begin_message(index, is_commentary(item)),
-        Some("reasoning") => reply.think(),
+        Some("reasoning") => reply.think(""),
         Some(WEB_SEARCH_CALL) => reply.search(),
         _ => {}
     }
@@ -294,8 +301,11 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     reply.add_usage(usage_of(&response["usage"]));
     failure::check(json, true)?;
     let items = elements(&response["output"]);
-    add_messages(items, reply)?;
     let keeps_items = reply.echo_mut().is_empty();
+    if keeps_items {
+        read_thoughts(items, reply)?;
+    }
+    add_messages(items, reply)?;
     for item in items {
         read_search(item, reply);
         if keeps_items {
@@ -306,6 +316,23 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let reason = response["incomplete_details"]["reason"].as_str();
     let word = reason.filter(|reason| !reason.is_empty()).or(status);
     reply.finish(word.unwrap_or_default());
+    Ok(())
+}
+
+/// Reads the reasoning among these items, each part as a paragraph of its own.
+fn read_thoughts(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
+    for item in items {
+        if item["type"] != "reasoning" {
+            continue;
+        }
+        let parts = elements(&item["summary"])
+            .iter()
+            .chain(elements(&item["content"]));
+        for part in parts {
+            reply.think(&lenient::text_in(&part["text"])?);
+            reply.think("\n");
+        }
+    }
     Ok(())
 }
 

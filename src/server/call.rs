@@ -144,9 +144,16 @@ impl Call<'_> {
         let waiting = self.waiting();
         let mut take = |piece: Piece| {
             self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
+            self.notes
+                .think(&secret::redact(&piece.thoughts, &self.secrets));
+            if !piece.text.is_empty() {
+                self.notes.end_thoughts();
+            }
             take(piece)
         };
-        match reading::read_reply(self.api, &content_type, response.body, reply, &mut take) {
+        let read = reading::read_reply(self.api, &content_type, response.body, reply, &mut take);
+        self.notes.end_thoughts();
+        match read {
             Ok(()) => Ok(self.check(reply)?),
             Err(ReadError::Output(error)) => Err(CallEnd::Output(error)),
             Err(error) => Err(CallEnd::Failed(self.explain_reading(error, request))),

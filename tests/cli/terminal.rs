@@ -405,6 +405,29 @@ fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
     }
 }
 
+#[test]
+fn thinking_is_dim_and_harmless_and_stands_before_the_answer_as_it_comes() {
+    let thought = data(&json!({"choices": [{"delta": {"reasoning_content": "Let\u{1b}[1m me"}}]}));
+    for (name, value, shown) in [
+        ("STYLED", "1", "\u{1b}[2mq: Let^[[1m me\u{1b}[0m"),
+        ("NO_COLOR", "1", "q: Let^[[1m me"),
+    ] {
+        let _case = case(name);
+        let gate = Gate::new();
+        let reply = Reply::sse([thought.clone()]).wait_for(&gate);
+        let server = Server::always(reply.pieces(openai_stream(&["Because."])));
+        let sandbox = Sandbox::new().server_env(&server).env(name, value);
+        let terminal = Terminal::new(WIDE);
+        let running = sandbox.q(&["-v", "hi"]).on(&terminal).spawn();
+        terminal.wait_for(&format!("\n{shown}"), 0);
+        gate.open();
+        running.wait();
+        let bytes = terminal.bytes();
+        let all = String::from_utf8_lossy(&bytes);
+        assert!(all.contains(&format!("{shown}\r\nBecause.")), "{all:?}");
+    }
+}
+
 /// A conversation with this text in every field that somebody else can have written.
 fn all_of(text: &str) -> Value {
     with(idle_for(HOUR, &[text, text]), "model", text)
