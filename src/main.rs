@@ -133,7 +133,7 @@ fn document(arguments: &Arguments) -> Option<String> {
     match arguments.mode {
         Mode::Generate => {
             let kind = arguments.generate.as_deref().unwrap_or_default();
-            Some(manual::generate(kind))
+            Some(manual::generate(kind, &own_name()))
         }
         Mode::ShortHelp => Some(manual::short_help()),
         Mode::LongHelp => Some(manual::long_help()),
@@ -143,6 +143,17 @@ fn document(arguments: &Arguments) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The name that q was started by, if every shell takes it for a name.
+fn own_name() -> String {
+    let path = PathBuf::from(std::env::args_os().next().unwrap_or_default());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if name.is_empty() || name.starts_with('-') || !name.bytes().all(is_allowed) {
+        return "q".to_owned();
+    }
+    name.into_owned()
 }
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.

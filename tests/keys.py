@@ -92,7 +92,7 @@ SETUP = {
     "bash": """
 PS1='\\[\\e[1m\\]two lines\\[\\e[0m\\]\\n> ' HISTFILE=
 source "$ROOT/completions/q.bash"
-eval "$(q --generate keys-bash)"
+eval "$($PROGRAM --generate keys-bash)"
 taken() { printf %s "$READLINE_LINE" >line.new; mv line.new line; READLINE_LINE= READLINE_POINT=0; }
 bind -x '"\\C-xl": taken'
 """,
@@ -101,7 +101,7 @@ PS1='> '
 fpath=($ROOT/completions $fpath)
 autoload -Uz compinit
 compinit -D -u
-eval "$(q --generate keys-zsh)"
+eval "$($PROGRAM --generate keys-zsh)"
 taken() { printf %s "$BUFFER" >line.new; mv line.new line; BUFFER= }
 zle -N taken
 bindkey '^Xl' taken
@@ -110,7 +110,7 @@ bindkey '^Xl' taken
 function fish_prompt; echo '> '; end
 set fish_greeting
 set fish_complete_path $ROOT/completions
-q --generate keys-fish | source
+$PROGRAM --generate keys-fish | source
 function taken
     commandline | string collect | read -z line
     printf %s $line >line.new
@@ -131,16 +131,16 @@ UNDO = {"bash": "C-_", "zsh": "C-_", "fish": "C-z"}
 class Terminal:
     """A shell on a screen of 70 by 16, in a folder of its own."""
 
-    def __init__(self, shell, q, server, columns=70, **variables):
+    def __init__(self, shell, q, server, columns=70, program="q", **variables):
         self.shell, self.server = shell, server
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"q-keys-{shell}-"))
         (self.folder / "bin").mkdir()
-        (self.folder / "bin/q").symlink_to(q)
+        (self.folder / "bin" / program).symlink_to(q)
         for name, text in SETUP.items():
             (self.folder / {"zsh": ".zshrc"}.get(name, f"setup.{name}")).write_text(text)
         self.environment = {
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}", "HOME": str(self.folder), "ZDOTDIR": str(self.folder),
-            "TERM": "tmux", "LC_ALL": "C.UTF-8", "ROOT": str(ROOT), "Q_PROVIDER": "llamacpp", "Q_MODEL": "m",
+            "TERM": "tmux", "LC_ALL": "C.UTF-8", "ROOT": str(ROOT), "PROGRAM": program, "Q_PROVIDER": "llamacpp", "Q_MODEL": "m",
             "LLAMACPP_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1", "Q_RETRIES": "0", **variables,
         }
         command = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in self.environment.items())])
@@ -234,10 +234,20 @@ def the_key(shell, q, server):
     terminal.see(lambda screen: screen.count(">") > 1 or "abandoned" not in screen)
     server.released.set()
 
+    # On an empty line there is a wish about the last command, and a second press asks.
     asked = len(server.asked)
-    terminal.ask("  ")
-    terminal.is_line("  ")
+    terminal.type("no-such-command 'a  b'")
+    terminal.press("Enter")
+    terminal.see("not found" if shell != "fish" else "Unknown command")
+    about = "fix: no-such-command 'a  b', exit status 127"
+    terminal.ask("")
+    terminal.see(f"> {about}")
     assert len(server.asked) == asked, server.asked[asked:]
+    terminal.press("C-x", "q")
+    terminal.see("> ls -l")
+    assert server.asked[asked:] == [about], server.asked[asked:]
+    terminal.press(UNDO[shell])
+    terminal.is_line(about)
 
     # Nothing has run, until the user says so.
     files = {path.name for path in terminal.folder.iterdir()}
@@ -250,7 +260,8 @@ def the_key(shell, q, server):
 
 
 def another_key(shell, q, server):
-    terminal = Terminal(shell, q, server, Q_KEY="\\C-gk")
+    # Of a program with another name, too.
+    terminal = Terminal(shell, q, server, program="qask", Q_KEY="\\C-gk")
     terminal.type("list the files")
     terminal.press("C-g", "k")
     terminal.is_line("ls -l")

@@ -90,11 +90,11 @@ fn bash_action(completion: Completion) -> String {
     let action = match completion {
         // Bash offers files by itself.
         Completion::Files => return ":".to_owned(),
-        Completion::Conversations => return "_q_conversations".to_owned(),
+        Completion::Conversations => return "_@NAME@_conversations".to_owned(),
         Completion::Nothing => return NO_FILES.to_owned(),
-        Completion::Providers => "_q_providers".to_owned(),
-        Completion::Roles => "_q_roles".to_owned(),
-        Completion::Tools => "_q_tools".to_owned(),
+        Completion::Providers => "_@NAME@_providers".to_owned(),
+        Completion::Roles => "_@NAME@_roles".to_owned(),
+        Completion::Tools => "_@NAME@_tools".to_owned(),
         Completion::Words(words) => format!("names=({})", words.join(" ")),
     };
     format!("{action}; {NO_FILES}")
@@ -140,10 +140,10 @@ pub fn zsh() -> String {
 fn zsh_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => String::new(),
-        Completion::Providers => "_q_providers".to_owned(),
-        Completion::Roles => "_q_roles".to_owned(),
-        Completion::Tools => "_q_tools".to_owned(),
-        Completion::Conversations => "_q_conversations".to_owned(),
+        Completion::Providers => "_@NAME@_providers".to_owned(),
+        Completion::Roles => "_@NAME@_roles".to_owned(),
+        Completion::Tools => "_@NAME@_tools".to_owned(),
+        Completion::Conversations => "_@NAME@_conversations".to_owned(),
         Completion::Files => "_files".to_owned(),
         Completion::Words(words) => format!("({})", words.join(" ")),
     }
@@ -153,7 +153,7 @@ fn zsh_action(completion: Completion) -> String {
 pub fn fish() -> String {
     let mut lines = String::new();
     for flag in FLAGS {
-        lines.push_str("complete -c q -n __q_options");
+        lines.push_str("complete -c @NAME@ -n __@NAME@_options");
         if let Some(short) = flag.short {
             let _ = write!(lines, " -s {short}");
         }
@@ -177,11 +177,11 @@ pub fn fish() -> String {
 fn fish_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => " -x".to_owned(),
-        Completion::Providers => format!(" -x -a '{} (__q_providers)'", provider_names()),
-        Completion::Roles => " -x -a '(__q_roles)'".to_owned(),
-        Completion::Tools => " -x -a '(__q_tools)'".to_owned(),
+        Completion::Providers => format!(" -x -a '{} (__@NAME@_providers)'", provider_names()),
+        Completion::Roles => " -x -a '(__@NAME@_roles)'".to_owned(),
+        Completion::Tools => " -x -a '(__@NAME@_tools)'".to_owned(),
         Completion::Files => " -r -F".to_owned(),
-        Completion::Conversations => " -r -F -a '(__q_conversations)'".to_owned(),
+        Completion::Conversations => " -r -F -a '(__@NAME@_conversations)'".to_owned(),
         Completion::Words(words) => format!(" -x -a '{}'", words.join(" ")),
     }
 }

@@ -1,5 +1,15 @@
-_q_key() {
-    [[ $READLINE_LINE == *[![:space:]]* ]] || return 0
+_@NAME@_key() {
+    local code=$? last
+    if [[ $READLINE_LINE != *[![:space:]]* ]]; then
+        # A wish to be read and changed. Another press asks.
+        last=$(HISTTIMEFORMAT='' history 1)
+        if [[ $last =~ ^[[:space:]]*[0-9]+\*?[[:space:]]+(.*)$ ]]; then
+            last=${BASH_REMATCH[1]//[[:cntrl:]]/ }
+            READLINE_LINE="fix: $last, exit status $code"
+            READLINE_POINT=${#READLINE_LINE}
+        fi
+        return 0
+    fi
     local prompt=${PS1@P} wish=${READLINE_LINE//[[:cntrl:]]/?} text saved rows row
     prompt=${prompt//[$'\001\002']/}
     # Bash has wiped the line and its last line of the prompt, and draws both again where the cursor is left. In the
@@ -11,7 +21,7 @@ _q_key() {
     saved=$(trap -p INT)
     # Ctrl-C ends q, and leaves the line.
     trap : INT
-    if text=$(_q_command "$READLINE_LINE"); then
+    if text=$(_@NAME@_command "$READLINE_LINE"); then
         READLINE_LINE=$text READLINE_POINT=${#text}
         printf '\e[J' >&2
     else
@@ -23,6 +33,6 @@ _q_key() {
 }
 
 for _q_keymap in emacs vi-insert; do
-    bind -m "$_q_keymap" -x "\"${Q_KEY:-\\C-xq}\": _q_key"
+    bind -m "$_q_keymap" -x "\"${Q_KEY:-\\C-xq}\": _@NAME@_key"
 done
 unset _q_keymap

@@ -1,19 +1,25 @@
-_q_key() {
+_@NAME@_key() {
+    local code=$?
     emulate -L zsh
-    [[ $BUFFER == *[^[:space:]]* ]] || return 0
     local text
+    if [[ $BUFFER != *[^[:space:]]* ]]; then
+        # A wish to be read and changed. Another press asks.
+        text=$(fc -ln -1 2>/dev/null)
+        [[ -z $text ]] || BUFFER="fix: ${text//[[:cntrl:]]/ }, exit status $code" CURSOR=$#BUFFER
+        return 0
+    fi
     # Ctrl-C ends q, and leaves the line.
     trap : INT
     zle -R 'q: waiting for the command'
-    if text=$(_q_command "$BUFFER"); then
+    if text=$(_@NAME@_command "$BUFFER"); then
         BUFFER=$text CURSOR=$#text
     else
         zle -M -- "${text:-q: interrupted}"
     fi
 }
 
-zle -N _q_key
+zle -N _@NAME@_key
 for _q_keymap in emacs viins; do
-    bindkey -M $_q_keymap "${Q_KEY:-^Xq}" _q_key
+    bindkey -M $_q_keymap "${Q_KEY:-^Xq}" _@NAME@_key
 done
 unset _q_keymap

@@ -12,9 +12,9 @@ pub use pages::help as long_help;
 /// What the keys for bash and zsh have in common.
 const KEYS: &str = include_str!("keys.sh");
 
-/// The document of this kind: a completion, a key for a shell, or the man page.
-pub fn generate(kind: &str) -> String {
-    match kind {
+/// The document of this kind: a completion, a key for a shell, or the man page. Shells call the program by this name.
+pub fn generate(kind: &str, name: &str) -> String {
+    let text = match kind {
         "bash" => completions::bash(),
         "zsh" => completions::zsh(),
         "fish" => completions::fish(),
@@ -22,5 +22,6 @@ pub fn generate(kind: &str) -> String {
         "keys-zsh" => format!("{KEYS}\n{}", include_str!("keys.zsh")),
         "keys-fish" => include_str!("keys.fish").to_owned(),
         _ => pages::man(),
-    }
+    };
+    template::fill(&text, &[("NAME", name)])
 }

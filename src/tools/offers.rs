@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(error.message, "no tool has the name db__x*");
         assert_eq!(
             error.advice.as_deref(),
-            Some("did you mean db__c? the tools are db__a_b, db__c")
+            Some("the tools are db__a_b, db__c")
         );
     }
 
