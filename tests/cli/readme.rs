@@ -23,6 +23,8 @@ const STUBS: &[(&str, &str)] = &[
     ("wl-paste", "cat error.png"),
     ("wl-copy", "cat >/dev/null"),
     ("fzf", "head -n 1"),
+    ("vipe", "echo why"),
+    ("glow", "cat"),
 ];
 
 /// The commands that run q, those of several lines joined; the outputs shown between them are no commands.
@@ -170,4 +172,35 @@ fn each_command_of_the_documents_works() {
             .run()
             .exit(0);
     }
+}
+
+#[test]
+fn the_recipes_for_the_files_of_conversations_count_tokens_and_copy_them() {
+    if lacks("jq", "jq --version") || lacks("rsync", "rsync --version") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let mut talked = stored(&["why?", ANSWER, "more", ANSWER]);
+    for (at, model) in [(1, "a"), (3, "b")] {
+        talked["messages"][at]["model"] = json!(model);
+        talked["messages"][at]["usage"] = json!({"input_tokens": 10, "output_tokens": at});
+    }
+    for name in ["work", "session_20261114093000123", "work~1"] {
+        sandbox.write_session(&format!("{name}.json"), &talked);
+    }
+    let documents = documents();
+    let recipe = |first: &str, last: &str| {
+        let (_, from) = documents.split_once(first).expect(first);
+        let (recipe, _) = from.split_once(last).expect(last);
+        format!("{first}{recipe}{last}")
+    };
+    let jq = recipe("jq -rn '[inputs", "*.json");
+    let rsync = recipe("rsync -au", "~/.local/state/q/sessions/ ");
+    let script = format!(
+        "cd \"$XDG_STATE_HOME/q/sessions\"; ln -s work.json current.json; {jq}\n\
+         mkdir -p ~/.local/state; ln -s \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{rsync} ~/other/; ls ~/other"
+    );
+    let files = "session_20261114093000123.json\nwork.json\nwork~1.json\n";
+    let expected = format!("a\t20\t2\nb\t20\t6\n{files}");
+    sandbox.shell(&script).run().exit(0).stdout(&expected);
 }
