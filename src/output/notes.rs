@@ -94,6 +94,8 @@ impl Notes {
             }
             *is_open = !line.ends_with('\n');
         }
+        // The terminal may be stalled, and a signal's note must not wait for it.
+        drop(is_open);
         if is_terminal && self.dims {
             shown = format!("\x1b[2m{shown}\x1b[0m");
         }

@@ -17,6 +17,9 @@ use crate::text::habits::Place;
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
 
+/// The sections that there are, for errors.
+const SECTIONS: &str = "[providers.NAME], [tools.NAME] and [roles.NAME]";
+
 /// A configuration file. Everything in it is in the order of the file.
 #[derive(Debug, Default)]
 pub struct File {
@@ -93,6 +96,10 @@ pub fn read(text: &str) -> Result<File, Wrong> {
                 let Some(row) = table::find(key) else {
                     return Err(lines.wrong(at, unknown(Place::Settings, key, &known_keys())));
                 };
+                if value.as_table().is_some() {
+                    let message = format!("{key}: is no section; sections are {SECTIONS}");
+                    return Err(lines.wrong(at, message));
+                }
                 let set = match setting(row, value) {
                     Ok(set) => set,
                     Err(reason) => return Err(lines.wrong(at, format!("{key}: {reason}"))),
@@ -509,7 +516,7 @@ mod tests {
             3 | a b: that cannot be the name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
             2 | providers.work.options: the model belongs | [providers.work]␊options = { model = "m" }
             1 | sections | providers = 1
-            1 | provider: must be a string | [provider.work]␊model = "m"
+            1 | provider: is no section | [provider.work]␊model = "m"
         "##,
         ) {
             let text = &text.replace('␊', "\n");

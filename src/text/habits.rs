@@ -24,20 +24,30 @@ const HABITS: &[(Place, &str, &str)] = &[
     (CommandLine, "format output", "-j"),
     (CommandLine, "code", "-x"),
     (CommandLine, "think thinking reasoning", "-e"),
-    (CommandLine, "usage", "-v"),
+    (CommandLine, "usage cost tokens", "-v"),
     (CommandLine, "no-input", "-n"),
     (CommandLine, "temperature", "-o temperature=…"),
-    (CommandLine, "search find", "--list WORDS"),
+    (CommandLine, "search find grep", "--list WORDS"),
     (CommandLine, "branch fork", "--copy"),
+    (CommandLine, "sessions conversations", "--list"),
+    (CommandLine, "list-models", "--models"),
+    (CommandLine, "json-schema", "--schema"),
+    (CommandLine, "system-prompt", "-S"),
+    (CommandLine, "config settings", "--status"),
     (Settings, "default_provider", "provider"),
     (Settings, "default_model", "model"),
     (Settings, "system_prompt", "system"),
+    (Settings, "key api_key", "key_env of a provider"),
+    (Settings, "url base_url", "base_url of a provider"),
     (Provider, "key api_key", "key_env or key_cmd"),
     (Server, "key api_key", "key_env or key_cmd"),
     (Provider, "url", "base_url"),
     (Role, "system_prompt", "system"),
     (Role, "prompt", "system or question"),
 ];
+
+/// Words of so many letters count only if they are spelt right.
+const MAX_SHORT: usize = 5;
 
 /// What was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
 pub fn meant(place: Place, typed: &str, names: &[&str]) -> Option<String> {
@@ -47,8 +57,12 @@ pub fn meant(place: Place, typed: &str, names: &[&str]) -> Option<String> {
         candidates.push((*name, *name));
     }
     for (where_used, words, answer) in HABITS {
-        if *where_used == place {
-            candidates.extend(words.split(' ').map(|word| (word, *answer)));
+        for word in words.split(' ') {
+            // A short word with an error in it is another word.
+            let is_clear = word == typed || word.len() > MAX_SHORT;
+            if *where_used == place && is_clear {
+                candidates.push((word, *answer));
+            }
         }
     }
     // Nobody means the opposite.
