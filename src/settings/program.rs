@@ -37,8 +37,19 @@ pub struct LocalProgram {
 
 /// The keys of a tool server.
 pub(super) const SERVER_KEYS: &[&str] = &[
-    "command", "url", "env", "env_from", "cwd", "headers", "key_env", "key_cmd", "only", "allow",
-    "timeout", "start",
+    "command",
+    "url",
+    "env",
+    "env_from",
+    "cwd",
+    "headers",
+    "key_env",
+    "key_cmd",
+    "only",
+    "allow",
+    "timeout",
+    "start",
+    "about_run",
 ];
 
 impl LocalProgram {
