@@ -1,13 +1,15 @@
 //! The servers of a question: those that are ready, and those that are still starting while the model is asked.
 
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
 
 use super::known::KnownList;
-use super::process::Groups;
+use super::process::{Groups, Report};
 use super::protocol::About;
-use super::server::Server;
-use crate::error::Error;
+use super::server::{Server, Spec};
+use crate::error::{Error, ErrorKind};
+use crate::interrupt::Interrupts;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 use crate::settings::ToolServer;
@@ -16,19 +18,22 @@ use crate::threads;
 /// The servers of one run, in the order in which they were started. Dropping them ends them all at the same time.
 pub struct Servers {
     slots: Vec<Slot>,
+    sender: Sender<Arrival>,
     arrivals: Receiver<Arrival>,
     groups: Groups,
-    /// Values that are not shown.
-    secrets: Vec<Secret>,
+    /// Values that the model does not get.
+    pub keys: Vec<Secret>,
+    /// Values that are not shown; the keys are among them.
+    pub secrets: Vec<Secret>,
 }
 
 /// A server that has started, or has failed to.
-pub struct Arrival {
+struct Arrival {
     /// The index of its slot.
-    pub slot: usize,
-    pub opened: Result<(Server, About), Error>,
+    slot: usize,
+    opened: Result<(Server, About), Error>,
     /// How long it took to start and to list its tools.
-    pub took: Duration,
+    took: Duration,
 }
 
 /// The place of one server.
@@ -49,16 +54,6 @@ enum State {
 }
 
 impl Slot {
-    /// A server that is starting.
-    pub fn new(section: ToolServer, list: KnownList) -> Slot {
-        Slot {
-            section,
-            list,
-            state: State::Starting,
-            is_reported: false,
-        }
-    }
-
     /// What it offers: what it has listed now, else what it has listed before.
     pub fn about(&self) -> Option<&About> {
         match &self.state {
@@ -81,19 +76,59 @@ impl Slot {
 }
 
 impl Servers {
-    pub fn new(arrivals: Receiver<Arrival>, groups: &Groups, secrets: &[Secret]) -> Servers {
+    /// None yet. The model does not get the keys.
+    pub fn new(groups: &Groups, keys: Vec<Secret>) -> Servers {
+        let (sender, arrivals) = mpsc::channel();
         Servers {
             slots: Vec::new(),
+            sender,
             arrivals,
             groups: groups.clone(),
-            secrets: secrets.to_vec(),
+            secrets: keys.clone(),
+            keys,
         }
     }
 
-    /// Adds a server, and returns its index.
-    pub fn add(&mut self, slot: Slot) -> usize {
-        self.slots.push(slot);
-        self.slots.len() - 1
+    /// Starts a server on a thread of its own.
+    pub fn start(
+        &mut self,
+        spec: Spec,
+        list: KnownList,
+        interrupts: &Arc<Interrupts>,
+        notes: &Notes,
+    ) -> Result<(), Error> {
+        let is_known = spec.target.is_known();
+        let section = spec.section.clone();
+        let report = reporter(&section.name, &self.secrets, notes);
+        let slot = self.slots.len();
+        let sender = self.sender.clone();
+        let groups = self.groups.clone();
+        let began = Instant::now();
+        let open = move || {
+            let opened = Server::open(spec, &groups, report);
+            // If the run has ended meanwhile, the server ends here.
+            let _ = sender.send(Arrival {
+                slot,
+                opened,
+                took: began.elapsed(),
+            });
+        };
+        if is_known {
+            open();
+        } else {
+            interrupts.install();
+            threads::start(open).map_err(|error| {
+                let message = format!("{}: {error}", section.name);
+                Error::new(ErrorKind::Tools, message)
+            })?;
+        }
+        self.slots.push(Slot {
+            section,
+            list,
+            state: State::Starting,
+            is_reported: false,
+        });
+        Ok(())
     }
 
     pub fn slots(&self) -> &[Slot] {
@@ -240,6 +275,16 @@ impl Drop for Servers {
         // Nothing is ever sent: this waits until every server has ended.
         let _ = ends.recv();
     }
+}
+
+/// Shows with `-v` what a server says on standard error.
+fn reporter(name: &str, secrets: &[Secret], notes: &Notes) -> Report {
+    let name = name.to_owned();
+    let secrets = secrets.to_vec();
+    let notes = notes.clone();
+    Arc::new(move |text: &str| {
+        notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets));
+    })
 }
 
 /// Reports an error that does not end q.

@@ -2,25 +2,22 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc;
-use std::time::Instant;
 
 use super::known::KnownList;
 use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::prepare;
-use super::process::{Groups, Report};
-use super::server::{Server, Spec};
-use super::servers::{self, Arrival, Servers, Slot};
+use super::process::Groups;
+use super::server::Spec;
+use super::servers::{self, Servers};
 use super::toolbox::{Instructions, Toolbox};
 use crate::context::Context;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::interrupt::{Interrupts, When};
 use crate::output::Notes;
-use crate::secret::{self, Secret};
+use crate::secret::Secret;
 use crate::settings::{Configured, Key, ServerKind, Settings, ToolServer};
 use crate::text::nearest::did_you_mean;
-use crate::threads;
 
 /// What all servers and commands offer.
 #[derive(Default)]
@@ -42,10 +39,6 @@ pub struct Starting {
     groups: Groups,
     /// The configuration file.
     file: PathBuf,
-    /// Values that the model does not get.
-    keys: Vec<Secret>,
-    /// Values that are not shown; the keys are among them.
-    secrets: Vec<Secret>,
 }
 
 impl Starting {
@@ -60,44 +53,16 @@ impl Starting {
     ) -> Result<Starting, Error> {
         let notes = &context.notes;
         let prepared = prepared(selection, settings, notes)?;
-        let keys = keys(&prepared, settings);
-        let mut secrets = keys.clone();
-        for server in &prepared {
-            secrets.extend(server.hidden.iter().cloned());
+        let mut servers = Servers::new(groups, keys(&prepared, settings));
+        for spec in &prepared {
+            servers.secrets.extend_from_slice(&spec.hidden);
         }
         if !prepared.is_empty() {
             end_on_signal(groups, interrupts);
         }
-
-        let cache = context.cache.as_deref();
-        let (sender, arrivals) = mpsc::channel();
-        let mut servers = Servers::new(arrivals, groups, &secrets);
         for spec in prepared {
-            let name = spec.section.name.clone();
-            let is_known = spec.target.is_known();
-            let list = KnownList::read(cache, &spec, settings);
-            let slot = servers.add(Slot::new(spec.section.clone(), list));
-            let report = reporter(&name, &secrets, notes);
-            let sender = sender.clone();
-            let groups = groups.clone();
-            let began = Instant::now();
-            let open = move || {
-                let opened = Server::open(spec, &groups, report);
-                // If the run has ended meanwhile, the server ends here.
-                let _ = sender.send(Arrival {
-                    slot,
-                    opened,
-                    took: began.elapsed(),
-                });
-            };
-            if is_known {
-                open();
-                continue;
-            }
-            interrupts.install();
-            if let Err(error) = threads::start(open) {
-                return Err(Error::new(ErrorKind::Tools, format!("{name}: {error}")));
-            }
+            let list = KnownList::read(context.cache.as_deref(), &spec, settings);
+            servers.start(spec, list, interrupts, notes)?;
         }
         servers.receive(notes);
 
@@ -107,8 +72,6 @@ impl Starting {
             collected: None,
             groups: groups.clone(),
             file: settings.file.clone(),
-            keys,
-            secrets,
         };
         // If there are only commands, their names are checked before q waits for input.
         if !starting.servers.are_starting() {
@@ -133,8 +96,6 @@ impl Starting {
             collection.offers,
             &collection.instructions,
             yes,
-            self.keys,
-            self.secrets,
         )))
     }
 
@@ -227,16 +188,6 @@ fn keys(prepared: &[Spec], settings: &Settings) -> Vec<Secret> {
         }
     }
     keys
-}
-
-/// Shows with `-v` what a server says on standard error.
-fn reporter(name: &str, secrets: &[Secret], notes: &Notes) -> Report {
-    let name = name.to_owned();
-    let secrets = secrets.to_vec();
-    let notes = notes.clone();
-    Arc::new(move |text: &str| {
-        notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets));
-    })
 }
 
 /// The selected servers, or all that can be started.

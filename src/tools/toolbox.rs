@@ -14,7 +14,7 @@ use crate::message::{
     shortened,
 };
 use crate::output::Notes;
-use crate::secret::{self, Secret};
+use crate::secret;
 use crate::text::fence;
 use crate::text::one_line::on_one_line;
 
@@ -54,10 +54,6 @@ pub struct Toolbox {
     offers: Vec<Offer>,
     instructions: String,
     consent: Consent,
-    /// Values that the model does not get.
-    keys: Vec<Secret>,
-    /// Values that are not shown.
-    secrets: Vec<Secret>,
     /// How many more bytes of results the model may get.
     room: usize,
     /// How many more bytes of complete results are kept.
@@ -67,15 +63,12 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// The offers are sorted by name. With `yes`, every call runs without
-    /// asking. The model does not get the keys, and the secrets are not shown.
+    /// The offers are sorted by name. With `yes`, every call runs without asking.
     pub(super) fn new(
         servers: Servers,
         offers: Vec<Offer>,
         instructions: &[Instructions],
         yes: bool,
-        keys: Vec<Secret>,
-        secrets: Vec<Secret>,
     ) -> Toolbox {
         let mut tools = Vec::new();
         for offer in &offers {
@@ -90,7 +83,7 @@ impl Toolbox {
         {
             if !text.trim().is_empty() {
                 let most = if *is_own { MAX_ABOUT } else { MAX_INSTRUCTIONS };
-                let text = shortened(&secret::redact(text, &keys), most);
+                let text = shortened(&secret::redact(text, &servers.keys), most);
                 fences.push(fence::around_instructions(server, &text));
             }
         }
@@ -100,8 +93,6 @@ impl Toolbox {
             offers,
             instructions: fence::join(fences.iter().map(String::as_str)),
             consent: Consent::new(yes),
-            keys,
-            secrets,
             room: MAX_RESULTS,
             room_for_complete: MAX_ALL_COMPLETE,
             room_for_images: MAX_ATTACHMENTS,
@@ -177,7 +168,7 @@ impl Toolbox {
         }
         let on_end = |ended: &EndedCall| {
             let call = &calls[ended.place];
-            let text = secret::redact(&ended.outcome.text, &self.keys);
+            let text = secret::redact(&ended.outcome.text, &self.servers.keys);
             let mut run = ToolRun::new(call, String::new(), ended.outcome.is_error);
             run.complete = Some(shortened(&text, MAX_COMPLETE));
             observer.ended(run);
@@ -203,9 +194,9 @@ impl Toolbox {
         notes: &Notes,
     ) -> ToolRun {
         if let Some(reason) = outcome.server_failed {
-            notes.note(&secret::redact(&reason, &self.secrets));
+            notes.note(&secret::redact(&reason, &self.servers.secrets));
         }
-        let text = secret::redact(&outcome.text, &self.keys);
+        let text = secret::redact(&outcome.text, &self.servers.keys);
         let is_error = outcome.is_error;
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
@@ -295,7 +286,7 @@ impl Toolbox {
     ) -> Result<ReadyCall, String> {
         let (at, arguments) = self.checked(call, notes).inspect_err(|reason| {
             if watched {
-                let reason = secret::redact(reason, &self.secrets);
+                let reason = secret::redact(reason, &self.servers.secrets);
                 let line = format!("{} did not run: {reason}", call.name);
                 notes.note(&shortened_line(&line));
             }
@@ -303,7 +294,7 @@ impl Toolbox {
         let written = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
         let allowed = self.consent.ask(offer, &arguments, notes)?;
-        let shown = secret::redact(&written, &self.secrets);
+        let shown = secret::redact(&written, &self.servers.secrets);
         if allowed == Allowed::Asked {
             // It is on the screen already.
         } else if watched {
