@@ -9,7 +9,7 @@ use crate::dialect::{DIALECTS, Dialect};
 use crate::fixtures::{case, documents, in_foreground, lacks, session, shown, wait_until};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
-use crate::server::{Reply, Server};
+use crate::server::Server;
 use crate::toolserver::is_there;
 
 /// Its calls come in one piece, so that their arguments may have any characters.
@@ -273,110 +273,4 @@ fn no_query_reaches_a_file_unasked() {
     let blocks = documents.split("\n\n");
     let mut examples = blocks.filter(|block| block.contains("[\"sqlite3\""));
     assert!(examples.clone().count() > 1 && !examples.any(|block| block.contains("reads = true")));
-}
-
-#[test]
-fn the_recipe_for_a_folder_reads_files_below_it_and_asks() {
-    let sandbox = Sandbox::new();
-    fs::create_dir(sandbox.home().join("notes")).unwrap();
-    sandbox.write_home("notes/todo.md", "buy milk");
-    sandbox.write_home("secret", "no");
-    let calls = ["todo.md", "../secret"].map(|file| ("notes__read", json!({ "file": file })));
-    let results = cook(&sandbox, "notes", calls.to_vec(), &["--yes"]);
-    assert_eq!(results[0], ("buy milk".to_owned(), false));
-    let (text, is_error) = &results[1];
-    assert!(*is_error && text.contains("names nothing below"), "{text}");
-    for (text, is_error) in cook(&sandbox, "notes", calls.to_vec(), &[]) {
-        assert!(is_error && !text.contains("milk"), "{text}");
-    }
-}
-
-#[test]
-fn the_recipe_for_git_searches_the_repository_that_q_is_started_in() {
-    if lacks("git", "git --version") {
-        return;
-    }
-    let sandbox = Sandbox::new();
-    sandbox.write_home("a.txt", "one\n-- two {x}\n");
-    let commit = "git init -q . && git add a.txt && git -c user.name=A -c user.email=a@b commit -q -m 'Add the first file'";
-    sandbox.shell(commit).run().success();
-    let calls = [
-        ("git__log", json!({"words": "FIRST"})),
-        ("git__log", json!({"words": "--output=x"})),
-        ("git__grep", json!({"text": "two {x}"})),
-        ("git__grep", json!({"text": "-O"})),
-        ("git__grep", json!({"text": "gone"})),
-    ];
-    let results = cook(&sandbox, "git", calls.to_vec(), &[]);
-    let (log, is_error) = &results[0];
-    assert!(log.ends_with(" Add the first file\n") && !is_error, "{log}");
-    assert!(!sandbox.home().join("x").exists(), "{results:?}");
-    assert_eq!(results[2], ("a.txt:2:-- two {x}\n".to_owned(), false));
-    let (refusal, is_error) = &results[3];
-    assert!(
-        *is_error && refusal.contains("would see an option"),
-        "{refusal}"
-    );
-    assert_eq!(results[4], ("[exit status 1]\n".to_owned(), true));
-}
-
-#[test]
-fn the_recipe_for_a_page_asks_and_stays_with_its_host() {
-    if lacks("curl", "curl --version") {
-        return;
-    }
-    let other = Server::always(Reply::json(200, json!("other")));
-    let elsewhere = other.url();
-    let host = Server::start(move |request, _| match request.path.contains("moved") {
-        true => Reply::new(302).header("location", &elsewhere),
-        false => Reply::json(200, json!("a page")),
-    });
-    let sandbox = Sandbox::new();
-    let config = recipe(&sandbox, "web");
-    // Only the host is another one here, which speaks plain HTTP.
-    let config = config
-        .replace("https://en.wikipedia.org", &host.url())
-        .replace("=https", "=http");
-    sandbox.config(&config);
-    let away = other.address();
-    let titles = [
-        "Rust".to_owned(),
-        "{a,b}[1-3]".to_owned(),
-        format!("@{away}/"),
-        format!("../../..//{away}"),
-        "moved".to_owned(),
-        format!("x http://{away}/"),
-        format!("x\nurl = http://{away}/"),
-    ];
-    let calls = titles.map(|title| ("web__page", json!({ "title": title })));
-    let ask = |option| {
-        let server = model(calls.to_vec());
-        let q = GEMINI.q(&sandbox, &server, &[option, "-t", "web", "go"]);
-        q.run()
-    };
-    ask("-n").exit(0).stderr_contains("web__page did not run");
-    host.expect_requests(0);
-    ask("--yes").exit(0);
-    assert_eq!(results(&sandbox)[0], ("\"a page\"".to_owned(), false));
-    let requests = host.requests();
-    assert!(requests.len() <= calls.len(), "{requests:?}");
-    assert!(requests.iter().any(|request| request.path == "/wiki/Rust"));
-    other.expect_requests(0);
-}
-
-#[test]
-fn the_recipe_for_the_calendar_says_which_day_it_is() {
-    if lacks("GNU date", "date --date=2026-12-24") {
-        return;
-    }
-    let calls = ["2026-12-24", "24 December 2026 + 1 day", "$(touch x)"]
-        .map(|when| ("date__calendar", json!({ "when": when })));
-    let results = cook(&Sandbox::new(), "date", calls.to_vec(), &[]);
-    let of = |day: &str| (format!("{day} December 2026\n"), false);
-    assert_eq!(results[..2], [of("Thursday, 24"), of("Friday, 25")]);
-    let (text, is_error) = &results[2];
-    assert!(
-        *is_error && text.contains("[exit status 1]\n[standard error]\n"),
-        "{text}"
-    );
 }

@@ -1,0 +1,558 @@
+"""Tries to break out of the recipes of the manual, with their real programs: recipes.py PATH-OF-Q [TRIAL…]. A scripted model
+makes the calls; those of a recipe with `reads = true` run without asking, so nothing else keeps them from doing harm."""
+
+import contextlib
+import glob
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import duckdb_cli
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "model"))
+from scripted import Model  # noqa: E402
+from trial import check, finish  # noqa: E402
+
+SECRET = "the-secret-of-another-file"
+WIKIPEDIA = "en.wikipedia.org"
+
+
+class Scripted(Model):
+    """Makes the calls that it has been given, all at once, and then answers."""
+
+    script = []
+    results = []
+
+    def calls(self, request):
+        last = request["messages"][-1]["content"]
+        if isinstance(last, list) and last[0]["type"] == "tool_result":
+            Scripted.results = [(text_of(block["content"]), block.get("is_error", False)) for block in last]
+            return []
+        return Scripted.script
+
+
+def text_of(content):
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
+class Trial:
+    """A user with the recipes of the manual, a private file, and traps that leave a trace in `marks`."""
+
+    def __init__(self, q, home, results):
+        self.q, self.home, self.results = q, home, results
+        self.marks = home / "marks"
+        (home / "private").write_text(SECRET + "\n", encoding="utf-8")
+        model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
+        threading.Thread(target=model.serve_forever, daemon=True).start()
+        self.environment = {
+            "PATH": f"{home}/bin:{os.environ['PATH']}", "HOME": str(home), "ANTHROPIC_API_KEY": "sk-any-will-do",
+            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.server_port}",
+        }
+        manual = subprocess.run([q, "--help"], capture_output=True, text=True, check=True).stdout
+        examples = manual.split("\nEXAMPLES\n")[1]
+        lines = [line[4:] if line.startswith("    ") else "" for line in examples.splitlines()]
+        self.blocks = "\n".join(lines).split("\n\n")
+
+    def block(self, begin):
+        """The example that begins so."""
+        return next(block.strip() for block in self.blocks if block.strip().startswith(begin))
+
+    def recipe(self, name):
+        """The recipe as the manual has it, in the home of this user."""
+        return self.block(f"[tools.{name}").replace("/home/me", str(self.home))
+
+    def trap(self, name):
+        """A program that leaves a trace."""
+        path = self.home / name
+        path.write_text(f"#!/bin/sh\necho {name} >>{self.marks}\n", encoding="utf-8")
+        path.chmod(0o755)
+        return str(path)
+
+    def start(self, recipe, calls, folder=None, options=()):
+        """Starts q, whose model makes these calls, each a command and its arguments."""
+        config = self.home / ".config/q/config.toml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(recipe, encoding="utf-8")
+        section = recipe[len("[tools."):].split(".")[0].split("]")[0]
+        Scripted.script = [(f"{section}__{command}", arguments) for command, arguments in calls]
+        Scripted.results = []
+        return subprocess.Popen([self.q, *options, "-t", section, "go"], env=self.environment, cwd=folder or self.home,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def call(self, recipe, calls, **options):
+        """The results of calls, and whether each is an error. At most 32 run in a round."""
+        results = []
+        for begin in range(0, len(calls), 30):
+            some = calls[begin:begin + 30]
+            _, notes = self.start(recipe, some, **options).communicate(timeout=120)
+            print(notes, end="")
+            results += Scripted.results
+        return results
+
+    def check(self, what, holds):
+        check(what, holds, self.results)
+
+    def works(self, recipe, calls):
+        """Checks that each call has its result. `calls` has of each the command, its arguments, and words of the result."""
+        results = self.call(recipe, [(command, arguments) for command, arguments, _ in calls])
+        for (command, arguments, words), (text, is_error) in zip(calls, results, strict=True):
+            holds = words in text and not is_error
+            self.check(f"{command} {json.dumps(arguments)} works" + ("" if holds else f": {text}"), holds)
+
+    def fails(self, recipe, command, argument, attempts):
+        """Checks that each attempt is an error that tells nothing."""
+        calls = [(command, attempt if isinstance(attempt, dict) else {argument: attempt}) for attempt in attempts]
+        for attempt, (text, is_error) in zip(attempts, self.call(recipe, calls), strict=True):
+            holds = is_error and SECRET not in text
+            self.check(f"fails: {json.dumps(attempt)}" + ("" if holds else f": {text}"), holds)
+        self.check("no trap has caught anything", not self.marks.exists())
+
+
+def run(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=True, **options).stdout
+
+
+def date(trial):
+    recipe = trial.recipe("date.calendar")
+    trial.works(recipe, [("calendar", {"when": "2026-12-24"}, "Thursday, 24 December 2026"),
+                         ("calendar", {"when": "24 December 2026 + 1 day"}, "Friday, 25")])
+    private = trial.home / "private"
+    trial.fails(recipe, "calendar", "when", [
+        f"$(touch {trial.marks})", f"`touch {trial.marks}`", f"now; touch {trial.marks}", f"--file={private}",
+        f"-f{private}", f"@{private}", f"now\n--file={private}", {"when": "now", "file": str(private)},
+    ])
+
+
+def notes(trial):
+    folder = trial.home / "notes"
+    folder.mkdir()
+    (folder / "todo.md").write_text("buy milk\nand -- bread\n", encoding="utf-8")
+    (folder / "link.md").symlink_to(trial.home / "private")
+    (folder / "folder").symlink_to(trial.home)
+    recipe = trial.recipe("notes.find")
+    trial.works(recipe, [("find", {"words": "MILK"}, "todo.md:1:buy milk"), ("find", {"words": "-- b", "type": "md"}, "bread")])
+    pre = trial.trap("pre")
+    words = SECRET[:10]
+    trial.fails(recipe, "find", "words", [
+        words, f"--pre={pre}", f"-f{trial.home}/private", f"--file={trial.home}/private", "--hostname-bin=" + pre, "--follow",
+        f"{words}\n{trial.home}", f"{words} {trial.home}", f"(?P<x>{words})/../..", "*",
+        {"words": words, "type": f"md --pre={pre}"}, {"words": words, "type": "all"}, {"words": words, "limit": f"1 {pre}"},
+        {"words": words, "limit": -1}, {"words": words, "path": str(trial.home)},
+    ])
+    one = trial.recipe("notes.read")
+    print("    a file of the notes asks:")
+    trial.fails(one, "read", "file", ["todo.md"])
+    results = trial.call(one, [("read", {"file": file}) for file in ("todo.md", "../private", "link.md", "")], options=["--yes"])
+    trial.check("and is below the folder", [is_error for _, is_error in results] == [False, True, True, True])
+
+
+def journal(trial):
+    """The real program, on a journal of its own."""
+    folder = trial.home / "journal"
+    folder.mkdir()
+    entries = ""
+    for seconds, (level, text) in enumerate([(3, "disk is full"), (6, "all is well")]):
+        fields = {"__REALTIME_TIMESTAMP": 1_790_000_000_000_000 + seconds * 1_000_000, "__MONOTONIC_TIMESTAMP": seconds,
+                  "_BOOT_ID": "0" * 31 + "1", "PRIORITY": level, "_SYSTEMD_UNIT": "disk.service", "MESSAGE": text}
+        entries += "".join(f"{name}={value}\n" for name, value in fields.items()) + "\n"
+    run("/lib/systemd/systemd-journal-remote", "-o", folder / "system.journal", "-", input=entries)
+    program = trial.home / "bin/journalctl"
+    program.write_text(f'#!/bin/sh\nexec {shutil.which("journalctl")} --directory={folder} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    before = files(folder)
+    recipe = trial.recipe("journal.find")
+    trial.works(recipe, [("find", {}, "all is well"), ("find", {"level": "err", "words": "disk"}, "disk is full"),
+                         ("find", {"unit": "disk.service", "since": "2026-01-01"}, "all is well"), ("find", {"limit": 1}, "well")])
+    target, private = trial.home / "target", trial.home / "private"
+    trial.fails(recipe, "find", "since", [
+        f"now --file={private}", f"now\n--cursor-file={target}", f"--cursor-file={target}", f"$(touch {trial.marks})", "",
+        {"since": "now", "directory": "/"}, {"level": "err --rotate"}, {"level": "0"}, {"limit": -1}, {"limit": "1 --flush"},
+        {"file": str(private)}, {"words": "("}, {"words": "a\0b"},
+    ])
+    for name in ("unit", "words"):
+        calls = [("find", {name: option}) for option in
+                 (f"--file={private}", "--vacuum-size=1", f"--cursor-file={target}", "x --rotate", "--sync")]
+        texts = [text for text, _ in trial.call(recipe, calls)]
+        trial.check(f"{name} is no option", all(re.fullmatch(r"\[exit status [01]\]\n", text) for text in texts))
+    trial.check("nothing is written", files(folder) == before and not target.exists())
+
+
+def files(folder):
+    """The contents of all files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """A proxy that is also all hosts behind it, with a certificate for Wikipedia."""
+
+    context = None
+    hosts = []
+    paths = []
+
+    def do_CONNECT(self):
+        Proxy.hosts.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.connection = Proxy.context.wrap_socket(self.connection, server_side=True)
+            self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb")
+            self.close_connection = False
+
+    def do_GET(self):
+        Proxy.paths.append(self.path)
+        moved = "moved" in self.path
+        body = b"the page"
+        self.send_response(302 if moved else 200)
+        if moved:
+            self.send_header("location", "https://elsewhere.example/")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+
+    do_POST = do_PUT = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+def web(trial):
+    key, certificate = trial.home / "key.pem", trial.home / "certificate.pem"
+    run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={WIKIPEDIA}",
+        "-addext", f"subjectAltName=DNS:{WIKIPEDIA}", "-keyout", key, "-out", certificate)
+    Proxy.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    Proxy.context.load_cert_chain(certificate, key)
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{proxy.server_port}"
+    for name in ("HTTPS_PROXY", "http_proxy", "ALL_PROXY"):
+        trial.environment[name] = address
+    trial.environment["SSL_CERT_FILE"] = str(certificate)
+    # Without -q, this file would send every page to another place, too.
+    (trial.home / ".curlrc").write_text(f"output = {trial.marks}\nnext\nurl = https://elsewhere.example/\n", encoding="utf-8")
+    recipe = trial.recipe("web.page")
+    trial.works(recipe, [("page", {"title": "Rust (language)"}, "the page")])
+    private, target = trial.home / "private", trial.home / "target"
+    titles = [f"@{private}", f"x@{private}", f"=@{private}", "x&action=edit", "x#y", "../../x", "moved", "{a,b}[1-3]",
+              "https://elsewhere.example/", "x https://elsewhere.example/", "x\nurl = https://elsewhere.example/",
+              f"--output={target}", f"-K{private}", f"file://{private}", "@elsewhere.example/", "\\", "x\r\nHost: elsewhere"]
+    trial.call(recipe, [("page", {"title": title}) for title in titles])
+    begin = "/w/index.php?action=raw&title="
+    trial.check("each title is one request", len(Proxy.paths) == len(titles) + 1)
+    trial.check("all to one host", set(Proxy.hosts) == {f"{WIKIPEDIA}:443"})
+    values = [path.removeprefix(begin) for path in Proxy.paths]
+    trial.check("whose address is what the recipe has", all(re.fullmatch("[A-Za-z0-9%+._~-]+", value) for value in values))
+    trial.check("nothing is written", not target.exists() and not trial.marks.exists())
+    proxy.shutdown()
+
+
+def git(trial):
+    """A repository whose configuration, objects and folders are hostile."""
+    folder = trial.home / "repository"
+    folder.mkdir()
+    user = {**trial.environment, "GIT_AUTHOR_NAME": "n", "GIT_AUTHOR_EMAIL": "e", "GIT_COMMITTER_NAME": "n",
+            "GIT_COMMITTER_EMAIL": "e"}
+
+    def own(*words, **options):
+        return run("git", *words, cwd=folder, env=user, **options)
+
+    (folder / "a.txt").write_text("one\n-- two {x}\n", encoding="utf-8")
+    (folder / "lost.txt").write_text("lost\n", encoding="utf-8")
+    (folder / ".gitattributes").write_text("*.txt diff=evil filter=evil\n", encoding="utf-8")
+    (folder / "below").mkdir()
+    (folder / "below/private").write_text("committed\n", encoding="utf-8")
+    own("init", "-q", "-b", "main")
+    own("add", ".")
+    own("commit", "-qm", "Add the first file")
+    # A commit that git takes for a signed one.
+    text = own("cat-file", "commit", "HEAD")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n"
+    signed = text.replace("\n\n", "\n" + signature + "\n", 1)
+    own("update-ref", "HEAD", own("hash-object", "-t", "commit", "-w", "--stdin", input=signed).strip())
+    # What is called a folder of the repository leads elsewhere.
+    shutil.rmtree(folder / "below")
+    (folder / "below").symlink_to(trial.home)
+    values = {
+        "core.pager": trial.trap("pager"), "pager.log": "true", "pager.grep": "true",
+        "diff.evil.textconv": trial.trap("textconv"), "diff.external": trial.trap("external"),
+        "core.fsmonitor": trial.trap("fsmonitor"), "log.showSignature": "true", "gpg.program": trial.trap("gpg"),
+        "filter.evil.clean": trial.trap("clean"), "core.hooksPath": str(trial.home / "hooks"), "submodule.recurse": "true",
+        "core.editor": trial.trap("editor"), "alias.log": f"!{trial.trap('alias')}", "alias.grep": f"!{trial.home}/alias",
+    }
+    (trial.home / "hooks").mkdir()
+    for hook in ("post-index-change", "reference-transaction", "pre-auto-gc"):
+        (trial.home / "hooks" / hook).symlink_to(trial.trap("hook"))
+    for name, value in values.items():
+        own("config", name, value)
+
+    def sprung(*command):
+        """The traps that catch this command."""
+        trial.marks.unlink(missing_ok=True)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(["git", *command], cwd=folder, env=user, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        caught = set(trial.marks.read_text(encoding="utf-8").split()) if trial.marks.exists() else set()
+        trial.marks.unlink(missing_ok=True)
+        return caught
+
+    trial.check("the traps catch git log", sprung("log", "-p") >= {"gpg", "textconv"})
+    trial.check("and git log with an external diff", "external" in sprung("log", "-p", "--ext-diff"))
+    trial.check("and git grep", "fsmonitor" in sprung("grep", "one"))
+    grep = subprocess.run(["git", "-c", "core.fsmonitor=", "grep", SECRET], cwd=folder, env=user, capture_output=True, text=True)
+    trial.check("which reads a file elsewhere", SECRET in grep.stdout)
+
+    recipe = trial.recipe("git]")
+    attempts = [("log", {"words": words}) for words in
+                ("first", "--output=" + str(trial.marks), "-p", "first\n--ext-diff", "%G?", "x --show-signature", "(")]
+    attempts += [("log", {}), ("log", {"limit": -1}), ("log", {"limit": "1 -p"}), ("log", {"format": "%G?"})]
+    attempts += [("grep", {"text": text}) for text in
+                 ("two {x}", "-O" + trial.trap("opened"), f"--open-files-in-pager={trial.home}/opened", "--textconv", SECRET,
+                  "committed", f"{SECRET}\n--no-index", "--no-index", "--untracked", f"-f{trial.home}/private", "")]
+
+    def ask():
+        results = trial.call(recipe, attempts, folder=folder)
+        trial.check("no trap has caught anything", not trial.marks.exists())
+        trial.check("nothing is read elsewhere", not any(SECRET in text for text, _ in results))
+        return results
+
+    results = ask()
+    log, grep, committed = results[0], results[11], results[16]
+    trial.check("git log works", log[0].endswith(" Add the first file\n") and not log[1])
+    trial.check("git grep works", grep == ("a.txt:2:-- two {x}\n", False))
+    trial.check("it searches what was added", committed == ("below/private:1:committed\n", False))
+
+    print("    objects that are to be fetched, which runs a program:")
+    lost = own("rev-parse", "HEAD:lost.txt").strip()
+    (folder / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    own("config", "core.repositoryFormatVersion", "1")
+    own("config", "extensions.partialClone", "origin")
+    own("config", "remote.origin.promisor", "true")
+    own("config", "protocol.ext.allow", "always")
+    for kind, url in (("pack", str(folder)), ("ext", f"ext::{trial.trap('ext')} x"), ("ssh", "ssh://host/x")):
+        own("config", "remote.origin.uploadpack", trial.trap("pack"))
+        own("config", "core.sshCommand", trial.trap("ssh"))
+        own("config", "remote.origin.url", url)
+        trial.check(f"the trap {kind} catches git grep", kind in sprung("grep", "--cached", "one"))
+        ask()
+
+
+def database(home, script, path):
+    """A database with the customers Ann and Bob."""
+    rows = "CREATE TABLE customers (name TEXT, owes INT); INSERT INTO customers VALUES ('Ann', 0), ('Bob', 40);"
+    run(*script, str(home / path), rows)
+    return home / path
+
+
+GOOD = [
+    ("sql", {"query": "SELECT name FROM customers WHERE owes > 0"}, "name\nBob\n"),
+    ("sql", {"query": "-- all\nSELECT count(*) AS n FROM customers"}, "n\n2\n"),
+    ("sql", {"query": "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT max(n) AS m FROM t"}, "m\n9\n"),
+    ("sql", {"query": "SELECT 'it''s \\ $$ {x} `id` é' AS t"}, "it's \\ $$ {x} `id` é"),
+]
+
+# What no database may do for a query; the program of each has more of its own.
+WRITES = [
+    "DELETE FROM customers", "INSERT INTO customers VALUES ('Eve', 1)", "UPDATE customers SET owes = 0", "DROP TABLE customers",
+    "CREATE TABLE t (a INT)", "SELECT 1; DELETE FROM customers", "BEGIN; DELETE FROM customers; COMMIT",
+    "COMMIT; DELETE FROM customers", "DELETE FROM customers RETURNING *", "CREATE VIEW v AS SELECT 1", "VACUUM", "", ";",
+]
+
+
+def sqlite(trial):
+    books = database(trial.home, ["sqlite3"], "books.db")
+    database(trial.home, ["sqlite3"], "other.db")
+    private, target = trial.home / "private", trial.home / "target"
+    spied = run("sqlite3", "-safe", "-readonly", books, f"SELECT CAST(data AS TEXT) FROM fsdir('{private}')")
+    trial.check("the program sqlite3 reads a private file in spite of -safe", SECRET in spied)
+    recipe = trial.recipe("books.sql")
+    before = books.read_bytes()
+    trial.works(recipe, GOOD)
+    trial.fails(recipe, "sql", "query", WRITES + [
+        f"SELECT CAST(data AS TEXT) FROM fsdir('{private}')", f"SELECT readfile('{private}')", f"SELECT writefile('{target}', 'x')",
+        f"SELECT edit('x', 'touch {target}')", "SELECT load_extension('x')", f"ATTACH '{target}' AS t",
+        f"ATTACH '{trial.home}/other.db' AS t", f"VACUUM INTO '{target}'", f".shell touch {target}", f" .output {target}",
+        f"SELECT 1;\n.shell touch {target}", f"CREATE VIRTUAL TABLE temp.z USING zipfile('{target}')",
+        f"SELECT * FROM zipfile('{private}')", "PRAGMA query_only = 0", "PRAGMA writable_schema = 1", "PRAGMA journal_mode = WAL",
+        f"PRAGMA temp_store_directory = '{trial.home}'", "SELECT * FROM pragma_database_list", "SELECT * FROM pragma_journal_mode",
+        "CREATE TEMP TABLE t (a)", f"CREATE VIRTUAL TABLE temp.c USING csv(filename='{private}')",
+        "CREATE VIRTUAL TABLE temp.f USING fts5(a)", "EXPLAIN DELETE FROM customers", "ANALYZE", "REINDEX", "DETACH main",
+        "SAVEPOINT s", "ALTER TABLE customers ADD COLUMN x", f"--help; SELECT readfile('{private}')",
+        f"SELECT * FROM 'file:{trial.home}/other.db?mode=rwc'.customers", "SELECT name FROM customers; SELECT 2",
+    ])
+    trial.check("the file is what it was", books.read_bytes() == before and not target.exists())
+    books.unlink()
+    trial.fails(recipe, "sql", "query", ["SELECT 1 FROM customers"])
+    trial.check("no file is made where there is none", not books.exists())
+
+
+def duckdb(trial):
+    program = str(trial.home / "bin/duckdb")
+    sales = database(trial.home, [program, "-no-init"], "sales.duckdb")
+    other = database(trial.home, [program, "-no-init"], "other.duckdb")
+    copy = trial.home / "copy.duckdb"
+    shutil.copy(sales, copy)
+    over = f"COPY (SELECT 1) TO '{copy}' (USE_TMP_FILE false)"
+    subprocess.run([program, "-no-init", "-readonly", "-safe", copy, over], capture_output=True, check=True)
+    trial.check("a query destroys the file in spite of -readonly and -safe", copy.read_bytes() != sales.read_bytes())
+    (trial.home / ".duckdbrc").write_text(f".shell touch {trial.marks}\n", encoding="utf-8")
+    (trial.home / "schema.sql").write_text("CREATE TEMP TABLE leak AS SELECT 1;", encoding="utf-8")
+    (trial.home / "load.sql").write_text(f"SELECT '{SECRET}';", encoding="utf-8")
+    private, target = trial.home / "private", trial.home / "target"
+    before = sales.read_bytes()
+    recipe = trial.recipe("sales.sql")
+    trial.works(recipe, GOOD)
+    # An empty query and a checkpoint do nothing.
+    writes = [query for query in WRITES if query.strip("; ") not in ("", "VACUUM")]
+    trial.fails(recipe, "sql", "query", writes + [
+        f"SELECT * FROM read_text('{private}')", f"SELECT * FROM read_blob('{private}')", f"SELECT * FROM '{private}.csv'",
+        f"SELECT * FROM read_csv('{private}')", f"SELECT * FROM read_json('{private}')", f"SELECT * FROM glob('{trial.home}/*')",
+        f"SELECT * FROM sniff_csv('{private}')", f"SELECT * FROM parquet_metadata('{private}')", "SELECT * FROM read_csv('/dev/stdin')",
+        f"COPY customers TO '{target}'", f"COPY (SELECT 1) TO '{sales}.wal'", f"COPY (SELECT 1) TO '{sales}' (USE_TMP_FILE false)",
+        "COPY (SELECT 1) TO '/dev/stdout'", f"EXPORT DATABASE '{target}'", f"IMPORT DATABASE '{trial.home}'",
+        f"PREPARE p AS COPY customers TO '{target}'; EXECUTE p", "INSTALL httpfs", "LOAD httpfs", f"LOAD '{private}'",
+        f"ATTACH '{other}' AS o", f"ATTACH '{sales}' AS s (READ_WRITE)", f"ATTACH '{target}' AS t (READ_WRITE)",
+        f"ATTACH ':memory:' AS m (READ_WRITE); USE m; DETACH sales; ATTACH '{sales}' AS s (READ_WRITE); DELETE FROM s.customers",
+        "SET enable_external_access = true", "RESET disabled_filesystems", "SET lock_configuration = false",
+        f"SET temp_directory = '{target}'", f"SET log_query_path = '{target}'", f"PRAGMA profiling_output = '{target}'",
+        f"SET secret_directory = '{target}'", "CREATE PERSISTENT SECRET s (TYPE s3, KEY_ID 'a')",
+        f"CALL enable_logging(storage = 'file', storage_path = '{target}')", "SELECT getenv('HOME')", f".shell touch {target}",
+        f"\n.shell touch {target}", f"SELECT 1;\n.shell touch {target}", f".output {target}", f".read {private}", f".open {other}",
+        f"SELECT 1; .log {target}", "SELECT * FROM 'https://elsewhere.example/x.csv'",
+    ])
+    left = [trial.home / "sales.duckdb.wal", target]
+    trial.check("the file is what it was", sales.read_bytes() == before and not any(path.exists() for path in left))
+    sales.unlink()
+    trial.fails(recipe, "sql", "query", ["SELECT 1 FROM customers"])
+    trial.check("no file is made where there is none", not sales.exists())
+
+
+@contextlib.contextmanager
+def cluster():
+    """A PostgreSQL of its own: what runs a script there as its superuser, its folder and its port."""
+    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
+    folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+    # It refuses to run as root.
+    user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    if user:
+        shutil.chown(folder, "nobody", "nogroup")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def program(name, *words):
+        # What goes on running must not hold a pipe open.
+        subprocess.run([f"{programs[-1]}/{name}", "-D", folder / "data", *words], check=True, cwd="/", stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, **user)
+
+    def script(text, base="orders"):
+        words = ["-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-h", str(folder), "-p", str(port), "-U", "postgres", base]
+        return run("psql", *words, input=text)
+
+    try:
+        program("initdb", "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth-local=trust", "--auth-host=scram-sha-256", "-N")
+        program("pg_ctl", "-w", "-l", folder / "log", "-o", f"-F -p {port} -k {folder} -c listen_addresses=127.0.0.1", "start")
+        try:
+            yield script, folder, port
+        finally:
+            program("pg_ctl", "-w", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder)
+
+
+def postgres(trial):
+    with cluster() as (script, folder, port):
+        script("CREATE DATABASE orders", "postgres")
+        script("""CREATE TABLE customers (name TEXT, owes INT); INSERT INTO customers VALUES ('Ann', 0), ('Bob', 40);
+            CREATE SEQUENCE numbers; CREATE PROCEDURE pay() LANGUAGE plpgsql AS 'BEGIN COMMIT; DELETE FROM customers; END';
+            GRANT CREATE ON SCHEMA public TO PUBLIC;""")
+        script(trial.block("CREATE ROLE"))
+        pass_file = trial.home / ".pgpass"
+        pass_file.write_text(f"localhost:{port}:orders:reader:...\n", encoding="utf-8")
+        pass_file.chmod(0o600)
+        (trial.home / ".psqlrc").write_text(f"\\! touch {trial.marks}\n", encoding="utf-8")
+        recipe = trial.recipe("orders.sql").replace("host=localhost", f"host=localhost port={port}")
+        private, target = trial.home / "private", folder / "target"
+        touch = f"touch {trial.marks}"
+        trial.works(recipe, GOOD)
+        state = "SELECT count(*), sum(owes) FROM customers; SELECT count(*) FROM pg_class; SELECT * FROM pg_largeobject_metadata; " \
+            "SELECT last_value, is_called FROM numbers; SELECT rolname, rolpassword FROM pg_authid; SELECT * FROM pg_db_role_setting"
+        before = script(state)
+        trial.fails(recipe, "sql", "query", WRITES + [
+            f"\\! {touch}", f"SELECT 1 \\! {touch}", f"SELECT 1\n\\! {touch}", f"\\copy customers to '{trial.marks}'",
+            f"\\copy customers to program '{touch}'", f"\\o {trial.marks}", f"SELECT 1 \\g {trial.marks}", f"SELECT 1 \\g |{touch}",
+            f"SELECT '{touch}' \\gexec", f"\\d `{touch}`", f"\\i {private}", f"\\set x `{touch}`", "\\c postgres", f"\\e {private}",
+            f"\\lo_import {private}", f"'; \\! {touch}", f"$$; \\! {touch}", "SELECT :'query'",
+            f"COPY customers TO PROGRAM '{touch}'", f"COPY customers FROM PROGRAM '{touch}'", f"COPY (SELECT 1) TO '{target}'",
+            "COPY customers TO STDOUT", "COPY customers FROM STDIN", f"SELECT pg_read_file('{private}')",
+            f"SELECT pg_read_binary_file('{private}')", "SELECT pg_ls_dir('/')", f"SELECT pg_stat_file('{private}')",
+            f"SELECT lo_export(1, '{target}')", f"SELECT lo_import('{private}')", "SELECT dblink('dbname=orders', 'DELETE FROM customers')",
+            "BEGIN READ WRITE", "SET TRANSACTION READ WRITE", "COMMIT", "ROLLBACK", "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+            "SET ROLE postgres", "RESET ROLE", "SET SESSION AUTHORIZATION postgres", "ALTER ROLE reader PASSWORD 'x'",
+            "ALTER ROLE reader SUPERUSER", "ALTER ROLE reader SET default_transaction_read_only = off",
+            "SELECT set_config('transaction_read_only', 'off', true)", "SELECT set_config('role', 'postgres', false)",
+            "SELECT set_config('session_authorization', 'postgres', false)",
+            "DO $$ BEGIN SET default_transaction_read_only = off; COMMIT; CREATE TABLE t (a INT); END $$", "CALL pay()",
+            "WITH d AS (DELETE FROM customers RETURNING *) SELECT * FROM d", "EXPLAIN ANALYZE DELETE FROM customers",
+            "SELECT * FROM customers FOR UPDATE", "SELECT nextval('numbers')", "SELECT setval('numbers', 9)", "CREATE TEMP TABLE t (a INT)",
+            "SELECT 1 AS a INTO TEMP t", "CREATE EXTENSION dblink", "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "LOAD 'x'", "NOTIFY x", "LISTEN x", "LOCK customers", "PREPARE p AS DELETE FROM customers", "DECLARE c CURSOR FOR SELECT 1",
+            "SELECT query_to_xml('DELETE FROM customers', true, true, '')", "SELECT rolpassword FROM pg_authid",
+            "SELECT * FROM pg_shadow", "SELECT pg_reload_conf()", "SELECT pg_switch_wal()", "SELECT * FROM pg_hba_file_rules",
+            "GRANT postgres TO reader", "TRUNCATE customers", "COMMENT ON TABLE customers IS 'x'", "CHECKPOINT",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'postgres' OR backend_type LIKE 'auto%'",
+        ])
+        # These give a result, and none of it is kept, because nothing is committed.
+        kept = ["SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT pg_notify('x', 'y')",
+                "SELECT set_config('default_transaction_read_only', 'off', false)", "SELECT set_config('q.query', 'COMMIT', false)"]
+        trial.call(recipe, [("sql", {"query": query}) for query in kept])
+        trial.check("the database is what it was", script(state) == before and not target.exists())
+
+        sleep = [("sql", {"query": "SELECT pg_sleep(600)"})]
+
+        def sessions(wanted):
+            """Whether there come to be so many sessions of the model's role."""
+            for _ in range(1200):
+                if script("SELECT count(*) FROM pg_stat_activity WHERE usename = 'reader'").strip() == wanted:
+                    return True
+                time.sleep(0.05)
+
+        trial.call(recipe.replace("reads ", 'timeout = "1s"\nreads '), sleep)
+        trial.check("a query whose time is up", "its timeout" in Scripted.results[0][0])
+        trial.check("is cancelled", sessions("0"))
+        running = trial.start(recipe, sleep)
+        trial.check("a query runs", sessions("1"))
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+        trial.check("Ctrl-C ends q", running.returncode in (130, -signal.SIGINT))
+        trial.check("and cancels it", sessions("0"))
+
+
+def main():
+    q, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    program = pathlib.Path(duckdb_cli.__file__).with_name("duckdb")
+    sys.stdout.reconfigure(line_buffering=True)
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        # One home for each, so that the traps of one are not in the way of another.
+        for trial in (date, notes, journal, web, git, sqlite, duckdb, postgres):
+            name = trial.__name__
+            if wanted and name not in wanted:
+                continue
+            print(f"--- {name}")
+            home = pathlib.Path(folder, name)
+            (home / "bin").mkdir(parents=True)
+            (home / "bin/duckdb").symlink_to(program)
+            trial(Trial(q, home, results))
+    finish(results)
+
+
+main()
