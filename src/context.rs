@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use crate::answers::Answers;
 use crate::error::Error;
 use crate::output::{Look, Notes};
 use crate::session::folder::Folder;
@@ -15,6 +16,8 @@ pub struct Context {
     pub environment: Environment,
     /// The configuration file, which need not exist.
     pub configuration: PathBuf,
+    /// The folder `q` for what can be had again; `None` without a home.
+    pub cache: Option<PathBuf>,
     /// `None` without a home.
     pub folder: Option<Folder>,
     /// The folder `q` for what can be had again; `None` without a home.
@@ -34,6 +37,15 @@ impl Context {
         Look {
             wraps: values.wrap,
             styles: values.style && !no_color,
+        }
+    }
+
+    /// Where known answers are; `None` without a folder for them.
+    pub fn answers(&self, values: &Values) -> Option<Answers> {
+        match (&values.answers, &self.cache) {
+            (Some(path), _) => Some(Answers::shared(path.into())),
+            (None, Some(cache)) => Some(Answers::private(cache.join("answers"))),
+            (None, None) => None,
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod actions;
 mod address;
+mod answers;
 mod argv;
 mod ask;
 mod context;

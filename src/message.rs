@@ -217,6 +217,19 @@ impl Sources {
         &self.list
     }
 
+    /// The sources in a file, as far as they are pages. Another program may have written them in another form.
+    pub fn from_json(pages: &Value) -> Sources {
+        let mut sources = Sources::default();
+        for page in pages.as_array().into_iter().flatten() {
+            let url = page["url"].as_str().unwrap_or_default();
+            let title = page["title"].as_str().unwrap_or_default();
+            if let Some(source) = Source::new(url, title) {
+                sources.add(source);
+            }
+        }
+        sources
+    }
+
     /// Adds a source, unless its page is there already, perhaps without a title. Returns how many bytes of text that adds.
     pub fn add(&mut self, source: Source) -> usize {
         let title = source.title.as_ref().map_or(0, String::len);

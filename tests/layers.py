@@ -17,7 +17,7 @@ FLOORS = [
     ["ask", "actions"],
     ["tools", "manual"],
     ["server", "context", "interrupt"],
-    ["settings"],
+    ["settings", "answers"],
     ["session"],
     ["provider"],
     ["output", "flags", "address"],

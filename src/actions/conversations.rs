@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::{self, Arguments};
-use crate::message::{self, Attachment, Role, Source, Sources, Step, ToolRun, Usage, cut_results};
+use crate::message::{self, Attachment, Role, Sources, Step, ToolRun, Usage, cut_results};
 use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
 use crate::session::name::Which;
 use crate::session::rules::FileContent;
@@ -84,7 +84,8 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
             text,
             is_answer: entry.role == Role::Assistant,
         });
-        let sources = sources(entry);
+        let pages = entry.sources.as_ref().unwrap_or_default();
+        let sources = Sources::from_json(pages);
         passages.push(Passage::plain(source_lines(sources.list())));
     }
     if passages.is_empty() {
@@ -154,22 +155,6 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
     }
     heading.push_str("]\n");
     heading
-}
-
-/// The sources of an answer, as far as they are pages. Another program may have written them in another form.
-fn sources(answer: &Entry) -> Sources {
-    let mut sources = Sources::default();
-    let Some(Value::Array(pages)) = &answer.sources else {
-        return sources;
-    };
-    for page in pages {
-        let url = page["url"].as_str().unwrap_or_default();
-        let title = page["title"].as_str().unwrap_or_default();
-        if let Some(source) = Source::new(url, title) {
-            sources.add(source);
-        }
-    }
-    sources
 }
 
 /// What the model said before its calls, and the calls, in order.
@@ -418,9 +403,19 @@ pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> 
         state(error)
     })?;
     if json {
-        return print(&json!({"cleared": deleted}).to_string());
+        print(&json!({"cleared": deleted}).to_string())?;
+    } else {
+        print(&format!("Conversations cleared: {deleted}"))?;
     }
-    print(&format!("Conversations cleared: {deleted}"))
+    if let Some(answers) = context.answers(&settings(context))
+        && answers.size().files > 0
+    {
+        let folder = answers.folder.display();
+        context
+            .notes
+            .note(&format!("known answers are left in {folder}"));
+    }
+    Ok(())
 }
 
 /// Asks for confirmation on the terminal.

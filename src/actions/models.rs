@@ -15,7 +15,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let _interrupts = Interrupts::new(notes.spinner());
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
-    let mut target = discover::find(&settings, None, notes)?;
+    let target = discover::find(&settings, None, notes)?;
     target.fetch_key(notes)?;
     let models = target.models(notes)?;
     notes.spinner().stop();

@@ -30,6 +30,7 @@ struct Status {
     error: Option<String>,
     #[serde(flatten)]
     sessions: SessionsStatus,
+    answers: Option<AnswersStatus>,
     settings: Vec<SettingStatus>,
     providers: Vec<ProviderStatus>,
     tools: Vec<ToolStatus>,
@@ -63,6 +64,14 @@ struct SessionsStatus {
     bytes: Option<u64>,
     #[serde(rename = "sessions_error")]
     error: Option<String>,
+}
+
+/// The folder of known answers.
+#[derive(Serialize)]
+struct AnswersStatus {
+    path: String,
+    kept: usize,
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -157,6 +166,7 @@ impl Status {
             config: context.configuration.display().to_string(),
             error,
             sessions: sessions(context),
+            answers: answers(settings, context),
             settings: setting_rows(settings, &asks),
             providers: provider_rows(settings, &asks),
             tools: tool_rows(settings),
@@ -180,6 +190,10 @@ impl Status {
             );
         }
         text.push_str(&format!("\nconversations  {}\n", self.sessions.summary()));
+        if let Some(AnswersStatus { path, kept, bytes }) = &self.answers {
+            let bytes = size(*bytes);
+            text.push_str(&format!("known answers  {path} ({kept}, {bytes})\n"));
+        }
         for setting in &self.settings {
             text.push_str(&format!("\n{}", setting.line()));
         }
@@ -330,6 +344,16 @@ fn sessions(context: &Context) -> SessionsStatus {
         }
     }
     sessions
+}
+
+fn answers(settings: &Settings, context: &Context) -> Option<AnswersStatus> {
+    let answers = context.answers(&settings.values)?;
+    let size = answers.size();
+    Some(AnswersStatus {
+        path: answers.folder.display().to_string(),
+        kept: size.files,
+        bytes: size.bytes,
+    })
 }
 
 impl SessionsStatus {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::manual;
 use crate::output::Notes;
 use crate::server::target::Target;
-use crate::settings::{MAX_TEXT, Settings, read_text};
+use crate::settings::{Cached, MAX_TEXT, Settings, read_text};
 use crate::shape::Shape;
 use crate::tools::Selection;
 
@@ -35,6 +35,7 @@ impl CheckedArguments {
         let notes = &context.notes;
         let arguments = &settings.typed;
         question::refuse_file_as_word(arguments)?;
+        check_cached(&settings)?;
         let words = question::joined(&arguments.words, notes);
         let reads_stdin = reads_stdin(&settings, &words, notes)?;
         let selection = Selection::from_option(&arguments.tools)?;
@@ -83,6 +84,24 @@ impl CheckedArguments {
             None => Err(no_question()),
         }
     }
+}
+
+/// Refuses what cannot be had where only known answers count.
+fn check_cached(settings: &Settings) -> Result<(), Error> {
+    let arguments = &settings.typed;
+    let is_only = settings.values.cached == Cached::Only;
+    let name = if is_only { "cached = only" } else { "--cached" };
+    if is_only && arguments.again {
+        let message = format!("--again asks anew, and {name} asks no server");
+        return Err(Error::usage(message));
+    }
+    if settings.wants_results() && (is_only || arguments.cached) {
+        let message = format!(
+            "{name} cannot be used with tools or the web: no request shows what they will return"
+        );
+        return Err(Error::usage(message));
+    }
+    Ok(())
 }
 
 /// Whether standard input is read. It is an error if nothing can have the question.

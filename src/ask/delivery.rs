@@ -83,6 +83,8 @@ pub struct Summary {
     pub usage: Option<Usage>,
     /// `None`: the web was not offered, and no source has come.
     pub sources: Option<Vec<Source>>,
+    /// The answer was known.
+    pub is_known: bool,
 }
 
 /// An answer on its way to the user and to the record.
@@ -301,6 +303,9 @@ fn as_json(answer: &str, reply: &Reply, summary: &Summary, saved: &Saved) -> Val
     if let Some(role) = &summary.role {
         object["role"] = role.as_str().into();
     }
+    if summary.is_known {
+        object["cached"] = true.into();
+    }
     if let Some(sources) = &summary.sources {
         object["sources"] = json!(sources);
     }
@@ -318,7 +323,7 @@ fn tool_call(run: &ToolRun) -> Value {
 }
 
 /// The provider's finish reason for an answer that is or may be incomplete.
-fn incomplete(reply: &Reply) -> Option<&str> {
+pub fn incomplete(reply: &Reply) -> Option<&str> {
     match reply.finished()? {
         Finish::Limit(word) | Finish::Other(word) => Some(word),
         Finish::Complete(_) | Finish::Failed(_) | Finish::Blocked(_) => None,

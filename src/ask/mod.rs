@@ -4,6 +4,7 @@
 mod checked;
 mod delivery;
 mod input;
+mod known;
 mod pattern;
 mod prompt;
 mod question;
@@ -22,7 +23,7 @@ use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
 use crate::session::Conversation;
-use crate::settings::Settings;
+use crate::settings::{Cached, Settings};
 use crate::tools::{Groups, Selection, Starting};
 use checked::CheckedArguments;
 use input::Reader;
@@ -59,7 +60,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let mut toolbox = None;
     if let Some(starting) = starting {
         toolbox = starting.finish(arguments.yes, notes)?;
-    } else if let Some(tools) = remembered_tools(session.intent.read(), notes)? {
+    } else if let Some(tools) = remembered_tools(session.intent.read(), settings, notes)? {
         let started = start(&tools);
         let finished = started.and_then(|servers| servers.finish(arguments.yes, notes));
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
@@ -92,15 +93,23 @@ fn report_role(arguments: &Arguments, notes: &Notes) {
 const REMEMBERED: &str =
     "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
-/// The tools that the conversation remembers. Without a person at the terminal they are not used.
+/// The tools that the conversation remembers. Without a person at the terminal they are not used, nor where the answer may
+/// be known.
 fn remembered_tools(
     conversation: Option<&Conversation>,
+    settings: &Settings,
     notes: &Notes,
 ) -> Result<Option<Selection>, Error> {
     let names = match conversation {
         Some(conversation) if !conversation.tools.is_empty() => &conversation.tools,
         _ => return Ok(None),
     };
+    if settings.cached() != Cached::Off {
+        notes.note(
+            "the tools of this conversation are not used: no answer that needs them can be known",
+        );
+        return Ok(None);
+    }
     if !io::stdin().is_terminal() {
         let names = names.join(",");
         notes.note(&format!(

@@ -8,22 +8,24 @@ use crate::message::{Message, Role};
 use crate::settings::History;
 use crate::shape::Shape;
 
-/// The built-in system prompt: the form of the answer, and the user's system and date.
-pub fn system(operating_system: &str, shell: Option<&str>, today: Date, extract: bool) -> String {
+/// The built-in system prompt: the form of the answer.
+pub fn system(extract: bool) -> String {
     let form = if extract {
         "Only code is taken from the answer: put all of it into one fenced code block."
     } else {
         "Answer in plain text for a terminal, briefly and directly, without Markdown; put code and commands into \
          fenced code blocks only where they are asked for."
     };
+    format!("You answer questions from a Unix command line. {form}")
+}
+
+/// What the built-in system prompt says of the user's system and of the date.
+pub fn surroundings(operating_system: &str, shell: Option<&str>, today: Date) -> String {
     let shell = match shell.and_then(|path| path.rsplit('/').next()) {
         Some(name) if !name.is_empty() => format!(", shell {name}"),
         _ => String::new(),
     };
-    format!(
-        "You answer questions from a Unix command line. {form} The user's operating system is {operating_system}{shell}. \
-         Today is {today} (UTC)."
-    )
+    format!(" The user's operating system is {operating_system}{shell}. Today is {today} (UTC).")
 }
 
 /// The messages to send: the window, oldest first, and the question.

@@ -10,17 +10,19 @@ use super::delivery::Output;
 use super::prompt;
 use super::session::Session;
 use super::window::Window;
+use crate::answers::Answers;
 use crate::context::Context;
 use crate::error::Error;
 use crate::message::{Message, Step, Usage};
 use crate::output::Notes;
 use crate::provider::reply::{FailedSearch, Tail};
 use crate::provider::request::Extra;
+use crate::server::discover;
 use crate::server::target::Target;
 use crate::session;
 use crate::session::save::Saver;
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Settings, Values};
+use crate::settings::{Cached, Settings, Values};
 use crate::shape::Shape;
 use crate::text::fence;
 use crate::tools::{Selection, Toolbox};
@@ -40,6 +42,8 @@ pub struct Run {
     pub output: Output,
     /// `None`: nothing is saved.
     pub saver: Option<Saver>,
+    /// Where the answer may be known; `None` if it must not be.
+    pub answers: Option<Answers>,
     pub progress: Progress,
 }
 
@@ -61,6 +65,8 @@ pub struct Progress {
     /// The usage of all requests together.
     pub usage: Option<Usage>,
     pub failed_searches: Vec<FailedSearch>,
+    /// The answer was known, so nobody was asked.
+    pub is_known: bool,
 }
 
 /// How the shape of an answer is asked for.
@@ -78,7 +84,7 @@ impl Run {
     pub fn resolve(
         checked: CheckedArguments,
         question: Message,
-        mut session: Session,
+        session: Session,
         toolbox: Option<Toolbox>,
         context: &Context,
     ) -> Result<Run, Error> {
@@ -86,7 +92,7 @@ impl Run {
         let settings = checked.settings;
         let arguments = &settings.typed;
         let values = &settings.values;
-        let model = choose_model(&mut session.target, arguments.dry_run, notes)?;
+        let model = choose_model(&session.target, &settings, notes)?;
 
         let mut typed_system = None;
         if let Some(system) = &arguments.system {
@@ -105,6 +111,10 @@ impl Run {
         let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
         let window = open_window(&session, values, notes);
 
+        let mut answers = None;
+        if settings.cached() != Cached::Off {
+            answers = Some(context.answers(values).ok_or_else(no_folder)?);
+        }
         let output = Output::new(arguments, checked.shape.clone(), context.look(values));
         let is_alone = toolbox.is_none() && !arguments.web;
         let target = session.target;
@@ -123,6 +133,7 @@ impl Run {
             shape,
             output,
             saver,
+            answers,
             progress: Progress::default(),
             settings,
         })
@@ -147,9 +158,24 @@ fn enforcement(shape: &Shape, is_alone: bool, target: &Target) -> ShapeEnforceme
     }
 }
 
+/// The error where known answers have no place.
+fn no_folder() -> Error {
+    let error = "there is no home folder, so there are no known answers";
+    Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS")
+}
+
 /// The model to ask. For a dry run, only a server on this machine is asked for its list.
-fn choose_model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String, Error> {
-    if is_dry_run {
+fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<String, Error> {
+    let cached = settings.cached();
+    if cached != Cached::Off
+        && let Some(model) = target.choice.model.name()
+    {
+        return Ok(model.to_owned());
+    }
+    if cached == Cached::Only {
+        return Err(discover::unknown_without_asking("model", "-m or Q_MODEL"));
+    }
+    if settings.typed.dry_run {
         return target.model_without_key(notes);
     }
     target.fetch_key(notes)?;
@@ -161,7 +187,11 @@ fn default_system_prompt(settings: &Settings, now: Timestamp) -> String {
     if let Some(system) = &settings.values.system {
         return system.clone();
     }
-    let shell = settings.environment.get("SHELL");
-    let only_code = settings.typed.extract;
-    prompt::system(OS, shell, now.date(), only_code)
+    let mut system = prompt::system(settings.typed.extract);
+    // An answer that is known tomorrow, and elsewhere, does not depend on these.
+    if settings.cached() == Cached::Off {
+        let shell = settings.environment.get("SHELL");
+        system.push_str(&prompt::surroundings(OS, shell, now.date()));
+    }
+    system
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::delivery::{Delivery, Summary};
+use super::known;
 use super::prompt;
 use super::record::Record;
 use super::run::{Run, ShapeEnforcement};
+use crate::answers::AnswerFile;
 use crate::error::Error;
 use crate::interrupt::Interrupts;
 use crate::message::{self, Attachment, Step, ToolRun, Usage};
@@ -17,7 +19,7 @@ use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{FailedSearch, Reply, Tail};
 use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
-use crate::secret;
+use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd, CallError};
 use crate::text::one_line::on_one_line;
 use crate::tools::{MAX_CALLS, Toolbox};
@@ -43,7 +45,7 @@ struct TimedReply {
 
 impl Run {
     /// The next request.
-    fn request(&self) -> Result<Request, Error> {
+    pub fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
         let progress = &self.progress;
         let form = match &self.shape {
@@ -112,17 +114,42 @@ impl Run {
         self.toolbox.is_some() && rounds >= self.settings.values.rounds
     }
 
-    /// Asks until there is an answer, delivers it and saves the exchange. A dry run prints the request instead.
+    /// Answers the question, from a file if the answer is known, and saves the exchange. A dry run prints the request instead.
     pub fn ask(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
+        let file = self.answer_file()?;
         if self.settings.typed.dry_run {
             self.report(notes);
+            if let Some(file) = &file {
+                let path = file.path.display();
+                notes.detail(|| format!("the answer is looked for in {path}"));
+            }
             let is_terminal = io::stdout().is_terminal();
             return print(&self.body_to_show(is_terminal)?);
+        }
+        let mut known = None;
+        if let Some(file) = &file {
+            known = self.look_up(file, notes)?;
+        }
+        if known.is_none() {
+            self.target.fetch_key(notes)?;
         }
         let has_tools = self.toolbox.is_some();
         let record = Record::new(self.question.clone(), self.saver.take(), notes.clone());
         let output = self.output.clone();
-        let mut delivery = Delivery::new(output, has_tools, record, interrupts, notes)?;
+        let delivery = Delivery::new(output, has_tools, record, interrupts, notes)?;
+        match known {
+            Some(known) => self.deliver(known, delivery, notes),
+            None => self.ask_until_answered(file.as_ref(), delivery, notes),
+        }
+    }
+
+    /// Asks until there is an answer, delivers it, and keeps it in `file`.
+    fn ask_until_answered(
+        &mut self,
+        file: Option<&AnswerFile>,
+        mut delivery: Delivery,
+        notes: &Notes,
+    ) -> Result<(), Error> {
         let target = Arc::clone(&self.target);
         let call = target.call(notes)?;
         loop {
@@ -151,16 +178,18 @@ impl Run {
                     Err(error) => end = Err(error),
                 }
             }
-            let result = self.finish(&call, reply, end, delivery, notes);
+            let known = self.known_answer(file, &end, reply, &delivery);
+            let result = self.finish(&call.secrets, reply, end, delivery, notes);
             timed.report(notes);
+            known::keep(known, file, &result, notes);
             return result;
         }
     }
 
     /// Delivers the answer. The notes about it come after its last line.
-    fn finish(
+    pub fn finish(
         &mut self,
-        call: &Call,
+        secrets: &[Secret],
         reply: &Reply,
         end: Result<(), CallEnd>,
         delivery: Delivery,
@@ -181,6 +210,7 @@ impl Run {
             steps: if has_tools { Some(steps.clone()) } else { None },
             usage: self.progress.usage,
             sources: if has_sources { Some(sources) } else { None },
+            is_known: self.progress.is_known,
         };
         if let Some(toolbox) = &mut self.toolbox {
             toolbox.report_servers(notes);
@@ -191,7 +221,7 @@ impl Run {
         if has_output {
             let mut lines = failed_search_lines(&self.progress.failed_searches);
             lines.push_str(&source_lines(&summary.sources.unwrap_or_default()));
-            notes.note(&secret::redact(&lines, &call.secrets));
+            notes.note(&secret::redact(&lines, secrets));
         }
         self.window.report_too_long(notes);
         if self.progress.cut_results {

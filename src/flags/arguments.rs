@@ -72,6 +72,7 @@ pub struct Arguments {
     pub schema: Option<String>,
     pub no_stdin: bool,
     pub no_save: bool,
+    pub cached: bool,
     pub no_stream: bool,
     pub json: bool,
     pub all: bool,

@@ -392,6 +392,15 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         short: None,
+        long: Some("cached"),
+        effect: Effect::Switch(|a| &mut a.cached),
+        modes: SET,
+        help: "answer from a file what is known",
+        doc: "Answer from a file if the same request has been answered before; otherwise ask, and keep the answer: see KNOWN \
+              ANSWERS.",
+    },
+    Flag {
+        short: None,
         long: Some("no-stream"),
         effect: Effect::Switch(|a| &mut a.no_stream),
         modes: ASK,

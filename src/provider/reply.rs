@@ -150,6 +150,14 @@ impl Reply {
         }
     }
 
+    /// The reply of a known answer, which ended with this word.
+    pub fn of_known(word: &str) -> Reply {
+        let mut reply = Reply::default();
+        reply.finish(word);
+        reply.end();
+        reply
+    }
+
     /// This reply as the continuation of an answer.
     pub fn continuing(self, tail: Tail) -> Reply {
         Reply { tail, ..self }

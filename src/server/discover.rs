@@ -5,12 +5,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use super::choice::{self, Choice, Model};
-use super::client::Client;
 use super::target::Target;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::session::Conversation;
-use crate::settings::{Key, Provider, Settings};
+use crate::settings::{Cached, Key, Provider, Settings};
 use crate::threads;
 
 /// How long the servers have to answer, all at the same time.
@@ -27,6 +26,9 @@ pub fn find(
 ) -> Result<Target, Error> {
     if let Some(target) = chosen(settings, keeps)? {
         return Ok(target);
+    }
+    if settings.cached() == Cached::Only {
+        return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
     let Some(Running { provider, model }) = running(settings) else {
         return Err(no_provider(settings));
@@ -49,6 +51,12 @@ pub fn chosen(settings: &Settings, keeps: Option<&Conversation>) -> Result<Optio
         Some(choice) => Ok(Some(Target::new(choice, settings)?)),
         None => Ok(None),
     }
+}
+
+/// The error if the provider or the model is not named, and nobody may be asked.
+pub fn unknown_without_asking(what: &str, names: &str) -> Error {
+    let message = format!("cached = only asks no server, and no {what} is named");
+    Error::settings(message).advise(format!("{names} names one"))
 }
 
 /// A running server, and the first model that it lists.
@@ -83,16 +91,15 @@ pub fn running(settings: &Settings) -> Option<Running> {
 
 /// Asks a server for its first model, which comes over the channel; the channel closes if there is none.
 fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Option<Receiver<String>> {
-    let address = provider.address().ok()?;
-    let client = Client::new(address, Some(TIMEOUT), 0, &settings.environment).ok()?;
+    provider.address().ok()?;
     let choice = Choice {
         provider: Arc::clone(provider),
         model: Model::First,
     };
     let (send, answer) = mpsc::channel();
+    let target = Target::patient(choice, Some(TIMEOUT), &settings.environment);
     // Nobody waits for this thread to end, because a server that hangs must not delay the others.
     let _ = threads::start(move || {
-        let target = Target::without_key(choice, client);
         if let Ok(model) = target.model(&Notes::default()) {
             let _ = send.send(model);
         }

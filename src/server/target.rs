@@ -1,5 +1,8 @@
 //! The server that q asks: a provider with its model, its key and a client for its address.
 
+use std::sync::OnceLock;
+use std::time::Duration;
+
 use super::call::Call;
 use super::choice::{Choice, Model};
 use super::client::{self, Client};
@@ -9,7 +12,7 @@ use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, table};
 use crate::secret::Secret;
-use crate::settings::{Key, Provider, Settings};
+use crate::settings::{Cached, Environment, Key, Provider, Settings};
 use crate::text::nearest::did_you_mean;
 
 /// How many of the provider's models an error names.
@@ -33,37 +36,61 @@ fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
 /// A server to ask, with everything that a request needs besides its question.
 pub struct Target {
     pub choice: Choice,
-    key: Option<Secret>,
-    client: Client,
+    /// The key, once it has been fetched; within, `None` if the server needs none.
+    key: OnceLock<Option<Secret>>,
+    /// Made when it is needed: a known answer does without it.
+    client: OnceLock<Client>,
+    timeout: Option<Duration>,
+    retries: u32,
+    environment: Environment,
 }
 
 impl Target {
-    /// Checks everything that can be checked before anything is sent.
+    /// Checks everything that can be checked before anything is sent; if the answer may be known, the address alone.
     pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
-        let address = choice.provider.address()?;
-        // A dry run sends nothing.
-        let key = if settings.typed.dry_run {
-            None
-        } else {
-            choice.provider.key()?
+        choice.provider.address()?;
+        let target = Target {
+            retries: settings.values.retries,
+            ..Target::patient(choice, settings.values.timeout, &settings.environment)
         };
-        let timeout = settings.values.timeout;
-        let retries = settings.values.retries;
-        let client = Client::new(address, timeout, retries, &settings.environment)?;
-        Ok(Target {
-            choice,
-            key,
-            client,
-        })
+        if settings.cached() != Cached::Off {
+            return Ok(target);
+        }
+        // A dry run sends nothing.
+        if !settings.typed.dry_run {
+            target.provider().key()?;
+        }
+        target.client()?;
+        Ok(target)
     }
 
-    /// A server that needs no key, with a client of its own.
-    pub(super) fn without_key(choice: Choice, client: Client) -> Target {
+    /// A server that is asked once, without a key. `timeout` is the longest silence.
+    pub(super) fn patient(
+        choice: Choice,
+        timeout: Option<Duration>,
+        environment: &Environment,
+    ) -> Target {
         Target {
             choice,
-            key: None,
-            client,
+            key: OnceLock::new(),
+            client: OnceLock::new(),
+            timeout,
+            retries: 0,
+            environment: environment.clone(),
         }
+    }
+
+    fn client(&self) -> Result<&Client, Error> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let address = self.provider().address()?;
+        let client = Client::new(address, self.timeout, self.retries, &self.environment)?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    fn key(&self) -> Option<&Secret> {
+        self.key.get()?.as_ref()
     }
 
     pub fn provider(&self) -> &Provider {
@@ -86,22 +113,27 @@ impl Target {
         )))
     }
 
-    /// Runs the command that prints the key, if there is one, just before a request is sent. Notes if the key leaves this
+    /// Gets the key just before the first request is sent, perhaps from the command that prints it. Notes if it leaves this
     /// machine unencrypted.
-    pub fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
-        let provider = &self.choice.provider;
+    pub fn fetch_key(&self, notes: &Notes) -> Result<(), Error> {
+        if self.key.get().is_some() {
+            return Ok(());
+        }
+        let provider = self.provider();
         let name = &provider.name;
+        let mut key = provider.key()?;
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.spinner().stop();
-            let key = key_command::run(command).map_err(|error| Error {
+            let printed = key_command::run(command).map_err(|error| Error {
                 message: format!("{name}: {}", error.message),
                 ..error
             })?;
-            self.key = Some(key);
+            key = Some(printed);
         }
+        let has_key = self.key.get_or_init(|| key).is_some();
         let address = provider.address()?;
-        let sends_key = self.key.is_some()
+        let sends_key = has_key
             || client::has_authorization(&provider.headers)
             || address.authorization().is_some();
         if sends_key && address.is_exposed() {
@@ -188,7 +220,7 @@ impl Target {
     /// The models that the server lists, in its order.
     pub fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
         let api = self.provider().api;
-        let request = self.complete(api.list_models(self.key.as_ref()))?;
+        let request = self.complete(api.list_models(self.key()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
         let listed = (api.models)(&body);
@@ -221,8 +253,8 @@ impl Target {
     pub fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
         let fields = [&provider.options[..], options].concat();
-        let key = self.key.as_ref();
-        let request = provider.api.request(prompt, provider.quirks, &fields, key);
+        let api = provider.api;
+        let request = api.request(prompt, provider.quirks, &fields, self.key());
         self.complete(request)
     }
 
@@ -231,7 +263,7 @@ impl Target {
         let provider = self.provider();
         let address = provider.address()?;
         let mut secrets = address.secrets();
-        secrets.extend(self.key.clone());
+        secrets.extend(self.key().cloned());
         for (_, value) in &provider.headers {
             secrets.extend(value.with_last_word());
         }
@@ -247,7 +279,7 @@ impl Target {
             }
         };
         Ok(Call {
-            client: &self.client,
+            client: self.client()?,
             notes,
             provider: &provider.name,
             api: provider.api,

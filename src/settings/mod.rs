@@ -25,12 +25,12 @@ pub use commands::Command;
 pub use origin::{Environment, Origin, Sourced};
 pub use program::LocalProgram;
 pub use providers::{Key, Provider, usable_key};
-pub use table::{History, Values};
+pub use table::{Cached, History, Values};
 pub use text::{MAX_TEXT, read_text};
 pub use tools::{Configured, KeyPlace, NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;
-use crate::flags::Arguments;
+use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
 use crate::text::nearest::did_you_mean;
 
@@ -136,6 +136,26 @@ impl Settings {
     /// Whether the exchange of this run is saved.
     pub fn saves(&self) -> bool {
         self.values.save && !self.typed.dry_run
+    }
+
+    /// How this question uses known answers.
+    pub fn cached(&self) -> Cached {
+        if self.typed.mode != Mode::Ask || self.wants_results() {
+            return Cached::Off;
+        }
+        self.values.cached
+    }
+
+    /// Whether tools or searches are asked for. No request shows what they will return, so their answers are never known.
+    pub fn wants_results(&self) -> bool {
+        let mut tools = self.typed.tools.iter();
+        self.typed.web || tools.any(|name| name.trim() != NO_TOOLS)
+    }
+
+    /// Whether the answer of this run is kept as a known one.
+    pub fn keeps_answer(&self) -> bool {
+        let may_keep = self.values.save || self.typed.cached;
+        may_keep && self.cached() != Cached::Off
     }
 
     /// Every setting by key, with its value and where it comes from; `None` if it is unset.
@@ -318,8 +338,10 @@ fn levels_of(
     if let Some(text) = environment.get(&row.variable()) {
         levels.push(Sourced::new(text, Origin::Variable(row.variable())));
     }
+    let is_strictest = row.key == "cached" && levels.last().is_some_and(|set| set.text == "only");
     if let Some((name, typed)) = row.option
         && let Some(text) = typed(arguments)
+        && !is_strictest
     {
         levels.push(Sourced::new(&text, Origin::Option(name)));
     }

@@ -27,6 +27,9 @@ pub struct Values {
     pub retries: u32,
     /// Whether exchanges are saved.
     pub save: bool,
+    pub cached: Cached,
+    /// The folder of known answers; `None` is the usual one.
+    pub answers: Option<String>,
     /// Whether prose is wrapped on a terminal.
     pub wrap: bool,
     /// Whether Markdown is styled on a terminal.
@@ -47,6 +50,16 @@ pub enum History {
     Prompt,
     /// As user and assistant messages.
     Messages,
+}
+
+/// Whether a question is answered from a file if its answer is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cached {
+    #[default]
+    Off,
+    On,
+    /// No server is ever asked.
+    Only,
 }
 
 /// One setting.
@@ -233,6 +246,25 @@ pub const SETTINGS: &[SettingRow] = &[
             arguments.no_save.then(|| "false".to_owned())
         })),
         doc: "\"false\" saves nothing, like --no-save",
+    },
+    SettingRow {
+        key: "cached",
+        default: Some("off"),
+        kind: SettingKind::Choice {
+            words: &["off", "on", "only"],
+            set: |values, index| values.cached = [Cached::Off, Cached::On, Cached::Only][index],
+        },
+        option: Some(("--cached", |arguments| {
+            arguments.cached.then(|| "on".to_owned())
+        })),
+        doc: "\"on\" answers from a file what has been answered before, like --cached; \"only\" never asks a provider",
+    },
+    SettingRow {
+        key: "answers",
+        default: None,
+        kind: SettingKind::Path(|values, path| values.answers = Some(path)),
+        option: None,
+        doc: "the full path of the folder for known answers; unset: the folder q/answers among the caches",
     },
     SettingRow {
         key: "wrap",

@@ -1,0 +1,22 @@
+//! The key of a known answer: the hash of what is asked, of which model and where (pure).
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// How the answer arrives, which does not change what it says.
+const FIELDS_OF_STREAMS: [&str; 2] = ["stream", "stream_options"];
+
+/// The SHA-256, in hexadecimal digits, of a base URL, the name of a dialect, a model and the body of a request.
+pub fn of_request(base_url: &str, dialect: &str, model: &str, mut body: Value) -> String {
+    if let Some(fields) = body.as_object_mut() {
+        for field in FIELDS_OF_STREAMS {
+            fields.shift_remove(field);
+        }
+    }
+    let request = json!([base_url, dialect, model, body]).to_string();
+    let mut key = String::new();
+    for byte in Sha256::digest(request) {
+        key.push_str(&format!("{byte:02x}"));
+    }
+    key
+}

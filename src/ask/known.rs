@@ -1,0 +1,136 @@
+//! Answers a question from a file, if its answer is known; else keeps the answer that the provider gives.
+
+use serde_json::json;
+use time::OffsetDateTime;
+
+use super::delivery::{self, Delivery};
+use super::run::Run;
+use crate::answers::{self, AnswerFile, KnownAnswer, key};
+use crate::error::{Error, ErrorKind};
+use crate::message::Sources;
+use crate::output::Notes;
+use crate::provider::finish::Finish;
+use crate::provider::reply::{Piece, Reply};
+use crate::server::call::CallEnd;
+use crate::session::timestamp::Timestamp;
+use crate::settings::Cached;
+use crate::text::fence;
+
+impl Run {
+    /// The place of the answer to the first request; `None` if it must not be known.
+    pub fn answer_file(&self) -> Result<Option<AnswerFile>, Error> {
+        let Some(answers) = &self.answers else {
+            return Ok(None);
+        };
+        let provider = self.target.provider();
+        let base_url = provider.address()?.join("");
+        let body = self.request()?.body.unwrap_or_default();
+        let key = key::of_request(&base_url, provider.api.name, &self.model, body);
+        let mut question = String::new();
+        if !self.question.input_alone {
+            question = fence::split(&self.question.text).words.to_owned();
+        }
+        Ok(Some(answers.file(&key, question, self.model.clone())))
+    }
+
+    /// The known answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
+    pub fn look_up(&self, file: &AnswerFile, notes: &Notes) -> Result<Option<KnownAnswer>, Error> {
+        let path = file.path.display();
+        if self.settings.typed.again {
+            return Ok(None);
+        }
+        let known = file.read().unwrap_or_else(|reason| {
+            notes.note(&reason);
+            None
+        });
+        if known.is_some() {
+            notes.detail(|| format!("the answer is known: {path}"));
+        } else if self.settings.cached() == Cached::Only {
+            let message =
+                format!("the answer is not known, and cached = only asks no server: {path}");
+            let error = Error::nothing(message);
+            return Err(error.advise("Q_CACHED=on asks, and keeps the answer there"));
+        }
+        Ok(known)
+    }
+
+    /// Delivers a known answer, as if it had just come.
+    pub fn deliver(
+        &mut self,
+        known: KnownAnswer,
+        mut delivery: Delivery,
+        notes: &Notes,
+    ) -> Result<(), Error> {
+        self.progress.is_known = true;
+        delivery.record.set_model(&known.model);
+        self.model = known.model;
+        let piece = Piece {
+            text: known.answer,
+            is_last: true,
+            sources: Sources::from_json(&known.sources).list().to_vec(),
+            sign: None,
+        };
+        let end = delivery.take(piece).map_err(CallEnd::Output);
+        let reply = Reply::of_known(&known.finish);
+        self.finish(&[], &reply, end, delivery, notes)
+    }
+
+    /// The answer as a file keeps it; `None` if it is not complete, or would not do another time.
+    pub fn known_answer(
+        &self,
+        file: Option<&AnswerFile>,
+        end: &Result<(), CallEnd>,
+        reply: &Reply,
+        delivery: &Delivery,
+    ) -> Option<KnownAnswer> {
+        let file = file?;
+        if end.is_err() || delivery::incomplete(reply).is_some() || !self.settings.keeps_answer() {
+            return None;
+        }
+        // Blank if it was too long to be kept.
+        let answer = delivery.record.text();
+        let is_misshapen = match &self.shape {
+            Some((shape, _)) => shape.find_in(&answer).is_err(),
+            None => false,
+        };
+        if answer.trim().is_empty() || is_misshapen {
+            return None;
+        }
+        Some(KnownAnswer {
+            version: answers::VERSION,
+            question: file.question.clone(),
+            answer,
+            provider: self.target.provider().name.clone(),
+            model: self.model.clone(),
+            asked: file.asked.clone(),
+            finish: reply.finished().map_or("stop", Finish::word).to_owned(),
+            usage: json!(self.progress.usage),
+            sources: json!(delivery.record.sources()),
+            created: Timestamp::new(OffsetDateTime::now_utc()),
+        })
+    }
+}
+
+/// Keeps an answer that was delivered, though perhaps without code in it.
+pub fn keep(
+    known: Option<KnownAnswer>,
+    file: Option<&AnswerFile>,
+    result: &Result<(), Error>,
+    notes: &Notes,
+) {
+    let is_delivered = match result {
+        Ok(()) => true,
+        Err(error) => error.kind == ErrorKind::NoCode,
+    };
+    let (Some(known), Some(file)) = (known, file) else {
+        return;
+    };
+    if !is_delivered {
+        return;
+    }
+    let path = file.path.display();
+    match file.write(&known) {
+        Ok(()) => notes.detail(|| format!("the answer is kept in {path}")),
+        Err(error) => notes.note(&format!("the answer is not kept in {path}: {error}")),
+    }
+}
