@@ -97,7 +97,7 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
     }
     if settings.wants_results() && (is_only || arguments.cached) {
         let message = format!(
-            "{name} cannot be used with tools or the web: no request shows what they will return"
+            "{name} cannot be used with -t or -w: no request shows what tools and searches will return"
         );
         return Err(Error::usage(message));
     }
