@@ -2,6 +2,7 @@
 
 mod actions;
 mod again;
+mod answers;
 mod attach;
 mod commands;
 mod commit;

@@ -1,0 +1,81 @@
+//! Known answers where there are many q at once, or kills. The rest is in the transcripts.
+
+use std::fs;
+
+use crate::dialect::openai_reply;
+use crate::fixtures::case;
+use crate::sandbox::Sandbox;
+use crate::server::Server;
+
+/// An answer that takes a while to write, and the word that ends it.
+fn long(number: usize) -> String {
+    "x".repeat(1_000_000) + &format!(" end{number}")
+}
+
+/// A sandbox with a folder for answers, whose server numbers them.
+fn numbered() -> (Server, Sandbox) {
+    let server = Server::start(|request, number| openai_reply(request, &long(number)));
+    let sandbox = Sandbox::new().server_env(&server);
+    let folder = sandbox.root().join("known");
+    (server, sandbox.env("Q_ANSWERS", folder))
+}
+
+/// The names in the folder for answers.
+fn names(sandbox: &Sandbox) -> Vec<String> {
+    let entries = fs::read_dir(sandbox.root().join("known")).expect("the folder");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        let name = entry.expect("an entry").file_name();
+        name.into_string().expect("UTF-8")
+    };
+    entries.map(name).collect()
+}
+
+#[test]
+fn of_twenty_at_once_each_prints_one_whole_answer_and_one_is_kept() {
+    let (server, sandbox) = numbered();
+    let ask = || sandbox.q(&["--cached", "--no-save", "-n", "hi"]);
+    let mut running = Vec::new();
+    for _ in 0..20 {
+        running.push(ask().spawn());
+    }
+    let mut printed = Vec::new();
+    for one in running {
+        let outcome = one.wait();
+        printed.push(outcome.exit(0).stderr_is_empty().stdout_text());
+    }
+    let asked = server.requests().len();
+    let given = |text: &String| (0..asked).any(|number| *text == long(number) + "\n");
+    assert!(printed.iter().all(given), "an answer that nobody has given");
+    let kept = ask().run().exit(0).stderr_is_empty().stdout_text();
+    assert!(printed.contains(&kept), "the file has another answer");
+    server.expect_requests(asked);
+    assert_eq!(names(&sandbox).len(), 1, "{:?}", names(&sandbox));
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
+    let (server, sandbox) = numbered();
+    for number in 0..30 {
+        let _case = case(number);
+        let question = number.to_string();
+        let args = ["--no-save", "-n", "--cached", &question];
+        let mut running = sandbox.q(&args).spawn();
+        // The answer is kept after it was printed, so this is the moment.
+        running.read_stdout_until(&format!(" end{number}"));
+        running.signal(libc::SIGKILL);
+        running.wait();
+        let again = sandbox.q(&args).env("Q_CACHED", "only").run();
+        let said = again.stderr_text();
+        if said.is_empty() {
+            again.exit(0).stdout(&(long(number) + "\n"));
+        } else {
+            assert!(said.contains("the answer is not known"), "{said}");
+            again.exit(1).stdout_is_empty();
+        }
+    }
+    server.expect_requests(30);
+    for name in names(&sandbox) {
+        let is_known = name.len() == 64 + ".json".len();
+        assert!(is_known || name.starts_with(".tmp-q-"), "{name}");
+    }
+}
