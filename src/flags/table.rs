@@ -396,8 +396,8 @@ pub const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.cached),
         modes: SET,
         help: "answer from a file what is known",
-        doc: "Answer from a file if the same request has been answered before; otherwise ask, and keep the answer: see KNOWN \
-              ANSWERS.",
+        doc: "Answer from a file if the same request has been answered before; otherwise ask, and keep the answer, even \
+              with --no-save: see KNOWN ANSWERS.",
     },
     Flag {
         short: None,
@@ -424,7 +424,7 @@ pub const FLAGS: &[Flag] = &[
         modes: ALL,
         help: "machine-readable output",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
-              messages_sent, and sources if there are any; or with error. For an action it is what the action shows or did. \
+              messages_sent, sources if there are any, and cached if the answer was known; or with error. For an action it is what the action shows or did. \
               usage has the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {

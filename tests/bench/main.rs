@@ -61,6 +61,7 @@ const PARTS: &[(&str, Part)] = &[
     ("short", Bench::short_answer),
     ("delta", Bench::one_delta),
     ("long", Bench::long_answer),
+    ("known", Bench::known_answer),
     ("tls", Bench::short_answer_over_tls),
     ("large", Bench::large_conversation),
     ("list", Bench::list),
@@ -243,6 +244,33 @@ impl Bench {
             "styled",
             "only wrapped",
             "wrapped",
+            "1.5",
+        );
+    }
+
+    /// Nothing is set up that only a request needs.
+    fn known_answer(&self) {
+        let known = || {
+            let mut command = self.q(
+                &self.short,
+                &self.state,
+                &["--cached", "--no-save", "question"],
+            );
+            command
+                .env("XDG_CACHE_HOME", &self.state)
+                .stdin(Stdio::null());
+            command
+        };
+        let contestants: Vec<Contestant> = vec![
+            contestant("known", known),
+            contestant("version", || with(quiet(Q), ["--version"])),
+        ];
+        let results = compare(&contestants, 200);
+        results.times(
+            "a known answer, `--no-save`",
+            "known",
+            "`q --version`",
+            "version",
             "1.5",
         );
     }
