@@ -410,10 +410,10 @@ pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> 
     if let Some(answers) = context.answers(&settings(context))
         && answers.size().files > 0
     {
-        let folder = answers.folder.display();
+        let place = answers.folder.display();
         context
             .notes
-            .note(&format!("known answers are left in {folder}"));
+            .note(&format!("known answers are left in {place}"));
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Option<Receiv
         model: Model::First,
     };
     let (send, answer) = mpsc::channel();
-    let target = Target::patient(choice, Some(TIMEOUT), &settings.environment);
+    let target = Target::bare(choice, Some(TIMEOUT), &settings.environment);
     // Nobody waits for this thread to end, because a server that hangs must not delay the others.
     let _ = threads::start(move || {
         if let Ok(model) = target.model(&Notes::default()) {

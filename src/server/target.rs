@@ -51,7 +51,7 @@ impl Target {
         choice.provider.address()?;
         let target = Target {
             retries: settings.values.retries,
-            ..Target::patient(choice, settings.values.timeout, &settings.environment)
+            ..Target::bare(choice, settings.values.timeout, &settings.environment)
         };
         if settings.cached() != Cached::Off {
             return Ok(target);
@@ -65,7 +65,7 @@ impl Target {
     }
 
     /// A server that is asked once, without a key. `timeout` is the longest silence.
-    pub(super) fn patient(
+    pub(super) fn bare(
         choice: Choice,
         timeout: Option<Duration>,
         environment: &Environment,
