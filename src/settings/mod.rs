@@ -30,7 +30,7 @@ pub use text::{MAX_TEXT, read_text};
 pub use tools::{Configured, KeyPlace, NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;
-use crate::flags::{Arguments, Mode};
+use crate::flags::Arguments;
 use crate::provider::request::Field;
 use crate::text::nearest::did_you_mean;
 
@@ -140,7 +140,7 @@ impl Settings {
 
     /// How this question uses known answers.
     pub fn cached(&self) -> Cached {
-        if self.typed.mode != Mode::Ask || self.wants_results() {
+        if self.wants_results() {
             return Cached::Off;
         }
         self.values.cached
