@@ -16,8 +16,6 @@ pub struct Context {
     pub environment: Environment,
     /// The configuration file, which need not exist.
     pub configuration: PathBuf,
-    /// The folder `q` for what can be had again; `None` without a home.
-    pub cache: Option<PathBuf>,
     /// `None` without a home.
     pub folder: Option<Folder>,
     /// The folder `q` for what can be had again; `None` without a home.

@@ -29,6 +29,7 @@ mod text;
 mod threads;
 mod tools;
 mod unix;
+mod whole_file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -22,7 +22,7 @@ FLOORS = [
     ["provider"],
     ["output", "flags", "address"],
     ["message", "argv"],
-    ["shape", "secret", "threads", "unix", "error"],
+    ["shape", "secret", "threads", "unix", "error", "whole_file"],
     ["text"],
 ]
 

@@ -1,7 +1,8 @@
 //! The key of a known answer: the hash of what is asked, of which model and where (pure).
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+
+use crate::whole_file;
 
 /// How the answer arrives, which does not change what it says.
 const FIELDS_OF_STREAMS: [&str; 2] = ["stream", "stream_options"];
@@ -13,10 +14,5 @@ pub fn of_request(base_url: &str, dialect: &str, model: &str, mut body: Value) -
             fields.shift_remove(field);
         }
     }
-    let request = json!([base_url, dialect, model, body]).to_string();
-    let mut key = String::new();
-    for byte in Sha256::digest(request) {
-        key.push_str(&format!("{byte:02x}"));
-    }
-    key
+    whole_file::name_of(&json!([base_url, dialect, model, body]).to_string())
 }

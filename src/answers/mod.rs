@@ -2,41 +2,20 @@
 
 pub mod key;
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::process;
-use std::time::SystemTime;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::session::timestamp::Timestamp;
-
-/// The most bytes of a file.
-const MAX_FILE: u64 = 20_000_000;
+use crate::whole_file::{self, Modes, PRIVATE, SHARED};
 
 /// The version of the files.
 pub const VERSION: u64 = 1;
 
 const ENDING: &str = ".json";
-
-/// The modes of files and folders that others may share, as far as the umask lets them, and of those in the cache.
-const SHARED: Modes = Modes {
-    file: 0o666,
-    folder: 0o777,
-};
-const PRIVATE: Modes = Modes {
-    file: 0o600,
-    folder: 0o700,
-};
-
-#[derive(Clone, Copy)]
-struct Modes {
-    file: u32,
-    folder: u32,
-}
 
 /// The folder of known answers, which need not exist.
 pub struct Answers {
@@ -133,27 +112,17 @@ impl AnswerFile {
     ///
     /// Says why the file cannot be used. To a question that is as good as no file.
     pub fn read(&self) -> Result<Option<KnownAnswer>, String> {
-        match self.content() {
-            Ok(known) => match self.fault_of(&known) {
-                Some(fault) => Err(self.unusable(fault)),
-                None => Ok(Some(known)),
-            },
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.unusable(&error.to_string())),
+        let bytes = match whole_file::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.unusable(&error.to_string())),
+        };
+        let known: KnownAnswer =
+            serde_json::from_slice(&bytes).map_err(|error| self.unusable(&error.to_string()))?;
+        match self.fault_of(&known) {
+            Some(fault) => Err(self.unusable(fault)),
+            None => Ok(Some(known)),
         }
-    }
-
-    fn content(&self) -> io::Result<KnownAnswer> {
-        let metadata = fs::metadata(&self.path)?;
-        // Opening a pipe would wait for a writer.
-        if !metadata.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
-        if metadata.len() > MAX_FILE {
-            return Err(too_large());
-        }
-        let bytes = fs::read(&self.path)?;
-        Ok(serde_json::from_slice(&bytes)?)
     }
 
     /// What is wrong with a file that somebody has written, or has put in the place of another one.
@@ -176,42 +145,11 @@ impl AnswerFile {
         format!("the known answer {path} is not used: {why}")
     }
 
-    /// Writes the answer in the place of the file, which a reader finds either old or new.
+    /// Writes the answer in the place of the file.
     pub fn write(&self, known: &KnownAnswer) -> io::Result<()> {
         // In lines, so that a change can be reviewed.
         let mut bytes = serde_json::to_vec_pretty(known)?;
         bytes.push(b'\n');
-        if bytes.len() as u64 > MAX_FILE {
-            return Err(too_large());
-        }
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(self.modes.folder);
-        builder.create(folder)?;
-        let temporary = folder.join(temporary_name());
-        let replaced = self
-            .fill(&temporary, &bytes)
-            .and_then(|()| fs::rename(&temporary, &self.path));
-        if replaced.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        replaced
+        whole_file::replace(&self.path, &bytes, self.modes)
     }
-
-    fn fill(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(self.modes.file);
-        options.open(path)?.write_all(bytes)
-    }
-}
-
-fn too_large() -> io::Error {
-    io::Error::other(format!("it has more than {MAX_FILE} bytes"))
-}
-
-/// A name that no other process uses.
-fn temporary_name() -> String {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let nanoseconds = since_1970.unwrap_or_default().as_nanos();
-    format!(".tmp-q-{}-{nanoseconds}", process::id())
 }

@@ -69,6 +69,7 @@ impl Run {
             is_last: true,
             sources: Sources::from_json(&known.sources).list().to_vec(),
             sign: None,
+            thoughts: String::new(),
         };
         let end = delivery.take(piece).map_err(CallEnd::Output);
         let reply = Reply::of_known(&known.finish);

@@ -1,21 +1,18 @@
 //! What each server listed last, kept in a file, so that a question need not wait until the server has started.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::protocol::About;
 use super::server::{Spec, Target};
 use crate::flags::Mode;
 use crate::output::Notes;
 use crate::settings::Settings;
-
-/// The most bytes of a list that are read.
-const MAX_LIST: u64 = 20_000_000;
+use crate::whole_file::{self, PRIVATE};
 
 /// The last list of a server.
 #[derive(Default)]
@@ -31,15 +28,12 @@ impl KnownList {
         let (Some(cache), Some(identity)) = (cache, identity(spec)) else {
             return KnownList::default();
         };
-        let mut name = String::new();
-        for byte in Sha256::digest(identity.to_string()) {
-            name.push_str(&format!("{byte:02x}"));
-        }
+        let name = whole_file::name_of(&identity.to_string());
         let path = cache.join("tools").join(format!("{name}.json"));
         let mut about = None;
         let typed = &settings.typed;
         if !typed.dry_run && typed.mode == Mode::Ask {
-            about = read(&path).ok();
+            about = read(&path);
         }
         KnownList {
             path: settings.saves().then_some(path),
@@ -55,7 +49,10 @@ impl KnownList {
         if self.about.as_ref() == Some(about) {
             return;
         }
-        if let Err(error) = write(path, about) {
+        let written = serde_json::to_vec(about)
+            .map_err(io::Error::from)
+            .and_then(|bytes| whole_file::replace(path, &bytes, PRIVATE));
+        if let Err(error) = written {
             let path = path.display();
             notes.detail(|| format!("cannot write {path}: {error}"));
         }
@@ -79,26 +76,7 @@ fn identity(spec: &Spec) -> Option<Value> {
     }
 }
 
-fn read(path: &Path) -> io::Result<About> {
-    let metadata = fs::metadata(path)?;
-    // Opening a pipe would wait for a writer.
-    if !metadata.is_file() || metadata.len() > MAX_LIST {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
-}
-
-/// Replaces a file, which a reader finds either old or new.
-fn write(path: &Path, about: &About) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    let temporary = path.with_extension(std::process::id().to_string());
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(&temporary)?;
-    file.write_all(&serde_json::to_vec(about)?)?;
-    fs::rename(&temporary, path)
+fn read(path: &Path) -> Option<About> {
+    let bytes = whole_file::read(path).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
