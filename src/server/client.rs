@@ -20,6 +20,9 @@ use crate::settings::Environment;
 /// How long connecting may take, and resolving the name before it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// How long a connection may have been idle when it is used: servers and routers forget those that are.
+const MAX_IDLE: Duration = Duration::from_secs(30);
+
 /// The most that q reads of an error's body.
 const MAX_ERROR_BODY: u64 = 64 << 10;
 
@@ -146,6 +149,7 @@ impl Client {
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(resolve_timeout)
             .timeout_connect(Some(CONNECT_TIMEOUT))
+            .max_idle_age(MAX_IDLE)
             .input_buffer_size(RECEIVED_AT_ONCE)
             .output_buffer_size(SENT_AT_ONCE)
             .build();

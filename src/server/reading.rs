@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::client::{COMPRESSED, GZIP};
 use super::stream::{self, TooLong};
@@ -14,6 +14,9 @@ use crate::threads;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
 const END_SILENCE: Duration = Duration::from_secs(10);
+
+/// How long the rest of a body may take after the terminal event: no longer than another connection would.
+const REST: Duration = Duration::from_millis(100);
 
 /// How much q keeps of the beginning of a body, in case it is not a stream.
 const MAX_BEGINNING: usize = 16 << 10;
@@ -152,6 +155,10 @@ fn read_stream(
             read?;
         }
         if reply.ended() {
+            // Only a connection whose response has been read to its end can have the next request.
+            if !reply.calls().is_empty() || reply.is_paused() {
+                body.read_rest();
+            }
             return Ok(());
         }
         if let Some(end) = end {
@@ -256,6 +263,12 @@ impl Body {
             }
         }
         Ok(self.filled)
+    }
+
+    /// Reads to the end if that comes at once.
+    fn read_rest(&mut self) {
+        let began = Instant::now();
+        while let Ok(1..) = self.fill(Some(REST.saturating_sub(began.elapsed()))) {}
     }
 
     /// What the last call of `fill` brought.

@@ -6,6 +6,7 @@ mod answers;
 mod attach;
 mod commands;
 mod commit;
+mod connections;
 mod conversation;
 mod documents;
 mod endless;

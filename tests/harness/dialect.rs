@@ -23,7 +23,7 @@ pub struct Dialect {
     /// What ends an answer but for its terminal event: the number of events at the end of `stream`.
     pub after_finish: usize,
     /// The events of an answer that has a text and calls tools.
-    calls: fn(&str, &[Call]) -> Vec<Vec<u8>>,
+    pub calls: fn(&str, &[Call]) -> Vec<Vec<u8>>,
     /// An error in a body, and as the data of an event: status and message.
     pub error: fn(u16, &str) -> Value,
     /// The role of the model's messages.

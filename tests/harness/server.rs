@@ -25,6 +25,8 @@ pub struct Recorded {
     pub body: Vec<u8>,
     /// When the last byte of the request was read.
     pub received: Instant,
+    /// The number of its connection, counted from 0.
+    pub connection: usize,
 }
 
 impl Recorded {
@@ -265,6 +267,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     requests: Vec<Recorded>,
+    /// How many connections there were.
+    accepted: usize,
     handler_panicked: bool,
     stopping: bool,
     connections: HashMap<usize, Open>,
@@ -368,18 +372,29 @@ impl Server {
     /// Returns once that many requests have arrived, those before included.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) {
+        self.wait_for("requests", count, |state| state.requests.len());
+    }
+
+    /// Returns once there were that many connections.
+    #[track_caller]
+    pub fn wait_for_connections(&self, count: usize) {
+        self.wait_for("connections", count, |state| state.accepted);
+    }
+
+    #[track_caller]
+    fn wait_for(&self, what: &str, count: usize, counted: fn(&State) -> usize) {
         let (state, time_out) = self
             .shared
             .changed
             .wait_timeout_while(lock(&self.shared.state), GUARD, |state| {
-                state.requests.len() < count
+                counted(state) < count
             })
             .unwrap_or_else(PoisonError::into_inner);
-        let found = state.requests.len();
+        let found = counted(&state);
         drop(state);
         assert!(
             !time_out.timed_out(),
-            "waited in vain for {count} requests, not {found}"
+            "waited in vain for {count} {what}, not {found}"
         );
     }
 }
@@ -451,10 +466,12 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             events: sender.clone(),
         };
         state.connections.insert(number, open);
+        state.accepted += 1;
+        shared.changed.notify_all();
         let thread = thread::spawn({
             let shared = Arc::clone(shared);
             move || {
-                serve(stream, sender, events, &shared);
+                serve(stream, number, (sender, events), &shared);
                 lock(&shared.state).connections.remove(&number);
             }
         });
@@ -467,8 +484,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 /// in the middle of a reply.
 fn serve(
     stream: Arc<TcpStream>,
-    sender: Sender<Event>,
-    events: Receiver<Event>,
+    place: usize,
+    (sender, events): (Sender<Event>, Receiver<Event>),
     shared: &Arc<Shared>,
 ) {
     // Each piece is to leave at once.
@@ -485,7 +502,8 @@ fn serve(
         ended: false,
     };
     let mut end = End::Close;
-    while let Some(request) = connection.next_request() {
+    while let Some(mut request) = connection.next_request() {
+        request.connection = place;
         let number = {
             let mut state = lock(&shared.state);
             if shared.keeps_requests {
@@ -707,6 +725,7 @@ fn read_request(
         headers,
         body,
         received: Instant::now(),
+        connection: 0,
     }))
 }
 
