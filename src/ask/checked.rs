@@ -1,6 +1,9 @@
 //! Checks what was typed, as far as that is possible before q waits for input.
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, IsTerminal};
+use std::os::unix::fs::FileTypeExt;
 
 use super::input::{self, Reader};
 use super::question::{self, Draft};
@@ -62,6 +65,16 @@ impl CheckedArguments {
             settings,
             known_target,
         })
+    }
+
+    /// Whether q may have to wait for its input.
+    pub fn waits_for_input(&self) -> bool {
+        let is_pipe = |name: &OsString| {
+            let metadata = fs::metadata(name);
+            metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
+        };
+        let reads_pipe = self.reads_stdin && input::may_wait(input::stdin_type());
+        reads_pipe || self.settings.typed.attach.iter().any(is_pipe)
     }
 
     /// Reads standard input, after the files, and puts the question together.

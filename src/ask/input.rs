@@ -244,8 +244,7 @@ impl Reader {
         let waiting = format!("waiting for {name}");
         let spinner = self.notes.spinner();
         spinner.wait_for(&waiting);
-        let never_waits = kind.is_some_and(|kind| kind.is_file() || kind.is_char_device());
-        if !never_waits && !spinner.is_active() {
+        if may_wait(kind) && !spinner.is_active() {
             let notes = self.notes.clone();
             let note = waiting + way_out;
             // Without a thread only the note is missing.
@@ -471,6 +470,11 @@ pub fn note_spared(notes: &Notes) {
             "Q_STDIN=none leaves standard input alone, where bytes are waiting; -a - reads them",
         );
     }
+}
+
+/// Whether q may have to wait for what comes from such a file, as from a pipe.
+pub fn may_wait(kind: Option<FileType>) -> bool {
+    !kind.is_some_and(|kind| kind.is_file() || kind.is_char_device())
 }
 
 /// What kind of file standard input is, if that can be known.

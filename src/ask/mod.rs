@@ -40,12 +40,27 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let arguments = &settings.typed;
 
     let interrupts = Interrupts::new(notes.spinner());
+    let open_ahead = || {
+        if let Some(target) = &known_target
+            && !arguments.dry_run
+            && settings.cached() == Cached::Off
+        {
+            target.open_ahead();
+        }
+    };
+    if checked.waits_for_input() {
+        open_ahead();
+    }
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     let start = |tools| Starting::new(Some(tools), settings, context, &interrupts, groups);
     // Servers start while input is read.
     let mut starting = None;
     if let Some(tools) = &checked.selection {
-        starting = Some(start(tools)?);
+        let servers = start(tools)?;
+        if servers.are_awaited() {
+            open_ahead();
+        }
+        starting = Some(servers);
     }
     let draft = checked.read(reader, notes)?;
 

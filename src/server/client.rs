@@ -1,5 +1,8 @@
-//! The HTTP client, the only file that names its library: chooses proxy and certificates, limits how long q waits, and
-//! says why a request failed.
+//! The HTTP client, which alone names its library, with its children: chooses proxy and certificates, limits how long q
+//! waits, and says why a request failed.
+
+mod connections;
+mod side_by_side;
 
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
@@ -9,6 +12,7 @@ use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 
+use self::connections::{CLOSED, CONNECT_TIMEOUT, Connections, MAX_IDLE};
 use super::retry;
 use crate::address::{Address, Endpoint};
 use crate::error::Error;
@@ -16,12 +20,6 @@ use crate::provider::failure::{self, ServerError, TRANSIENT_STATUSES};
 use crate::provider::request::Request;
 use crate::secret::{self, Secret};
 use crate::settings::Environment;
-
-/// How long connecting may take, and resolving the name before it.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// How long a connection may have been idle when it is used: servers and routers forget those that are.
-const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// The most that q reads of an error's body.
 const MAX_ERROR_BODY: u64 = 64 << 10;
@@ -103,6 +101,7 @@ pub struct TransportError {
 /// A client for one address.
 pub struct Client {
     agent: Agent,
+    connections: Connections,
     address: Address,
     proxy: Option<NamedProxy>,
     /// The longest silence, unless a request has limits of its own.
@@ -153,13 +152,26 @@ impl Client {
             .input_buffer_size(RECEIVED_AT_ONCE)
             .output_buffer_size(SENT_AT_ONCE)
             .build();
+        let connections = Connections::new();
         Ok(Client {
-            agent: config.into(),
+            agent: Agent::with_parts(config, connections.clone(), connections.clone()),
+            connections,
             address: address.clone(),
             proxy: named_proxy,
             silence: timeout,
             retries,
         })
+    }
+
+    /// Opens the connection for the first request, while q waits for something else.
+    pub(super) fn open_ahead(&self) {
+        // Through a proxy, connecting is already a request.
+        if self.proxy.is_none()
+            && let Ok(uri) = self.address.origin().parse()
+        {
+            let config = self.agent.config().clone();
+            self.connections.open_ahead(uri, config);
+        }
     }
 
     /// How often a failed request is tried again.
@@ -182,7 +194,13 @@ impl Client {
             silence: self.silence,
             total: None,
         };
-        self.exchange(method, &request.path, &request.headers, limits, secrets)
+        let (path, headers) = (&request.path, &request.headers);
+        let mut sent = self.attempt(method, path, headers, limits);
+        // A connection that had been idle is replaced once.
+        if sent.as_ref().is_err_and(connections::was_closed_while_idle) {
+            sent = self.attempt(method, path, headers, limits);
+        }
+        self.received(sent, secrets)
     }
 
     /// Sends a request with any method and its own limits, and returns when the headers of the response have come. Secrets
@@ -195,15 +213,36 @@ impl Client {
         limits: Limits,
         secrets: &[Secret],
     ) -> Result<Response, TransportError> {
+        let sent = self.attempt(method, path, headers, limits);
+        self.received(sent, secrets)
+    }
+
+    /// Sends a request once.
+    fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(String, Secret)],
+        limits: Limits,
+    ) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        self.connections.wait_for_opening()?;
         let url = self.address.join(path);
-        let sent = match method {
+        match method {
             Method::Get => completed(self.agent.get(url), headers, limits).call(),
             Method::Delete => completed(self.agent.delete(url), headers, limits).call(),
             Method::Post(body) => {
                 let request = self.agent.post(url).content_type("application/json");
                 completed(request, headers, limits).send(body)
             }
-        };
+        }
+    }
+
+    /// Returns the response once its headers have come and its status is one of success.
+    fn received(
+        &self,
+        sent: Result<http::Response<ureq::Body>, ureq::Error>,
+        secrets: &[Secret],
+    ) -> Result<Response, TransportError> {
         let response = sent.map_err(|error| self.connection_failure(error))?;
         if !response.status().is_success() {
             return Err(self.status_failure(response, secrets));
@@ -394,14 +433,6 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
         None => format!("{status}: {says}"),
     }
 }
-
-/// The errors that the system reports if the server closed the connection.
-const CLOSED: [ErrorKind; 4] = [
-    ErrorKind::ConnectionReset,
-    ErrorKind::ConnectionAborted,
-    ErrorKind::BrokenPipe,
-    ErrorKind::UnexpectedEof,
-];
 
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";

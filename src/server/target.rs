@@ -93,6 +93,13 @@ impl Target {
         self.key.get()?.as_ref()
     }
 
+    /// Opens the connection for the first request, while q waits for something else.
+    pub fn open_ahead(&self) {
+        if let Ok(client) = self.client() {
+            client.open_ahead();
+        }
+    }
+
     pub fn provider(&self) -> &Provider {
         &self.choice.provider
     }

@@ -80,6 +80,11 @@ impl Starting {
         Ok(starting)
     }
 
+    /// Whether q may wait for servers; commands need no start.
+    pub fn are_awaited(&self) -> bool {
+        self.servers.are_starting()
+    }
+
     /// Waits until the tools are listed; what servers have listed before is known. `None` if no tools are selected. With
     /// `yes`, every call runs without asking.
     pub fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {

@@ -369,6 +369,11 @@ impl Server {
         );
     }
 
+    /// How many connections there were.
+    pub fn connections(&self) -> usize {
+        lock(&self.shared.state).accepted
+    }
+
     /// Returns once that many requests have arrived, those before included.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) {

@@ -1,0 +1,216 @@
+//! Connects to the addresses of a name side by side, each a little after the one before it (RFC 8305).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use http::Uri;
+use ureq::Error;
+use ureq::config::Config;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{
+    ConnectionDetails, Connector, Either, NextTimeout, TcpConnector, Transport, time,
+};
+
+use crate::threads;
+
+/// How long an address has until the next one is tried as well.
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+
+/// Connects to the first address that takes a connection.
+#[derive(Debug)]
+pub struct SideBySide;
+
+impl<In: Transport> Connector<In> for SideBySide {
+    type Out = Either<In, Box<dyn Transport>>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails,
+        before: Option<In>,
+    ) -> Result<Option<Self::Out>, Error> {
+        // A proxy has made the connection.
+        if let Some(before) = before {
+            return Ok(Some(Either::A(before)));
+        }
+        let addresses = in_turn(&details.addrs);
+        let began = Instant::now();
+        let attempt = |address| {
+            let (uri, config) = (details.uri.clone(), details.config.clone());
+            let timeout = details.timeout;
+            move || connect(address, &uri, &config, less(timeout, began.elapsed()))
+        };
+        let connection = match addresses[..] {
+            [only] => attempt(only)(),
+            _ => first_to_connect(&addresses, attempt),
+        };
+        Ok(Some(Either::B(connection?)))
+    }
+}
+
+/// The addresses with both families in turn, beginning with that of the first (section 4).
+fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let (sixes, fours): (Vec<SocketAddr>, Vec<SocketAddr>) =
+        addresses.iter().partition(|address| address.is_ipv6());
+    let begins_with_six = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (first, second) = if begins_with_six {
+        (sixes, fours)
+    } else {
+        (fours, sixes)
+    };
+    let mut others = second.into_iter();
+    let mut ordered = Vec::new();
+    for address in first {
+        ordered.push(address);
+        ordered.extend(others.next());
+    }
+    ordered.extend(others);
+    ordered
+}
+
+/// Makes an attempt for each address, the next one as soon as the one before it has failed or taken a while. Returns the
+/// first connection, or why the last attempt to end has failed.
+fn first_to_connect<C, A>(
+    addresses: &[SocketAddr],
+    attempt: impl Fn(SocketAddr) -> A,
+) -> Result<C, Error>
+where
+    C: Send + 'static,
+    A: FnOnce() -> Result<C, Error> + Send + 'static,
+{
+    let (send, ended) = mpsc::channel();
+    let mut left = addresses.iter();
+    let mut running = 0;
+    let mut failure = Error::ConnectionFailed;
+    loop {
+        if let Some(address) = left.next() {
+            let (send, connect) = (send.clone(), attempt(*address));
+            // A connection that comes too late is closed here.
+            threads::start(move || drop(send.send(connect())))?;
+            running += 1;
+        } else if running == 0 {
+            return Err(failure);
+        }
+        let outcome = match left.len() {
+            0 => ended.recv().map_err(RecvTimeoutError::from),
+            _ => ended.recv_timeout(NEXT_ADDRESS),
+        };
+        match outcome {
+            Ok(Ok(connection)) => return Ok(connection),
+            Ok(Err(error)) => {
+                failure = error;
+                running -= 1;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn connect(
+    address: SocketAddr,
+    uri: &Uri,
+    config: &Config,
+    timeout: NextTimeout,
+) -> Result<Box<dyn Transport>, Error> {
+    let resolver = DefaultResolver::default();
+    let mut addrs = resolver.empty();
+    addrs.push(address);
+    let details = details(uri, config, addrs, timeout, &resolver);
+    let connector = TcpConnector::default();
+    let connected = Connector::<()>::connect(&connector, &details, None)?;
+    Ok(Box::new(connected.ok_or(Error::ConnectionFailed)?))
+}
+
+/// A limit after some of its time has passed. The library would take nothing for no limit.
+fn less(mut limit: NextTimeout, passed: Duration) -> NextTimeout {
+    if !limit.after.is_not_happening() {
+        let left = limit.after.saturating_sub(passed);
+        limit.after = left.max(Duration::from_millis(1)).into();
+    }
+    limit
+}
+
+/// What connecting needs, without a proxy.
+pub fn details<'a>(
+    uri: &'a Uri,
+    config: &'a Config,
+    addrs: ResolvedSocketAddrs,
+    timeout: NextTimeout,
+    resolver: &'a dyn Resolver,
+) -> ConnectionDetails<'a> {
+    ConnectionDetails {
+        uri,
+        addrs,
+        config,
+        request_level: false,
+        resolver,
+        now: time::Instant::now(),
+        timeout,
+        current_time: Arc::new(time::Instant::now),
+        run_connector: Arc::new(|_: &ConnectionDetails| Err(Error::ConnectionFailed)),
+        register_shutdown: Arc::new(|_| Ok(())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::Sender;
+
+    use super::*;
+    use crate::threads::lock;
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        let mut addresses = Vec::new();
+        for text in texts {
+            addresses.push(text.parse().expect(text));
+        }
+        addresses
+    }
+
+    #[test]
+    fn the_families_take_turns() {
+        let (a, b, c, d) = ("[::1]:1", "[::2]:1", "1.0.0.1:1", "1.0.0.2:1");
+        for (found, ordered) in [
+            (&[a, b, c, d][..], &[a, c, b, d][..]),
+            (&[c, d, a], &[c, a, d]),
+            (&[c, a, b], &[c, a, b]),
+            (&[a], &[a]),
+            (&[], &[]),
+        ] {
+            assert_eq!(in_turn(&addresses(found)), addresses(ordered), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_that_connects_wins_and_nobody_waits_for_one_that_is_silent() {
+        // What becomes of each address, and which connects.
+        for (fates, winner) in [
+            ("s+", Some(1)),
+            ("s--+", Some(3)),
+            ("+ss", Some(0)),
+            ("--", None),
+        ] {
+            let list = addresses(&["1.0.0.1:0", "1.0.0.1:1", "1.0.0.1:2", "1.0.0.1:3"]);
+            // Held until the end, so that what waits for them waits for ever.
+            let silent: Arc<Mutex<Vec<Sender<()>>>> = Arc::default();
+            let result = first_to_connect(&list[..fates.len()], |address| {
+                let silent = Arc::clone(&silent);
+                let fate = fates.as_bytes()[usize::from(address.port())];
+                move || {
+                    let (send, wait) = mpsc::channel();
+                    if fate == b's' {
+                        lock(&silent).push(send);
+                        let _ = wait.recv();
+                    }
+                    if fate == b'+' {
+                        return Ok(address.port());
+                    }
+                    Err(Error::HostNotFound)
+                }
+            });
+            assert_eq!(result.ok(), winner, "{fates}");
+        }
+    }
+}
