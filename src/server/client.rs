@@ -2,14 +2,16 @@
 //! waits, and says why a request failed.
 
 mod connections;
+mod roots;
 mod side_by_side;
 
 use std::io::{self, ErrorKind, Read};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use time::OffsetDateTime;
 use ureq::config::Config;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 
 use self::connections::{CLOSED, CONNECT_TIMEOUT, Connections, MAX_IDLE};
@@ -101,6 +103,10 @@ pub struct TransportError {
 /// A client for one address.
 pub struct Client {
     agent: Agent,
+    /// In place of the agent once it has met an authority that it does not know; it knows all of the system's.
+    knowing_all: OnceLock<Agent>,
+    /// The system may have certificates that the agent does not know.
+    may_know_more: bool,
     connections: Connections,
     address: Address,
     proxy: Option<NamedProxy>,
@@ -125,36 +131,22 @@ impl Client {
         environment: &Environment,
     ) -> Result<Client, Error> {
         let named_proxy = proxy_for(address, environment)?;
-        let mut proxy = None;
         let mut needs_tls = address.is_https();
         if let Some(named) = &named_proxy {
             needs_tls |= named.proxy.protocol() == ProxyProtocol::Https;
-            proxy = Some(named.proxy.clone());
         }
-        let mut tls = TlsConfig::builder();
+        let mut trusted = RootCerts::WebPki;
+        let mut may_know_more = false;
         if needs_tls {
-            tls = tls.root_certs(root_certificates(environment)?);
+            let roots = roots::load(environment)?;
+            trusted = roots.trusted;
+            may_know_more = roots.may_have_more;
         }
-        // This time-out costs a thread, and an IP address need not be resolved.
-        let mut resolve_timeout = None;
-        if address.ip().is_none() && !address.is_loopback() {
-            resolve_timeout = Some(CONNECT_TIMEOUT);
-        }
-        let config = Config::builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(proxy)
-            .tls_config(tls.build())
-            .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
-            .timeout_resolve(resolve_timeout)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .max_idle_age(MAX_IDLE)
-            .input_buffer_size(RECEIVED_AT_ONCE)
-            .output_buffer_size(SENT_AT_ONCE)
-            .build();
         let connections = Connections::new();
         Ok(Client {
-            agent: Agent::with_parts(config, connections.clone(), connections.clone()),
+            agent: agent(address, named_proxy.as_ref(), trusted, &connections),
+            knowing_all: OnceLock::new(),
+            may_know_more,
             connections,
             address: address.clone(),
             proxy: named_proxy,
@@ -217,7 +209,8 @@ impl Client {
         self.received(sent, secrets)
     }
 
-    /// Sends a request once.
+    /// Sends a request once. An unknown authority ends a connection before anything is sent, so it is looked for among all
+    /// certificates of the system.
     fn attempt(
         &self,
         method: Method,
@@ -225,15 +218,26 @@ impl Client {
         headers: &[(String, Secret)],
         limits: Limits,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        self.connections.wait_for_opening()?;
         let url = self.address.join(path);
-        match method {
-            Method::Get => completed(self.agent.get(url), headers, limits).call(),
-            Method::Delete => completed(self.agent.delete(url), headers, limits).call(),
+        let send = |agent: &Agent| match method {
+            Method::Get => completed(agent.get(&url), headers, limits).call(),
+            Method::Delete => completed(agent.delete(&url), headers, limits).call(),
             Method::Post(body) => {
-                let request = self.agent.post(url).content_type("application/json");
+                let request = agent.post(&url).content_type("application/json");
                 completed(request, headers, limits).send(body)
             }
+        };
+        if let Some(agent) = self.knowing_all.get() {
+            return send(agent);
+        }
+        let opened = self.connections.wait_for_opening();
+        match opened.and_then(|()| send(&self.agent)) {
+            Err(error) if self.may_know_more && is_unknown_issuer(&error) => {
+                let (proxy, connections) = (self.proxy.as_ref(), Connections::new());
+                let all = || agent(&self.address, proxy, roots::load_all(), &connections);
+                send(self.knowing_all.get_or_init(all))
+            }
+            sent => sent,
         }
     }
 
@@ -356,6 +360,37 @@ impl Client {
     }
 }
 
+fn agent(
+    address: &Address,
+    proxy: Option<&NamedProxy>,
+    trusted: RootCerts,
+    connections: &Connections,
+) -> Agent {
+    // This time-out costs a thread, and an IP address need not be resolved.
+    let mut resolve_timeout = None;
+    if address.ip().is_none() && !address.is_loopback() {
+        resolve_timeout = Some(CONNECT_TIMEOUT);
+    }
+    let config = Config::builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(proxy.map(|named| named.proxy.clone()))
+        .tls_config(TlsConfig::builder().root_certs(trusted).build())
+        .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
+        .timeout_resolve(resolve_timeout)
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .max_idle_age(MAX_IDLE)
+        .input_buffer_size(RECEIVED_AT_ONCE)
+        .output_buffer_size(SENT_AT_ONCE)
+        .build();
+    Agent::with_parts(config, connections.clone(), connections.clone())
+}
+
+/// Whether no certificate that the agent knows has signed the server's.
+fn is_unknown_issuer(error: &ureq::Error) -> bool {
+    error.to_string().contains(UNKNOWN_ISSUER)
+}
+
 /// The cause of an error that the system reports, and what to do about it.
 fn io_cause(error: &io::Error, looked_up: &str) -> (String, Option<&'static str>) {
     if let Some(reason) = lookup_failure(error) {
@@ -434,6 +469,9 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
     }
 }
 
+/// The TLS library's name for an authority that it does not know.
+const UNKNOWN_ISSUER: &str = "UnknownIssuer";
+
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
@@ -452,7 +490,7 @@ fn lookup_failure(error: &io::Error) -> Option<String> {
 fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
     let says = |mark| reason.contains(mark);
     let mut words = reason;
-    let advice = if says("UnknownIssuer") || says("BadSignature") {
+    let advice = if says(UNKNOWN_ISSUER) || says("BadSignature") {
         "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"
     } else if says("expired") || says("not valid yet") {
         "the server's certificate, or this machine's clock, is out of date"
@@ -549,32 +587,6 @@ fn covers(entry: &str, address: &Address) -> bool {
         Some(rest) => rest.is_empty() || rest.ends_with('.'),
         None => false,
     }
-}
-
-/// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
-fn root_certificates(environment: &Environment) -> Result<RootCerts, Error> {
-    let found = rustls_native_certs::load_native_certs();
-    if !found.certs.is_empty() {
-        let mut certificates = Vec::new();
-        for der in &found.certs {
-            certificates.push(Certificate::from_der(der).to_owned());
-        }
-        return Ok(RootCerts::new_with_certs(&certificates));
-    }
-    let mut named = vec!["SSL_CERT_FILE", "SSL_CERT_DIR"];
-    named.retain(|name| environment.get(name).is_some());
-    if named.is_empty() {
-        return Ok(RootCerts::WebPki);
-    }
-    let names = named.join(" or ");
-    let reason = match found.errors.first() {
-        Some(error) => error.to_string(),
-        None => "it has none".to_owned(),
-    };
-    Err(
-        Error::settings(format!("{names} yields no certificate: {reason}"))
-            .advise("unset it to use the system's certificates"),
-    )
 }
 
 #[cfg(test)]

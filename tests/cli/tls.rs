@@ -269,13 +269,17 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
         (None, "SSL_CERT_DIR", Some(&known), true),
         // With Mozilla's list, which has neither.
         (None, "", None, false),
+        // In a file of its own beside the one that should have all, or without that one.
+        (Some(&unknown), "BESIDE", Some(&known), true),
+        (None, "BESIDE", Some(&known), true),
     ] {
         let _case = case((system.is_some(), name, is_taken));
         let sandbox = Sandbox::new().openai_at(tls.url("localhost"));
         let store = system.map_or(String::new(), Authority::pem);
         sandbox.write_home("store.pem", store);
         let script = "mount -t tmpfs none /etc/ssl && mkdir /etc/ssl/certs &&
-            cp store.pem /etc/ssl/certs/ca-certificates.crt && exec q hi";
+            cp store.pem /etc/ssl/certs/ca-certificates.crt &&
+            cp ${BESIDE:-store.pem} /etc/ssl/certs/beside.pem && exec q hi";
         let mut run = sandbox.shell("exec unshare -rm sh -c \"$0\"").arg(script);
         if let Some(named) = named {
             let file = certificate(&sandbox, named);
