@@ -153,7 +153,7 @@ fn read(
         if listing.rows.len() >= room {
             break;
         }
-        match session::read(&file.path) {
+        match file.read() {
             Ok(FileContent::Conversation(conversation)) => {
                 let mut number = None;
                 if !file.is_state {

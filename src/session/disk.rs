@@ -1,7 +1,7 @@
 //! Reads the files of conversations and replaces them, so that no other program ever sees half of one.
 
-use std::fs::{self, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::fs::{self, File, FileType, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -16,6 +16,9 @@ use crate::unix;
 /// The mode of files that only their owner may read.
 pub(super) const PRIVATE_FILE: u32 = 0o600;
 
+/// The most that is read of a file, which may grow meanwhile.
+const MAX_READ: u64 = format::MAX_SIZE as u64 + 1;
+
 /// The beginning of the names of temporary files. One that a killed run has left does no harm.
 pub(super) const TEMPORARY: &str = ".tmp-q-";
 
@@ -23,7 +26,7 @@ pub(super) const TEMPORARY: &str = ".tmp-q-";
 pub const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
 
 /// Reads what is at a path. A link that leads nowhere is nothing. An error means that the content is unknown.
-pub fn read(path: &Path) -> io::Result<FileContent> {
+pub(super) fn read(path: &Path) -> io::Result<FileContent> {
     read_again(path, None)
 }
 
@@ -32,19 +35,31 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
     let Some(metadata) = metadata(path)? else {
         return Ok(FileContent::Nothing);
     };
+    read_of(path, metadata.file_type(), metadata.len(), known)
+}
+
+/// The same, where its kind and size are known.
+pub(super) fn read_of(
+    path: &Path,
+    kind: FileType,
+    size: u64,
+    known: Option<&Conversation>,
+) -> io::Result<FileContent> {
     // Opening a pipe would wait for a writer.
-    if !metadata.is_file() {
+    if !kind.is_file() {
         return Err(not_regular(path));
     }
-    if let Err(too_large) = format::check_size(metadata.len()) {
+    if let Err(too_large) = format::check_size(size) {
         return Ok(FileContent::Unusable(too_large));
     }
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    let opened = File::open(path);
+    match opened.and_then(|file| file.take(MAX_READ).read_to_end(&mut bytes)) {
+        Ok(_) => {}
         // Another q may have removed it just now.
         Err(error) if is_missing(&error) => return Ok(FileContent::Nothing),
         Err(error) => return Err(named(error, "read", path)),
-    };
+    }
     if let Some(known) = known
         && known.source.as_deref() == Some(&bytes)
     {

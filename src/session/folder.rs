@@ -1,7 +1,7 @@
 //! The names in the folder of conversations: which file a conversation has, and how a file is named to users.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -176,8 +176,14 @@ impl Folder {
 
     /// What is in the folder; nothing if there is no folder.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = self.entries()?;
+        Ok(entries.iter().map(DirEntry::path).collect())
+    }
+
+    /// The same, with what the folder itself says about each file.
+    pub(super) fn entries(&self) -> io::Result<Vec<DirEntry>> {
         match fs::read_dir(&self.sessions) {
-            Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+            Ok(entries) => entries.collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(named(error, "list", &self.sessions)),
         }

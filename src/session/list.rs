@@ -1,6 +1,6 @@
 //! Which files of the folder are conversations, newest first.
 
-use std::fs;
+use std::fs::{self, FileType};
 use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -18,13 +18,26 @@ pub struct ConversationFile {
     /// An earlier state, which has no number.
     pub is_state: bool,
     modified: SystemTime,
+    kind: FileType,
+}
+
+impl ConversationFile {
+    /// Reads it as it was when it was listed.
+    pub fn read(&self) -> io::Result<FileContent> {
+        // It could not be followed.
+        if self.kind.is_symlink() {
+            return disk::read(&self.path);
+        }
+        disk::read_of(&self.path, self.kind, self.bytes, None)
+    }
 }
 
 /// The files of conversations, newest first. Earlier states are listed if `all`, or if they are current.
 pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
     let current = folder.resolve(&folder.link(None));
     let mut files = Vec::new();
-    for path in folder.paths()? {
+    for entry in folder.entries()? {
+        let path = entry.path();
         let name = name_of(&path);
         if stem_of(&name).is_none() {
             continue;
@@ -35,7 +48,8 @@ pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
         }
         // Such a link is a second name of a conversation, which is listed by its first.
         let may_be_second = is_current(&path) || name.starts_with(UNNAMED);
-        if may_be_second && path.is_symlink() && folder.has(&folder.resolve(&path)) {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if may_be_second && is_link && folder.has(&folder.resolve(&path)) {
             continue;
         }
         // It may have been removed in the meantime, or be a link that leads nowhere.
@@ -53,6 +67,7 @@ pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
             bytes: metadata.len(),
             is_state,
             modified: metadata.modified()?,
+            kind: metadata.file_type(),
             path,
         });
     }
@@ -67,7 +82,7 @@ pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
 pub(super) fn with_number(folder: &Folder, number: usize) -> io::Result<PathBuf> {
     let mut left = number;
     for file in files(folder, false)? {
-        match disk::read(&file.path) {
+        match file.read() {
             Ok(FileContent::Conversation(_)) => left -= 1,
             Err(error) if error.kind() != disk::NOT_REGULAR => return Err(error),
             _ => {}

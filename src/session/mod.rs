@@ -18,4 +18,4 @@ pub mod timestamp;
 mod write;
 
 pub use conversation::{Conversation, Entry, Exchange, window};
-pub use disk::{NOT_REGULAR, read};
+pub use disk::NOT_REGULAR;
