@@ -67,8 +67,16 @@ impl CheckedArguments {
         })
     }
 
-    /// Whether q may have to wait for its input.
-    pub fn waits_for_input(&self) -> bool {
+    /// Connects to a server that is known already, if q may have to wait for its input.
+    pub fn open_ahead(&self) {
+        if let Some(target) = &self.known_target
+            && self.waits_for_input()
+        {
+            target.open_ahead(&self.settings);
+        }
+    }
+
+    fn waits_for_input(&self) -> bool {
         let is_pipe = |name: &OsString| {
             let metadata = fs::metadata(name);
             metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())

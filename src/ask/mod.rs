@@ -22,9 +22,10 @@ use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
+use crate::server::target::Target;
 use crate::session::Conversation;
 use crate::settings::{Cached, Settings};
-use crate::tools::{Groups, Selection, Starting};
+use crate::tools::{Groups, Selection, Starting, Toolbox};
 use checked::CheckedArguments;
 use input::Reader;
 use run::Run;
@@ -35,32 +36,18 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let loaded = Settings::load(command_line, &context.environment, &context.configuration)?;
     report_role(&loaded.typed, notes);
     let mut checked = CheckedArguments::new(loaded, context)?;
+    let interrupts = Interrupts::new(notes.spinner());
+    checked.open_ahead();
     let known_target = checked.known_target.take();
     let settings = &checked.settings;
     let arguments = &settings.typed;
 
-    let interrupts = Interrupts::new(notes.spinner());
-    let open_ahead = || {
-        if let Some(target) = &known_target
-            && !arguments.dry_run
-            && settings.cached() == Cached::Off
-        {
-            target.open_ahead();
-        }
-    };
-    if checked.waits_for_input() {
-        open_ahead();
-    }
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     let start = |tools| Starting::new(Some(tools), settings, context, &interrupts, groups);
     // Servers start while input is read.
     let mut starting = None;
     if let Some(tools) = &checked.selection {
-        let servers = start(tools)?;
-        if servers.are_awaited() {
-            open_ahead();
-        }
-        starting = Some(servers);
+        starting = Some(start(tools)?);
     }
     let draft = checked.read(reader, notes)?;
 
@@ -73,11 +60,11 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let question = draft.into_question(last_question.as_ref());
 
     let mut toolbox = None;
+    let finish = |servers| finish(servers, &session.target, settings, notes);
     if let Some(starting) = starting {
-        toolbox = starting.finish(arguments.yes, notes)?;
+        toolbox = finish(starting)?;
     } else if let Some(tools) = remembered_tools(session.intent.read(), settings, notes)? {
-        let started = start(&tools);
-        let finished = started.and_then(|servers| servers.finish(arguments.yes, notes));
+        let finished = start(&tools).and_then(finish);
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
     }
 
@@ -89,6 +76,19 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     // The run has the tool servers, which end here.
     drop(run);
     result
+}
+
+/// Waits for tool servers, and connects to the server of the model meanwhile.
+fn finish(
+    servers: Starting,
+    target: &Target,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Option<Toolbox>, Error> {
+    if servers.are_awaited() {
+        target.open_ahead(settings);
+    }
+    servers.finish(settings.typed.yes, notes)
 }
 
 /// Reports the role. A dry run does so without `-v`, because it shows everything that would be sent.

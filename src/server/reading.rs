@@ -155,10 +155,7 @@ fn read_stream(
             read?;
         }
         if reply.ended() {
-            // Only a connection whose response has been read to its end can have the next request.
-            if !reply.calls().is_empty() || reply.is_paused() {
-                body.read_rest();
-            }
+            body.read_rest(reply);
             return Ok(());
         }
         if let Some(end) = end {
@@ -265,8 +262,11 @@ impl Body {
         Ok(self.filled)
     }
 
-    /// Reads to the end if that comes at once.
-    fn read_rest(&mut self) {
+    /// Where another request follows, reads to the end if that comes at once: only then can it have the same connection.
+    fn read_rest(&mut self, reply: &Reply) {
+        if reply.calls().is_empty() && !reply.is_paused() {
+            return;
+        }
         let began = Instant::now();
         while let Ok(1..) = self.fill(Some(REST.saturating_sub(began.elapsed()))) {}
     }

@@ -8,6 +8,7 @@ use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
 use crate::error::Error;
+use crate::flags::Arguments;
 use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, table};
@@ -93,8 +94,12 @@ impl Target {
         self.key.get()?.as_ref()
     }
 
-    /// Opens the connection for the first request, while q waits for something else.
-    pub fn open_ahead(&self) {
+    /// Opens the connection for the first request, while q waits for something else. A dry run sends nothing, and a known
+    /// answer needs no request.
+    pub fn open_ahead(&self, settings: &Settings) {
+        if settings.typed.dry_run || settings.cached() != Cached::Off {
+            return;
+        }
         if let Ok(client) = self.client() {
             client.open_ahead();
         }
