@@ -14,7 +14,7 @@ use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 
-use self::connections::{CLOSED, CONNECT_TIMEOUT, Connections, MAX_IDLE};
+use self::connections::{CONNECT_TIMEOUT, Connections, MAX_IDLE};
 use super::retry;
 use crate::address::{Address, Endpoint};
 use crate::error::Error;
@@ -468,6 +468,14 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
         None => format!("{status}: {says}"),
     }
 }
+
+/// The errors that the system reports if the server closed the connection.
+const CLOSED: [ErrorKind; 4] = [
+    ErrorKind::ConnectionReset,
+    ErrorKind::ConnectionAborted,
+    ErrorKind::BrokenPipe,
+    ErrorKind::UnexpectedEof,
+];
 
 /// The TLS library's name for an authority that it does not know.
 const UNKNOWN_ISSUER: &str = "UnknownIssuer";

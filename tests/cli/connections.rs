@@ -182,3 +182,13 @@ fn a_connection_that_was_idle_for_long_is_not_used() {
     running.wait().exit(0).stdout("the answer\n");
     assert_eq!(connections(&server), [1, 2]);
 }
+
+#[test]
+fn after_silence_on_a_connection_that_was_idle_nothing_is_sent_again() {
+    let server = Server::always(Reply::raw("").hang());
+    let sandbox = Sandbox::new();
+    let q = OPENAI.q(&sandbox, &server, &["hi"]).stdin("input");
+    let outcome = q.env("Q_TIMEOUT", "1s").run();
+    outcome.exit(1).stderr_contains("no data from the server");
+    assert_eq!(connections(&server), [0]);
+}

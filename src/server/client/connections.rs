@@ -25,14 +25,6 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a connection may have been idle when it is used: servers and routers forget those that are.
 pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
-/// The errors that the system reports if the server closed the connection.
-pub const CLOSED: [ErrorKind; 4] = [
-    ErrorKind::ConnectionReset,
-    ErrorKind::ConnectionAborted,
-    ErrorKind::BrokenPipe,
-    ErrorKind::UnexpectedEof,
-];
-
 /// Opens the connections of a client, and looks names up for them.
 #[derive(Clone)]
 pub struct Connections(Arc<Shared>);
@@ -210,12 +202,13 @@ pub fn was_closed_while_idle(error: &Error) -> bool {
 }
 
 impl Connection {
+    /// Silence is no such failure: the server may be at work on the request.
     fn judged(&self, error: Error) -> Error {
-        match &error {
-            Error::Io(cause) if self.was_idle && CLOSED.contains(&cause.kind()) => {
+        match error {
+            Error::Io(cause) if self.was_idle => {
                 Error::Io(io::Error::new(cause.kind(), ClosedWhileIdle))
             }
-            _ => error,
+            other => other,
         }
     }
 }
