@@ -7,6 +7,7 @@
 
 #[path = "../harness/authority.rs"]
 mod authority;
+mod distance;
 #[path = "../harness/http.rs"]
 mod http;
 #[path = "../harness/pseudo_terminal.rs"]
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustls::{ServerConnection, StreamOwned};
 
 use authority::Authority;
+use distance::{Far, ROUND_TRIP};
 
 const Q: &str = env!("CARGO_BIN_EXE_q");
 
@@ -38,6 +40,12 @@ const WATCHED: usize = 200;
 
 /// The certificates that the system trusts.
 const SYSTEM_STORE: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// How long a pipe takes before a question comes through it.
+const PIPE: Duration = Duration::from_millis(300);
+
+/// How often a model is asked before it answers, and once more.
+const ROUNDS: usize = 6;
 
 /// Bytes of a large conversation.
 const LARGE: usize = 9_000_000;
@@ -63,6 +71,8 @@ const PARTS: &[(&str, Part)] = &[
     ("long", Bench::long_answer),
     ("known", Bench::known_answer),
     ("tls", Bench::short_answer_over_tls),
+    ("far", Bench::first_word_from_afar),
+    ("far", Bench::rounds_afar),
     ("large", Bench::large_conversation),
     ("list", Bench::list),
     ("many", Bench::many_conversations),
@@ -157,13 +167,13 @@ impl Bench {
             "q",
             "curl",
             "curl",
-            "0.27",
+            "0.3",
         );
         if self.client.is_some() {
-            results.times("the same", "q", "a bare static client", "client", "2.7");
+            results.times("the same", "q", "a bare static client", "client", "2.5");
         }
         if self.archive.is_some() {
-            results.times("the same, static archive", "static", "curl", "curl", "0.24");
+            results.times("the same, static archive", "static", "curl", "curl", "0.22");
         }
         let unsaved = format!("{SHORT} deltas, `--no-save`");
         results.times(&unsaved, "--no-save", "curl", "curl", "");
@@ -199,6 +209,7 @@ impl Bench {
             }
             let [q, curl] = latencies.map(|seconds| Median {
                 seconds: middle(seconds),
+                processor: 0.0,
                 memory: 0.0,
             });
             times(name, q, "curl", curl, "1");
@@ -291,9 +302,8 @@ impl Bench {
         for (name, certificates) in &stores {
             let contestants: Vec<Contestant> = vec![
                 contestant("q", || {
-                    let mut command = self.q(&server.address, &self.state, &["question"]);
-                    command.env("SSL_CERT_FILE", certificates);
-                    command
+                    let command = self.q(&server.address, &self.state, &["question"]);
+                    with_authority(command, certificates)
                 }),
                 contestant("curl", || {
                     with(
@@ -303,14 +313,89 @@ impl Bench {
                 }),
             ];
             let results = compare(&contestants, 50);
-            results.times(
-                &format!("{SHORT} deltas over TLS, {name}"),
-                "q",
-                "curl",
-                "curl",
-                "",
-            );
+            let what = format!("{SHORT} deltas over TLS, {name}");
+            results.times(&what, "q", "curl", "curl", "");
+            let (q, curl) = (results.of("q").processor, results.of("curl").processor);
+            let what = what + ", processor time";
+            line(&what, &shown(q), "curl", &shown(curl), q / curl, "0.12");
         }
+    }
+
+    /// A server far away, and the file with its authority's certificate.
+    fn far(&self) -> (Far, PathBuf) {
+        let certificate = self.state.join("far.pem");
+        let far = Far::start(&certificate, |body| {
+            let results = body.matches(r#""role":"tool""#).count();
+            if body.contains(r#""tools":"#) && results + 1 < ROUNDS {
+                CALL.to_owned()
+            } else {
+                event(0) + END
+            }
+        });
+        (far, certificate)
+    }
+
+    /// From the end of a pipe to the first byte of the answer.
+    fn first_word_from_afar(&self) {
+        let (far, certificate) = self.far();
+        let arguments = ["--no-save", "question"];
+        let q = || with_authority(self.q(&far.address, &self.state, &arguments), &certificate);
+        let piped_curl = || {
+            let mut command = quiet("curl");
+            let url = format!("{}/v1/chat/completions", far.address);
+            command.args([
+                "-sN",
+                "-H",
+                "content-type: application/json",
+                "-d",
+                "@-",
+                &url,
+            ]);
+            with(command, [OsStr::new("--cacert"), certificate.as_os_str()])
+        };
+        let programs: [&dyn Fn() -> Command; 2] = [&q, &piped_curl];
+        let mut waited = [Vec::new(), Vec::new()];
+        for _ in 0..20 {
+            for (command, waited) in programs.iter().zip(&mut waited) {
+                waited.push(after_pipe(command()));
+            }
+        }
+        let [q, curl] = waited.map(middle);
+        let trips = |seconds: f64| {
+            let trips = seconds / ROUND_TRIP.as_secs_f64();
+            format!("{} ({trips:.2} round trips)", shown(seconds))
+        };
+        let what = "from the end of a pipe to the first word, TLS, a round trip of 50 ms";
+        line(
+            what,
+            &trips(q),
+            "curl",
+            &trips(curl),
+            q / curl,
+            "1.2 round trips",
+        );
+    }
+
+    fn rounds_afar(&self) {
+        let (far, certificate) = self.far();
+        let configured = self.configure_command();
+        let arguments = ["--no-save", "-t", "now", "question"];
+        let q = || {
+            let mut command = self.q(&far.address, &self.state, &arguments);
+            command.env("XDG_CONFIG_HOME", &configured);
+            with_authority(command, &certificate)
+        };
+        let mut times = Vec::new();
+        for _ in 0..10 {
+            times.push(measure(q(), "q").time.as_secs_f64());
+        }
+        let connections = far.connections() as f64 / times.len() as f64;
+        let seconds = middle(times);
+        let trips = seconds / ROUND_TRIP.as_secs_f64();
+        println!(
+            "| {ROUNDS} rounds of a command at this distance | {} | {connections} connections | {trips:.1} round trips | 10 |",
+            shown(seconds)
+        );
     }
 
     fn large_conversation(&self) {
@@ -332,7 +417,7 @@ impl Bench {
             "large",
             "on an empty conversation",
             "empty",
-            "+50 ms",
+            "+40 ms",
         );
     }
 
@@ -396,7 +481,7 @@ impl Bench {
         alone(
             &format!("`--list` on a terminal, {MANY} conversations"),
             results.of("list").seconds,
-            "1 s",
+            "0.5 s",
         );
     }
 
@@ -491,12 +576,18 @@ impl Bench {
         );
     }
 
-    /// From the model's call of a command to the next request, without the time that the command takes by itself.
-    fn request_after_command(&self) {
+    /// Writes a configuration with a command that may run, and returns its folder.
+    fn configure_command(&self) -> PathBuf {
         let configured = self.state.join("command");
         std::fs::create_dir_all(configured.join("q")).expect("a folder");
         let section = "[tools.now.true]\nrun = [\"true\"]\nreads = true\n";
         std::fs::write(configured.join("q/config.toml"), section).expect("a file");
+        configured
+    }
+
+    /// From the model's call of a command to the next request, without the time that the command takes by itself.
+    fn request_after_command(&self) {
+        let configured = self.configure_command();
         let gap = |listener: &TcpListener| {
             let (stream, _) = listener.accept().expect("a connection");
             reply(stream, [HEAD, CALL].concat().as_bytes()).expect("a reply");
@@ -612,6 +703,32 @@ fn with<A: AsRef<OsStr>>(mut command: Command, arguments: impl IntoIterator<Item
     command
 }
 
+/// A command that trusts the authorities in this file.
+fn with_authority(mut command: Command, file: &Path) -> Command {
+    command.env("SSL_CERT_FILE", file);
+    command
+}
+
+/// Ends the input of a program after a while; returns how long its output takes from there, in seconds.
+fn after_pipe(mut command: Command) -> f64 {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::null()).spawn().expect("a program");
+    let mut input = child.stdin.take().expect("a pipe");
+    std::thread::sleep(PIPE);
+    input.write_all(BODY.as_bytes()).expect("a pipe");
+    drop(input);
+    let ended = Instant::now();
+    let mut output = child.stdout.take().expect("a pipe");
+    output.read_exact(&mut [0]).expect("an answer");
+    let waited = ended.elapsed().as_secs_f64();
+    let _ = output.read_to_end(&mut Vec::new());
+    assert!(
+        child.wait().is_ok_and(|status| status.success()),
+        "a program failed"
+    );
+    waited
+}
+
 /// A port, and its address.
 fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -696,10 +813,12 @@ fn curl(server: &str) -> Command {
     command
 }
 
-/// One run: how long it took, and the most memory that it had at once (KiB).
+/// One run: how long it took, by the clock and of the processor, and the most memory that it had at once (KiB).
 #[derive(Clone, Copy)]
 struct Run {
     time: Duration,
+    /// Of the processor, in seconds.
+    processor: f64,
     memory: i64,
 }
 
@@ -707,6 +826,7 @@ struct Run {
 #[derive(Clone, Copy)]
 struct Median {
     seconds: f64,
+    processor: f64,
     memory: f64,
 }
 
@@ -753,6 +873,7 @@ fn compare(contestants: &[Contestant], runs: usize) -> Results {
     for ((name, _), runs) in contestants.iter().zip(&all) {
         let median = Median {
             seconds: middle(runs.iter().map(|run| run.time.as_secs_f64()).collect()),
+            processor: middle(runs.iter().map(|run| run.processor).collect()),
             memory: middle(runs.iter().map(|run| run.memory as f64 * 1024.0).collect()),
         };
         results.push(((*name).to_owned(), median));
@@ -802,16 +923,20 @@ fn measure(mut command: Command, name: &str) -> Run {
         .stderr(Stdio::null())
         .spawn()
         .unwrap_or_else(|error| panic!("{name}: {error}"));
-    let (success, memory) = wait(&child);
+    let (success, processor, memory) = wait(&child);
     let time = began.elapsed();
     assert!(success, "{name} failed");
     // The standard library does not know that it has been waited for.
     let _ = child.try_wait();
-    Run { time, memory }
+    Run {
+        time,
+        processor,
+        memory,
+    }
 }
 
-/// Waits for a child; returns whether it succeeded, and the most memory that it had.
-fn wait(child: &Child) -> (bool, i64) {
+/// Waits for a child; returns whether it succeeded, its time of the processor, and the most memory that it had.
+fn wait(child: &Child) -> (bool, f64, i64) {
     let mut status = 0;
     // SAFETY: `rusage` is plain data, for which zeroes are a value; both pointers are to locals; the child is ours and
     // nobody else waits for it.
@@ -820,8 +945,10 @@ fn wait(child: &Child) -> (bool, i64) {
         libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage);
         usage
     };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     (
         libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
+        seconds(usage.ru_utime) + seconds(usage.ru_stime),
         usage.ru_maxrss,
     )
 }
