@@ -38,7 +38,8 @@ const SHORT: usize = 20;
 const LONG: usize = 200_000;
 const WATCHED: usize = 200;
 
-/// The certificates that the system trusts.
+/// What the table calls the certificates that the system trusts, and where they are.
+const SYSTEMS: &str = "the system's authorities";
 const SYSTEM_STORE: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// How long a pipe takes before a question comes through it.
@@ -297,7 +298,7 @@ impl Bench {
         if let Ok(mut certificates) = std::fs::read(SYSTEM_STORE) {
             certificates.extend(std::fs::read(&authority).expect("a certificate"));
             std::fs::write(&store, certificates).expect("a file");
-            stores.push(("the system's authorities", store));
+            stores.push((SYSTEMS, store));
         }
         for (name, certificates) in &stores {
             let contestants: Vec<Contestant> = vec![
@@ -317,7 +318,8 @@ impl Bench {
             results.times(&what, "q", "curl", "curl", "");
             let (q, curl) = (results.of("q").processor, results.of("curl").processor);
             let what = what + ", processor time";
-            line(&what, &shown(q), "curl", &shown(curl), q / curl, "0.12");
+            let goal = if *name == SYSTEMS { "0.12" } else { "" };
+            line(&what, &shown(q), "curl", &shown(curl), q / curl, goal);
         }
     }
 
