@@ -8,7 +8,6 @@ use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
 use crate::error::Error;
-use crate::flags::Arguments;
 use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, table};
