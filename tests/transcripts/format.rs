@@ -12,6 +12,8 @@ pub struct Case {
     /// The name, and before it that of its file.
     pub full_name: String,
     pub name: String,
+    /// It was made of a row of a table, so that it does not stand in the file as it is.
+    pub is_row: bool,
     /// Directives that the file has above its first case.
     pub shared: Vec<Item>,
     pub items: Vec<Item>,
@@ -59,18 +61,55 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     let mut parts = text.split("\n=== ");
     let head = parts.next().unwrap_or_default().lines();
     let shared = items(head.filter(|line| line.starts_with(['@', '|'])), name);
-    let case = |part: &str| {
+    let mut cases = Vec::new();
+    for part in parts {
         let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
-        let full_name = format!("{name}: {title}");
-        Case {
-            path: path.to_owned(),
-            items: items(lines.lines(), &full_name),
-            full_name,
-            name: title.to_owned(),
-            shared: shared.clone(),
+        let table = lines.strip_prefix("@rows ");
+        let texts = match table {
+            Some(table) => of_rows(title, table),
+            None => vec![(title.to_owned(), lines.to_owned())],
+        };
+        for (title, lines) in texts {
+            let full_name = format!("{name}: {title}");
+            cases.push(Case {
+                path: path.to_owned(),
+                items: items(lines.lines(), &full_name),
+                full_name,
+                name: title,
+                is_row: table.is_some(),
+                shared: shared.clone(),
+            });
         }
+    }
+    cases
+}
+
+/// A name and the lines of a case for each row of a table: names of columns, rows, and the lines that all rows have, in
+/// which the name of a column stands for its cell.
+fn of_rows(title: &str, table: &str) -> Vec<(String, String)> {
+    let (columns, lines) = table.split_once('\n').expect("rows");
+    let columns: Vec<&str> = columns.split(" | ").collect();
+    let is_row = |line: &&str| line.starts_with("| ");
+    let common: Vec<&str> = lines.lines().skip_while(is_row).collect();
+    let case = |row: &str| {
+        let cells: Vec<&str> = row[2..].split(" | ").collect();
+        assert_eq!(cells.len(), columns.len(), "{title}: {row}");
+        let mut text = String::new();
+        for line in &common {
+            let mut line = (*line).to_owned();
+            let mut is_left_out = false;
+            for (column, cell) in columns.iter().zip(&cells) {
+                let place = format!("<{column}>");
+                is_left_out |= *cell == "-" && line.contains(&place);
+                line = line.replace(&place, cell);
+            }
+            if !is_left_out {
+                push_line(&mut text, &line);
+            }
+        }
+        (format!("{title}, {}", cells[0]), text)
     };
-    parts.map(case).collect()
+    lines.lines().take_while(is_row).map(case).collect()
 }
 
 /// Puts what came of a case in its place in the file.
