@@ -512,11 +512,8 @@ pub mod tests {
             ),
         ] {
             let added = usage(one).plus(usage(other));
-            assert_eq!(
-                serde_json::to_string(&added).expect("JSON"),
-                sum,
-                "{one} {other}"
-            );
+            let found = serde_json::to_string(&added).expect("JSON");
+            assert_eq!(found, sum, "{one} {other}");
         }
     }
 

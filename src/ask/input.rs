@@ -531,10 +531,8 @@ mod tests {
     fn silence_is_noticed_at_any_time_and_slow_input_is_no_silence() {
         let (came, coming) = mpsc::channel();
         came.send(()).expect("a reader");
-        assert!(
-            falls_silent(&coming, Duration::from_millis(10)),
-            "after the first bytes"
-        );
+        let is_right = falls_silent(&coming, Duration::from_millis(10));
+        assert!(is_right, "after the first bytes");
 
         let (came, coming) = mpsc::channel();
         let limit = Duration::from_millis(200);
@@ -548,10 +546,8 @@ mod tests {
         }
         drop(came);
         let silent = silent.join().expect("a thread that waits");
-        assert!(
-            !silent || longest.max(last.elapsed()) >= limit / 2,
-            "while input comes slowly"
-        );
+        let is_right = !silent || longest.max(last.elapsed()) >= limit / 2;
+        assert!(is_right, "while input comes slowly");
     }
 
     #[test]
@@ -579,11 +575,8 @@ mod tests {
         // The text has reached its limit, and the image has a limit of its own.
         assert_eq!(read(Slowly(PNG), true, 2, 100).ok(), Some(PNG.len()));
         for source in [PNG, b"RIFF\x24\0\0\0WEBPVP8 ", b"GIF89a\0\0", b"text", b""] {
-            assert_eq!(
-                read(Slowly(source), true, 100, 100).ok(),
-                Some(source.len()),
-                "{source:?}"
-            );
+            let found = read(Slowly(source), true, 100, 100).ok();
+            assert_eq!(found, Some(source.len()), "{source:?}");
         }
         for source in [
             &b"RIFF\x24\0\0\0WAVEfmt "[..],
@@ -591,10 +584,8 @@ mod tests {
             b"twelve bytes and a NUL\0",
         ] {
             let error = read(Slowly(source), true, 100, 100).expect_err("binary");
-            assert!(
-                error.message.contains("neither text nor") && error.exit_status() == 2,
-                "{error}"
-            );
+            let is_right = error.message.contains("neither text nor") && error.exit_status() == 2;
+            assert!(is_right, "{error}");
         }
     }
 
@@ -608,11 +599,8 @@ mod tests {
             (301, 400, false),
             (301, 404, true),
         ] {
-            assert_eq!(
-                read(&image(bytes)[..], true, 0, left).is_ok(),
-                fits,
-                "{bytes} {left}"
-            );
+            let found = read(&image(bytes)[..], true, 0, left).is_ok();
+            assert_eq!(found, fits, "{bytes} {left}");
         }
         let notes = Notes::default();
         let mut reader = Reader {
@@ -627,21 +615,16 @@ mod tests {
         }
         let mut long = PNG.chain(io::repeat(b'y').take(11_000_000));
         let refused = read(&mut long, true, 0, MAX_ATTACHMENTS).expect_err("a long image");
-        assert!(
-            refused.message.contains("5000000") && refused.exit_status() == 2,
-            "{refused}"
-        );
+        let is_right = refused.message.contains("5000000") && refused.exit_status() == 2;
+        assert!(is_right, "{refused}");
         assert!(long.get_ref().1.limit() > 0, "all of it was read");
     }
 
     #[test]
     fn base64_is_as_long_as_is_reckoned() {
         for bytes in 0..10 {
-            assert_eq!(
-                STANDARD.encode(vec![0; bytes]).len(),
-                base64_length(bytes),
-                "{bytes}"
-            );
+            let found = STANDARD.encode(vec![0; bytes]).len();
+            assert_eq!(found, base64_length(bytes), "{bytes}");
         }
     }
 }

@@ -107,10 +107,8 @@ mod tests {
     fn the_order_to_answer_in_a_shape_has_the_schema() {
         let shape = Shape::from_json("{\"type\":\"object\",\"a\":1}").expect("a schema");
         let order = "Answer with nothing but JSON that fits this JSON Schema:\n{\"type\":\"object\",\"a\":1}";
-        assert_eq!(
-            with_shape(&about(&["a"], "why"), &shape),
-            about(&["a"], &format!("why\n\n{order}"))
-        );
+        let found = with_shape(&about(&["a"], "why"), &shape);
+        assert_eq!(found, about(&["a"], &format!("why\n\n{order}")));
         assert_eq!(with_shape(&about(&["a"], ""), &shape), about(&["a"], order));
     }
 }

@@ -211,11 +211,8 @@ mod tests {
                 ..Message::text(Role::User, text(column))
             };
             let expected = message(question, is_alone == "alone");
-            assert_eq!(
-                asked(&message(last, true), files, words, input),
-                expected,
-                "{case}"
-            );
+            let found = asked(&message(last, true), files, words, input);
+            assert_eq!(found, expected, "{case}");
         }
     }
 }

@@ -143,11 +143,8 @@ mod tests {
             (History::Messages, 0, 0, 4),
         ] {
             let window = Window::new(messages(&[3, 1, 2, 2]), &values(most, history));
-            assert_eq!(
-                (window.messages.len(), window.over_limit),
-                (kept, over_limit),
-                "{history:?} {most}"
-            );
+            let found = (window.messages.len(), window.over_limit);
+            assert_eq!(found, (kept, over_limit), "{history:?} {most}");
         }
     }
 }

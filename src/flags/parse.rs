@@ -343,11 +343,8 @@ mod tests {
             (&["--", "-j"], false),
             (&[], false),
         ] {
-            assert_eq!(
-                asks_for_json(typed.iter().map(OsString::from)),
-                wanted,
-                "{typed:?}"
-            );
+            let found = asks_for_json(typed.iter().map(OsString::from));
+            assert_eq!(found, wanted, "{typed:?}");
         }
     }
 
@@ -365,11 +362,8 @@ mod tests {
             ("--al", "--all"),
             ("--alle", "--all"),
         ] {
-            assert!(
-                refused(&[typed]).contains(&format!("did you mean {meant}?")),
-                "{typed}: {}",
-                refused(&[typed])
-            );
+            let is_right = refused(&[typed]).contains(&format!("did you mean {meant}?"));
+            assert!(is_right, "{typed}: {}", refused(&[typed]));
         }
         for typed in [
             "--search",
@@ -384,10 +378,8 @@ mod tests {
         ] {
             let said = refused(&[typed]);
             for flag in FLAGS.iter().filter(|flag| flag.deletes()) {
-                assert!(
-                    !said.contains(&format!("mean {}?", flag.name())),
-                    "{typed}: {said}"
-                );
+                let is_right = !said.contains(&format!("mean {}?", flag.name()));
+                assert!(is_right, "{typed}: {said}");
             }
         }
     }

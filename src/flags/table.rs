@@ -627,16 +627,11 @@ mod tests {
                 .into_iter()
                 .chain(flag.long.map(String::from))
             {
-                assert!(
-                    names.insert(name.clone()),
-                    "{name} stands twice in the table"
-                );
+                let is_right = names.insert(name.clone());
+                assert!(is_right, "{name} stands twice in the table");
             }
-            assert!(
-                !flag.help.is_empty() && !flag.help.ends_with('.'),
-                "{}",
-                flag.name()
-            );
+            let is_right = !flag.help.is_empty() && !flag.help.ends_with('.');
+            assert!(is_right, "{}", flag.name());
             assert!(flag.doc.ends_with('.'), "{}", flag.name());
         }
     }
@@ -644,11 +639,8 @@ mod tests {
     #[test]
     fn every_option_is_of_use_to_some_mode() {
         for flag in FLAGS {
-            assert!(
-                flag.mode().is_some() || !flag.modes.is_empty(),
-                "{}",
-                flag.name()
-            );
+            let is_right = flag.mode().is_some() || !flag.modes.is_empty();
+            assert!(is_right, "{}", flag.name());
         }
     }
 }

@@ -227,11 +227,9 @@ mod tests {
     fn every_option_setting_and_provider_is_described_and_every_line_fits_a_terminal() {
         let (short, long) = (help::short(), help());
         for flag in FLAGS {
-            assert!(
-                short.contains(&help::names(flag)) && long.contains(help::names(flag).trim()),
-                "{}",
-                flag.name()
-            );
+            let is_right =
+                short.contains(&help::names(flag)) && long.contains(help::names(flag).trim());
+            assert!(is_right, "{}", flag.name());
         }
         for row in SETTINGS {
             assert!(long.contains(&row.variable()), "{}", row.key);
@@ -241,10 +239,8 @@ mod tests {
         }
         for line in short.lines().chain(long.lines()) {
             let has_room = line.chars().count() <= WIDTH && line == line.trim_end();
-            assert!(
-                has_room && !line.contains('`') && !has_place(line),
-                "{line}"
-            );
+            let is_right = has_room && !line.contains('`') && !has_place(line);
+            assert!(is_right, "{line}");
         }
         // The man page indents what is printed as it is by three columns more.
         for line in long
@@ -272,10 +268,8 @@ mod tests {
             ".SH ", ".PP", ".TP", ".B ", ".nf", ".fi", ".TH ", ".nh", ".ad l", ".\\\"",
         ];
         for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
-            assert!(
-                requests.iter().any(|request| line.starts_with(request)),
-                "{line}"
-            );
+            let is_right = requests.iter().any(|request| line.starts_with(request));
+            assert!(is_right, "{line}");
         }
     }
 }

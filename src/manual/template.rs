@@ -32,10 +32,8 @@ mod tests {
 
     #[test]
     fn places_are_filled_wherever_they_stand() {
-        assert_eq!(
-            fill("a @X@ \"$@\" @Y@@X@", &[("X", "1"), ("Y", "2\n")]),
-            "a 1 \"$@\" 21"
-        );
+        let found = fill("a @X@ \"$@\" @Y@@X@", &[("X", "1"), ("Y", "2\n")]);
+        assert_eq!(found, "a 1 \"$@\" 21");
     }
 
     #[test]

@@ -454,11 +454,8 @@ mod tests {
             let mut shown = formatter.feed(begin, 80);
             for _ in 0..50 {
                 shown += &formatter.feed(&"x".repeat(MAX_HELD / 4), 80);
-                assert!(
-                    formatter.word.text.len() <= 2 * MAX_HELD,
-                    "{begin}: {}",
-                    formatter.word.text.len()
-                );
+                let is_right = formatter.word.text.len() <= 2 * MAX_HELD;
+                assert!(is_right, "{begin}: {}", formatter.word.text.len());
             }
             shown += &formatter.feed(NEXT, 80);
             shown += &formatter.finish(80);
@@ -642,10 +639,8 @@ mod tests {
             // What follows is prose.
             let closed = text.ends_with('\n');
             let expected = format!("{text}\n\none two \nthree \nfour");
-            assert!(
-                !closed || wrap(&format!("{text}\n\n{LONG}"), 10) == expected,
-                "{text}"
-            );
+            let is_right = !closed || wrap(&format!("{text}\n\n{LONG}"), 10) == expected;
+            assert!(is_right, "{text}");
         }
     }
 
@@ -745,10 +740,8 @@ mod tests {
             assert_eq!(styled(text, 80), expected, "{text:?}");
         }
         // A style ends before a break and begins again after it.
-        assert_eq!(
-            styled("- **one two three** four", 12),
-            "‹2m-› ‹1m**one two ›\n  ‹1mthree**› \n  four"
-        );
+        let found = styled("- **one two three** four", 12);
+        assert_eq!(found, "‹2m-› ‹1m**one two ›\n  ‹1mthree**› \n  four");
     }
 
     #[test]
@@ -800,16 +793,10 @@ mod tests {
             shown += &formatter.feed(piece, 80);
             shown += &formatter.pause(80);
         }
-        let bold: String = cells(&shown)
-            .into_iter()
-            .filter(|(_, style)| style == "1")
-            .map(|(cell, _)| cell)
-            .collect();
-        let code: String = cells(&shown)
-            .into_iter()
-            .filter(|(_, style)| style == "36")
-            .map(|(cell, _)| cell)
-            .collect();
+        let bold = cells(&shown).into_iter().filter(|(_, style)| style == "1");
+        let bold: String = bold.map(|(cell, _)| cell).collect();
+        let code = cells(&shown).into_iter().filter(|(_, style)| style == "36");
+        let code: String = code.map(|(cell, _)| cell).collect();
         assert_eq!((bold.as_str(), code.as_str()), ("a b** d", "e`"));
     }
 

@@ -224,11 +224,8 @@ mod tests {
             ("null", "{}"),
         ] {
             assert_eq!(text(arguments), sent, "{arguments}");
-            assert_eq!(
-                object(arguments),
-                serde_json::from_str::<Value>(sent).expect(sent),
-                "{arguments}"
-            );
+            let expected = serde_json::from_str::<Value>(sent).expect(sent);
+            assert_eq!(object(arguments), expected, "{arguments}");
         }
     }
 

@@ -325,15 +325,10 @@ pub(super) mod tests {
                 .collect();
             let mut reply = replied_with_tools(api, &events);
             let kept: usize = reply.echo().iter().map(|item| item.to_string().len()).sum();
-            assert!(
-                kept <= MAX_KEPT + again.len() && reply.is_too_long(),
-                "{again}: {kept}"
-            );
-            assert_eq!(
-                api.read_event(call, &mut reply),
-                Err(ReplyError::TooLong),
-                "{call}"
-            );
+            let is_right = kept <= MAX_KEPT + again.len() && reply.is_too_long();
+            assert!(is_right, "{again}: {kept}");
+            let found = api.read_event(call, &mut reply);
+            assert_eq!(found, Err(ReplyError::TooLong), "{call}");
         }
     }
 
@@ -372,11 +367,8 @@ pub(super) mod tests {
             ),
         ] {
             for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
-                assert_eq!(
-                    (reply.is_finished(), reply.calls().len()),
-                    (is_over, 0),
-                    "{event}"
-                );
+                let found = (reply.is_finished(), reply.calls().len());
+                assert_eq!(found, (is_over, 0), "{event}");
             }
         }
     }

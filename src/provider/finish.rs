@@ -207,11 +207,8 @@ mod tests {
             ("error", "error", "error"),
         ] {
             let finish = Finish::new(word);
-            assert_eq!(
-                (finish.word(), finish.reported()),
-                (own, reported),
-                "{word}"
-            );
+            let found = (finish.word(), finish.reported());
+            assert_eq!(found, (own, reported), "{word}");
         }
     }
 }

@@ -378,10 +378,8 @@ mod tests {
                 .clone()
         };
         assert_eq!(of(AnswerForm::Any), json!({"thinkingConfig": effort}));
-        assert_eq!(
-            of(AnswerForm::Object),
-            json!({"thinkingConfig": effort, "responseMimeType": "application/json"})
-        );
+        let expected = json!({"thinkingConfig": effort, "responseMimeType": "application/json"});
+        assert_eq!(of(AnswerForm::Object), expected);
         assert_eq!(of(AnswerForm::Shaped(&strict))["thinkingConfig"], effort);
     }
 

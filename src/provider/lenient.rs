@@ -245,11 +245,8 @@ mod tests {
         ] {
             let text_of: Text = serde_json::from_str(json).expect(json);
             assert_eq!(text_of.text().expect(json), text, "{json}");
-            assert_eq!(
-                text_of.has_thinking(),
-                json.contains(r#"{"type":"thinking""#),
-                "{json}"
-            );
+            let found = text_of.has_thinking();
+            assert_eq!(found, json.contains(r#"{"type":"thinking""#), "{json}");
         }
         let half: Text =
             serde_json::from_str(r#"["a", {"text": "\ud83d"}]"#).expect("half a character");
@@ -284,11 +281,8 @@ mod tests {
             ("[1", Err(())),
         ] {
             let event = event::<IfReadable<Value>>(data);
-            assert_eq!(
-                event.map(|event| event.is_some()).map_err(|_| ()),
-                read,
-                "{data}"
-            );
+            let found = event.map(|event| event.is_some()).map_err(|_| ());
+            assert_eq!(found, read, "{data}");
         }
     }
 
@@ -306,11 +300,8 @@ mod tests {
             ("999999999999999", Some(999_999_999_999_999)),
             ("1e15", None),
         ] {
-            assert_eq!(
-                serde_json::from_str::<Count>(json).expect(json).0,
-                count,
-                "{json}"
-            );
+            let found = serde_json::from_str::<Count>(json).expect(json).0;
+            assert_eq!(found, count, "{json}");
             let within: Value =
                 serde_json::from_str(&format!("{{\"a\":{{\"b\":{json}}}}}")).expect(json);
             assert_eq!(super::count(&within, "/a/b"), count, "{json}");

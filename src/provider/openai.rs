@@ -631,14 +631,10 @@ mod tests {
             let events: Vec<String> = events.iter().map(event).collect();
             let reply = reply_of(&events, word);
             assert_eq!(calls_of(&reply), expected, "{case}");
-            assert!(
-                matches!(reply.finished(), Some(Finish::Complete(_))),
-                "{case}"
-            );
-            assert!(
-                reply.calls().iter().all(|call| !call.id.is_empty()),
-                "{case}"
-            );
+            let is_right = matches!(reply.finished(), Some(Finish::Complete(_)));
+            assert!(is_right, "{case}");
+            let is_right = reply.calls().iter().all(|call| !call.id.is_empty());
+            assert!(is_right, "{case}");
         }
     }
 
@@ -667,10 +663,8 @@ mod tests {
         };
         let listed = vec![model("b", Some("000000000007")), model("a", None)];
         let list = r#"[{"id":"b","created":7},{"id":"a","created":"odd"}]"#;
-        assert_eq!(
-            read_models(&format!(r#"{{"object":"list","data":{list}}}"#)),
-            Ok(listed.clone())
-        );
+        let found = read_models(&format!(r#"{{"object":"list","data":{list}}}"#));
+        assert_eq!(found, Ok(listed.clone()));
         assert_eq!(read_models(list), Ok(listed));
         for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
             assert_eq!(read_models(body), Ok(Vec::new()), "{body}");

@@ -639,12 +639,8 @@ mod tests {
         for number in 0..9 {
             reply.add_late(&format!("{number}{long}"));
         }
-        assert!(
-            reply.late.is_empty() && reply.text.len() > MAX_KEPT,
-            "{}, {}",
-            reply.late.len(),
-            reply.text.len()
-        );
+        let is_right = reply.late.is_empty() && reply.text.len() > MAX_KEPT;
+        assert!(is_right, "{}, {}", reply.late.len(), reply.text.len());
         let mut reply = Reply::default();
         for _ in 0..9 {
             reply.fail_search(false, Some(&long));
@@ -654,16 +650,11 @@ mod tests {
         for _ in 0..9 {
             reply.refuse(&format!("\"{long}\"")).expect("a string");
         }
-        assert!(
-            reply.refusal.len() <= MAX_KEPT && reply.text.len() == 9 * long.len(),
-            "{}",
-            reply.refusal.len()
-        );
+        let is_right = reply.refusal.len() <= MAX_KEPT && reply.text.len() == 9 * long.len();
+        assert!(is_right, "{}", reply.refusal.len());
         reply.pause();
-        assert!(
-            !reply.is_paused(),
-            "what the provider wants back was not kept"
-        );
+        let is_right = !reply.is_paused();
+        assert!(is_right, "what the provider wants back was not kept");
     }
 
     #[test]
@@ -704,11 +695,8 @@ mod tests {
             }
             reply.finish(word);
             reply.end();
-            assert_eq!(
-                (reply.finished(), reply.calls().is_empty()),
-                (Some(&finish), !has_calls),
-                "{word}"
-            );
+            let found = (reply.finished(), reply.calls().is_empty());
+            assert_eq!(found, (Some(&finish), !has_calls), "{word}");
         }
     }
 }

@@ -517,16 +517,10 @@ mod tests {
             let events: Vec<&str> = events.iter().map(String::as_str).collect();
             let mut reply = replied_with_tools(&DIALECT, &events);
             assert_eq!(reply.take_text(), "Hi", "{case}");
-            assert_eq!(
-                calls_of(&reply),
-                [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")],
-                "{case}"
-            );
-            assert_eq!(
-                reply.finished(),
-                Some(&Finish::Complete("completed".into())),
-                "{case}"
-            );
+            let expected = [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")];
+            assert_eq!(calls_of(&reply), expected, "{case}");
+            let found = reply.finished();
+            assert_eq!(found, Some(&Finish::Complete("completed".into())), "{case}");
             assert_eq!(Value::from(reply.echo()), kept, "{case}");
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
@@ -593,11 +587,8 @@ mod tests {
                 } else {
                     Finish::Complete("completed".into())
                 };
-                assert_eq!(
-                    (reply.calls(), reply.finished()),
-                    (&[][..], Some(&finish)),
-                    "{items}"
-                );
+                let found = (reply.calls(), reply.finished());
+                assert_eq!(found, (&[][..], Some(&finish)), "{items}");
             }
         }
     }

@@ -416,10 +416,8 @@ mod tests {
     fn what_q_says_itself_is_never_about_a_model() {
         let fixture = Fixture::new();
         let call = fixture.call();
-        assert_eq!(
-            call.failed("the page “Models” does not exist").meaning,
-            Meaning::Other
-        );
+        let found = call.failed("the page “Models” does not exist").meaning;
+        assert_eq!(found, Meaning::Other);
         let refused = call.refused(ServerError::new("the model does not exist"), None, &[]);
         assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
@@ -479,11 +477,8 @@ mod tests {
                     failed.error.advice.as_deref(),
                     failed.meaning == Meaning::Transient,
                 );
-                assert_eq!(
-                    found,
-                    meant(expected),
-                    "{status:?} {message} {has_attachments}"
-                );
+                let wanted = meant(expected);
+                assert_eq!(found, wanted, "{status:?} {message} {has_attachments}");
             }
         }
     }

@@ -176,10 +176,9 @@ mod tests {
             let (_, servers) = advice
                 .split_once("\nor start a local server: ")
                 .expect(&advice);
-            assert!(
-                servers.starts_with(&format!("{ollama}{usual}, ")) && servers.contains(vllm),
-                "{servers}"
-            );
+            let is_right =
+                servers.starts_with(&format!("{ollama}{usual}, ")) && servers.contains(vllm);
+            assert!(is_right, "{servers}");
         }
     }
 }

@@ -370,10 +370,8 @@ mod tests {
             let (pieces, ended) = reads(parts.iter().map(|part| Ok(*part)).collect());
             assert!(ended.is_ok(), "{parts:?}: {ended:?}");
             assert_eq!(text(&pieces), "Hello", "{parts:?}");
-            assert!(
-                pieces.last().is_some_and(|(_, last)| *last),
-                "{parts:?}: {pieces:?}"
-            );
+            let is_right = pieces.last().is_some_and(|(_, last)| *last);
+            assert!(is_right, "{parts:?}: {pieces:?}");
         }
     }
 

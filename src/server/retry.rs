@@ -71,17 +71,12 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            assert_eq!(
-                retry_after(text, now),
-                seconds.map(Duration::from_secs),
-                "{text}"
-            );
+            let found = retry_after(text, now);
+            assert_eq!(found, seconds.map(Duration::from_secs), "{text}");
         }
         assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1500)));
-        assert_eq!(
-            retry_after("999999999999999999999999", now),
-            Some(Duration::MAX)
-        );
+        let found = retry_after("999999999999999999999999", now);
+        assert_eq!(found, Some(Duration::MAX));
     }
 
     #[test]
@@ -94,11 +89,8 @@ mod tests {
         ] {
             let expected =
                 seconds.map(|seconds: u64| format!("the server asks to try again in {seconds} s"));
-            assert_eq!(
-                advice(asked.map(Duration::from_millis)),
-                expected,
-                "{asked:?}"
-            );
+            let found = advice(asked.map(Duration::from_millis));
+            assert_eq!(found, expected, "{asked:?}");
         }
     }
 
@@ -109,10 +101,8 @@ mod tests {
             for asked in [None, Some(Duration::ZERO)] {
                 for _ in 0..50 {
                     let wait = wait(tried, asked).expect("a wait");
-                    assert!(
-                        wait >= shortest && wait <= shortest.mul_f64(1.5),
-                        "{wait:?}"
-                    );
+                    let is_right = wait >= shortest && wait <= shortest.mul_f64(1.5);
+                    assert!(is_right, "{wait:?}");
                 }
             }
         }

@@ -255,10 +255,8 @@ mod tests {
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }
-        assert_eq!(
-            events(&[b"data: a\r", b"", b"\ndata: b\r", b"\n\r\n"]),
-            ["a\nb"]
-        );
+        let found = events(&[b"data: a\r", b"", b"\ndata: b\r", b"\n\r\n"]);
+        assert_eq!(found, ["a\nb"]);
     }
 
     #[test]

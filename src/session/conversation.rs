@@ -369,10 +369,8 @@ pub(super) mod tests {
             with_call(&mut conversation);
             let window = window(&conversation.exchanges, 1);
             let sent = &window[0].text;
-            assert!(
-                sent.starts_with("Tool t") && sent.ends_with(expected),
-                "{sent}"
-            );
+            let is_right = sent.starts_with("Tool t") && sent.ends_with(expected);
+            assert!(is_right, "{sent}");
         }
     }
 
@@ -387,11 +385,8 @@ pub(super) mod tests {
             let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
             let answer = &mut conversation.exchanges[0].entries[1];
             (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
-            assert_eq!(
-                window(&conversation.exchanges, 10).len(),
-                sent,
-                "{interrupted} {finish:?}"
-            );
+            let found = window(&conversation.exchanges, 10).len();
+            assert_eq!(found, sent, "{interrupted} {finish:?}");
         }
     }
 }

@@ -160,10 +160,8 @@ mod tests {
             r#"{"system":null,"tools":null,"pinned":null,"#,
             1,
         );
-        assert_eq!(
-            rewritten(&text)["messages"],
-            json!([{"role": "assistant", "content": "a\u{fffd}b"}])
-        );
+        let expected = json!([{"role": "assistant", "content": "a\u{fffd}b"}]);
+        assert_eq!(rewritten(&text)["messages"], expected);
         let marked = [MARK, text.as_bytes()].concat();
         assert!(read(&marked).is_ok());
     }
@@ -212,10 +210,8 @@ mod tests {
             &file(r#"[{"role":"user","content":"a","steps":[{"calls":[["1","t",{},"r"]]}]}]"#),
         ] {
             let unusable = read(text.as_bytes()).expect_err(text);
-            assert!(
-                unusable.starts_with("it cannot be parsed ("),
-                "{text}: {unusable}"
-            );
+            let is_right = unusable.starts_with("it cannot be parsed (");
+            assert!(is_right, "{text}: {unusable}");
         }
         let too_large = vec![b' '; MAX_SIZE + 1];
         for (bytes, reason) in [
@@ -247,13 +243,10 @@ mod tests {
                 "one",
                 &"x".repeat(MAX_SIZE - rest + more),
             )]));
-            assert_eq!(
-                written
-                    .map_err(|error| error.kind())
-                    .is_ok_and(|bytes| read(&bytes).is_ok()),
-                fits,
-                "{more}"
-            );
+            let found = written
+                .map_err(|error| error.kind())
+                .is_ok_and(|bytes| read(&bytes).is_ok());
+            assert_eq!(found, fits, "{more}");
         }
     }
 

@@ -168,10 +168,8 @@ mod tests {
         for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "a~"] {
             let named = Which::parse(OsStr::new(name));
             assert_eq!(named.is_ok(), name != "a~", "{name}");
-            assert!(
-                named.is_err() || named == Ok(Which::Named(name.to_owned())),
-                "{name}"
-            );
+            let is_right = named.is_err() || named == Ok(Which::Named(name.to_owned()));
+            assert!(is_right, "{name}");
         }
         for name in
             "|.|..|.hidden|-x|--x|a/b|a/|../x|../../x|/tmp/x|a b|a\n|a\tb|ä|a\\b|a:b|~|*|current|current-1|currently"
@@ -191,11 +189,8 @@ mod tests {
             "session_20261121100000123~1",
             "work~12",
         ] {
-            assert_eq!(
-                Which::parse(OsStr::new(id)),
-                Ok(Which::Id(id.to_owned())),
-                "{id}"
-            );
+            let found = Which::parse(OsStr::new(id));
+            assert_eq!(found, Ok(Which::Id(id.to_owned())), "{id}");
             assert!(Which::for_copy(OsStr::new(id)).is_err(), "{id}");
         }
         assert_eq!(Which::parse(OsStr::new("%12")), Ok(Which::Number(12)));
@@ -220,17 +215,12 @@ mod tests {
             ("new.json", "new.json"),
             ("broken.json", "nothing"),
         ] {
-            assert_eq!(
-                Which::parse(folder.join(name).as_os_str()),
-                Ok(Which::File(folder.join(real))),
-                "{name}"
-            );
+            let found = Which::parse(folder.join(name).as_os_str());
+            assert_eq!(found, Ok(Which::File(folder.join(real))), "{name}");
         }
         for name in ["loop.json", "no-folder/x.json"] {
-            assert!(
-                Which::parse(folder.join(name).as_os_str()).is_err(),
-                "{name}"
-            );
+            let is_right = Which::parse(folder.join(name).as_os_str()).is_err();
+            assert!(is_right, "{name}");
         }
     }
 }

@@ -259,10 +259,8 @@ mod tests {
             expire: None,
             ..RULES
         };
-        assert_eq!(
-            obstacle(&found, &asked("openai", None, 1000 * HOUR), &never),
-            None
-        );
+        let came = obstacle(&found, &asked("openai", None, 1000 * HOUR), &never);
+        assert_eq!(came, None);
         let handed_over = Rules {
             continue_on_mismatch: true,
             ..RULES
@@ -272,17 +270,12 @@ mod tests {
             ("groq", None),
             ("groq", Some("m")),
         ] {
-            assert_eq!(
-                obstacle(&found, &asked(provider, model, HOUR), &handed_over),
-                None,
-                "{provider} {model:?}"
-            );
+            let came = obstacle(&found, &asked(provider, model, HOUR), &handed_over);
+            assert_eq!(came, None, "{provider} {model:?}");
             let late = asked(provider, model, 25 * HOUR);
             let obstacle = obstacle(&found, &late, &handed_over);
-            assert!(
-                obstacle.is_some_and(|obstacle| obstacle.contains("idle")),
-                "{provider} {model:?}"
-            );
+            let is_right = obstacle.is_some_and(|obstacle| obstacle.contains("idle"));
+            assert!(is_right, "{provider} {model:?}");
         }
     }
 

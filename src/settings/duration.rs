@@ -48,11 +48,8 @@ mod tests {
             ("24h", 86_400),
             ("30d", 2_592_000),
         ] {
-            assert_eq!(
-                parse(text),
-                Ok(Some(Duration::from_secs(seconds))),
-                "{text}"
-            );
+            let found = parse(text);
+            assert_eq!(found, Ok(Some(Duration::from_secs(seconds))), "{text}");
         }
         assert_eq!(parse("never"), Ok(None));
     }

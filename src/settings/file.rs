@@ -463,15 +463,13 @@ mod tests {
         for setting in &file.settings {
             settings.push((setting.key, setting.text.as_str(), setting.line));
         }
-        assert_eq!(
-            settings,
-            [
-                ("provider", "work", 1),
-                ("max_history", "400000", 2),
-                ("save", "false", 3),
-                ("expire", "12h", 4)
-            ]
-        );
+        let expected = [
+            ("provider", "work", 1),
+            ("max_history", "400000", 2),
+            ("save", "false", 3),
+            ("expire", "12h", 4),
+        ];
+        assert_eq!(settings, expected);
         let [work, another] = &file.providers[..] else {
             panic!("two providers")
         };
@@ -483,15 +481,11 @@ mod tests {
             work.base_url.as_ref().map(ToString::to_string).as_deref(),
             Some("https://llm.corp.example/v1")
         );
-        assert_eq!(
-            work.key_cmd.as_deref(),
-            Some(&["pass".to_owned(), "x".to_owned()][..])
-        );
+        let found = work.key_cmd.as_deref();
+        assert_eq!(found, Some(&["pass".to_owned(), "x".to_owned()][..]));
         assert_eq!(work.headers.len(), 1);
-        assert_eq!(
-            (another.name.as_str(), another.key_env.as_deref()),
-            ("another", Some("K"))
-        );
+        let found = (another.name.as_str(), another.key_env.as_deref());
+        assert_eq!(found, ("another", Some("K")));
     }
 
     #[test]

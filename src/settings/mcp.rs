@@ -201,10 +201,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.as_str(), value.expose()))
             .collect();
-        assert_eq!(
-            (env, files.cwd.as_deref()),
-            (vec![("A", "t"), ("N", "5")], Some("/home/me"))
-        );
+        let found = (env, files.cwd.as_deref());
+        assert_eq!(found, (vec![("A", "t"), ("N", "5")], Some("/home/me")));
         let ServerKind::Remote(web) = kind_of("web") else {
             panic!("no address")
         };
@@ -230,12 +228,10 @@ mod tests {
             ("1st", "the name must be"),
             ("odd", "expected a sequence"),
         ] {
-            assert!(
-                find(name)
-                    .as_ref()
-                    .is_err_and(|wrong| wrong.contains(words)),
-                "{name}"
-            );
+            let is_right = find(name)
+                .as_ref()
+                .is_err_and(|wrong| wrong.contains(words));
+            assert!(is_right, "{name}");
         }
         assert_eq!(servers.len(), 10);
     }

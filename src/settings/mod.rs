@@ -392,11 +392,8 @@ mod tests {
             fs_err::write(&path, file).expect("a file");
             let values = Settings::for_actions(&Environment::new(variables), &path);
             let keep = values.rules.keep.expect("a time");
-            assert_eq!(
-                (keep.as_secs(), values.wrap),
-                (days * 24 * 60 * 60, wraps),
-                "{file} {variables:?}"
-            );
+            let found = (keep.as_secs(), values.wrap);
+            assert_eq!(found, (days * 24 * 60 * 60, wraps), "{file} {variables:?}");
         }
     }
 }

@@ -317,11 +317,8 @@ mod tests {
                 "OLLAMA_HOST has the scheme ftp, but only http and https can be used",
             ),
         ] {
-            assert_eq!(
-                address_of("ollama", &[("OLLAMA_HOST", text)]),
-                address,
-                "{text}"
-            );
+            let found = address_of("ollama", &[("OLLAMA_HOST", text)]);
+            assert_eq!(found, address, "{text}");
         }
         assert!(
             address_of("ollama", &[("OLLAMA_HOST", "bo x")])

@@ -401,14 +401,10 @@ mod tests {
                 assert_eq!(row.set(&mut values, default), Ok(()), "{}", row.key);
             }
         }
-        assert_eq!(
-            (values.messages, values.rules.pairs, values.max_history),
-            (10, 20, 400_000)
-        );
-        assert_eq!(
-            values.rules.keep,
-            Some(Duration::from_secs(30 * 24 * 60 * 60))
-        );
+        let found = (values.messages, values.rules.pairs, values.max_history);
+        assert_eq!(found, (10, 20, 400_000));
+        let found = values.rules.keep;
+        assert_eq!(found, Some(Duration::from_secs(30 * 24 * 60 * 60)));
         assert!(values.save && values.wrap && values.style);
     }
 
@@ -421,18 +417,14 @@ mod tests {
             ("mcp", "mcp.json"),
         ] {
             let row = find(key).expect(key);
-            assert!(
-                row.set(&mut Values::default(), text).is_err(),
-                "{key} = {text}"
-            );
+            let is_right = row.set(&mut Values::default(), text).is_err();
+            assert!(is_right, "{key} = {text}");
         }
         let mut values = Values::default();
         assert_eq!(find("keep").expect("keep").set(&mut values, "0"), Ok(()));
         assert_eq!(values.rules.keep, Some(Duration::ZERO));
-        assert_eq!(
-            find("pairs").expect("pairs").set(&mut values, "all"),
-            Ok(())
-        );
+        let found = find("pairs").expect("pairs").set(&mut values, "all");
+        assert_eq!(found, Ok(()));
         assert_eq!(values.rules.pairs, usize::MAX);
     }
 }

@@ -359,10 +359,8 @@ mod tests {
             "command = [\"uvx\", \"x\"]\nonly = [\"read_*\"]\nallow = [\"read_a\"]\ntimeout = \"5s\"\nstart = \"never\"",
         );
         let server = server.expect("a server");
-        assert_eq!(
-            (server.timeout, server.start),
-            (Some(Duration::from_secs(5)), None)
-        );
+        let found = (server.timeout, server.start);
+        assert_eq!(found, (Some(Duration::from_secs(5)), None));
         assert!(
             matches!(&server.kind, ServerKind::Local(program) if program.command == ["uvx", "x"])
         );
@@ -442,10 +440,8 @@ mod tests {
             .map(|(name, value)| (name.as_str(), value.expose()))
             .collect();
         assert_eq!(headers, [("x-team", "infra")]);
-        assert_eq!(
-            site.key,
-            KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()])
-        );
+        let expected = KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()]);
+        assert_eq!(site.key, expected);
     }
 
     #[test]
@@ -493,10 +489,8 @@ mod tests {
                     .find(|(other, _)| other == name)
                     .map(|(_, value)| value.to_str().expect("text"))
             };
-            assert_eq!(
-                (last("A").is_some(), last("B").is_some(), last("C")),
-                (a, b, None)
-            );
+            let found = (last("A").is_some(), last("B").is_some(), last("C"));
+            assert_eq!(found, (a, b, None));
             assert_eq!((last("LANG"), last("X")), (Some("C"), Some(x)));
         }
         for [words, text] in rows(

@@ -109,11 +109,8 @@ mod tests {
             (r#""\ud83d""#, "", r"\ud83d"),
             (r#""""#, "", ""),
         ] {
-            assert_eq!(
-                text_of(string).expect(string),
-                (text.into(), half),
-                "{string}"
-            );
+            let found = text_of(string).expect(string);
+            assert_eq!(found, (text.into(), half), "{string}");
             let whole = if half.is_empty() {
                 text.to_owned()
             } else {

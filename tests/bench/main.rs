@@ -760,12 +760,8 @@ fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
         (Box::new(output), stdout.into())
     };
     let mut command = program(&address);
-    let mut child = command
-        .stdout(stdout)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a program");
+    let child = command.stdout(stdout).stdin(Stdio::null());
+    let mut child = child.stderr(Stdio::null()).spawn().expect("a program");
     // Only the program has the other end now.
     drop(command);
     let (mut stream, _) = listener.accept().expect("a connection");
@@ -792,10 +788,8 @@ fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
     drop(stream);
     // Where nobody reads a terminal, its end is an error.
     let _ = output.read_to_end(&mut shown);
-    assert!(
-        child.wait().is_ok_and(|status| status.success()),
-        "a program failed"
-    );
+    let is_right = child.wait().is_ok_and(|status| status.success());
+    assert!(is_right, "a program failed");
     latencies
 }
 
@@ -980,11 +974,8 @@ impl Server {
         if let Some(path) = authority {
             command.env(AUTHORITY, path);
         }
-        let mut child = command
-            .env(SERVE, deltas.to_string())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a server");
+        let child = command.env(SERVE, deltas.to_string());
+        let mut child = child.stdout(Stdio::piped()).spawn().expect("a server");
         let mut address = String::new();
         BufReader::new(child.stdout.take().expect("a pipe"))
             .read_line(&mut address)

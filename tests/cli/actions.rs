@@ -30,12 +30,8 @@ fn a_history_on_a_terminal_has_local_time() {
     ] {
         let _case = case(zone);
         let terminal = Terminal::new(80);
-        sandbox
-            .q(&["--history"])
-            .env("TZ", zone)
-            .stdout_to(terminal.end())
-            .run()
-            .success();
+        let asked = sandbox.q(&["--history"]).env("TZ", zone);
+        asked.stdout_to(terminal.end()).run().success();
         let mut heads = terminal.screen();
         heads.retain(|line| line.starts_with('['));
         let expected = [
@@ -79,10 +75,8 @@ fn without_the_lock_nothing_is_undone_or_copied_and_everything_can_be_read() {
     };
     for args in [&["--undo"][..], &["--undo", "-j"], &["--copy", "branch"]] {
         let outcome = sandbox.q(args).env("LD_PRELOAD", &clock).run();
-        outcome
-            .exit(1)
-            .stderr_contains("another q holds the lock")
-            .stdout_lacks("one");
+        outcome.exit(1).stderr_contains("another q holds the lock");
+        outcome.stdout_lacks("one");
     }
     sandbox.expect_bytes("current.json", &before);
     sandbox.expect_files(&["current.json"]);
@@ -135,11 +129,8 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
         sandbox.write_session("work~1.json", &stored(&["one", "two"]));
         let before = snapshot(sandbox.sessions());
         let terminal = Terminal::new(WIDE);
-        let running = sandbox
-            .q(args)
-            .stdin_from(terminal.end())
-            .stderr_to(terminal.end())
-            .spawn();
+        let running = sandbox.q(args).stdin_from(terminal.end());
+        let running = running.stderr_to(terminal.end()).spawn();
         if typed.is_empty() {
             running.wait().exit(0).stdout("Conversations cleared: 5\n");
             assert_eq!(terminal.screen(), [""]);

@@ -17,11 +17,8 @@ fn what_a_signal_leaves_of_the_new_answer_is_in_a_conversation_of_its_own() {
     let outcome = running.wait();
     outcome.killed_by(libc::SIGTERM);
     // A note begins a line, also where both outputs go to one place. A machine that is busy may have no time for it.
-    assert!(
-        outcome.stdout_text() == "first \n" || outcome.stderr_text().is_empty(),
-        "{}",
-        outcome.stderr_text()
-    );
+    let is_right = outcome.stdout_text() == "first \n" || outcome.stderr_text().is_empty();
+    assert!(is_right, "{}", outcome.stderr_text());
     sandbox.expect_bytes("current.json", before);
     let archived = sandbox.session(&sandbox.only_archived());
     assert_eq!(texts(&archived), ["one", "first "]);
@@ -55,11 +52,8 @@ fn an_answer_to_a_question_that_is_no_longer_the_last_is_saved_on_its_own() {
         gate.open();
         let note =
             "the conversation has changed in the meantime: this exchange is saved on its own, in ";
-        running
-            .wait()
-            .exit(0)
-            .stdout("again\n")
-            .stderr_contains(note);
+        let outcome = running.wait();
+        outcome.exit(0).stdout("again\n").stderr_contains(note);
         sandbox.expect_texts("current.json", kept);
         let own = sandbox
             .archived()
@@ -94,10 +88,8 @@ fn a_conversation_does_not_grow_too_large_by_another_question() {
     );
     let before = sandbox.read_bytes("work.json");
     let long = "y".repeat(LARGEST / 2);
-    let ask = sandbox
-        .q(&["-s", "work", "--again", "shorter"])
-        .stdin(&long)
-        .env("Q_MAX_HISTORY", "0");
+    let ask = sandbox.q(&["-s", "work", "--again", "shorter"]);
+    let ask = ask.stdin(&long).env("Q_MAX_HISTORY", "0");
     let outcome = ask.run();
     outcome.exit(0).stderr_contains_all(&[
         "more than 10000000 bytes",
@@ -105,11 +97,8 @@ fn a_conversation_does_not_grow_too_large_by_another_question() {
         "work~1.json",
     ]);
     assert_eq!(texts(&sandbox.session("work.json")).len(), 2);
-    sandbox
-        .q(&["--last", "-s", "work"])
-        .run()
-        .success()
-        .stdout("answer 0\n");
+    let ended = sandbox.q(&["--last", "-s", "work"]).run();
+    ended.success().stdout("answer 0\n");
     sandbox.expect_bytes("work~1.json", before);
     sandbox.expect_files(&["work.json", "work~1.json"]);
 }

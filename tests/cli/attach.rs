@@ -16,10 +16,9 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
     q().stdout_to(terminal.end()).run().success();
     let shown = terminal.text();
     let beginning = &PIXEL[..32];
-    assert!(
-        shown.contains(&format!("{beginning}… (96 bytes of base64)")) && !shown.contains(PIXEL),
-        "{shown}"
-    );
+    let is_right =
+        shown.contains(&format!("{beginning}… (96 bytes of base64)")) && !shown.contains(PIXEL);
+    assert!(is_right, "{shown}");
 }
 
 #[test]
@@ -52,17 +51,13 @@ fn the_commands_with_files_of_the_documents_work() {
             &image,
         ),
     ] {
-        sandbox
-            .shell(&shown(command).replace(fetch, file))
-            .run()
-            .success();
+        let outcome = sandbox.shell(&shown(command).replace(fetch, file)).run();
+        outcome.success();
         let sent = server.last_request().json();
         let last = sent["messages"].as_array().and_then(|all| all.last());
         let content = &last.expect("a message")["content"];
-        assert_eq!(
-            (&content[0], content.as_array().map(Vec::len)),
-            (first, Some(2))
-        );
+        let found = (&content[0], content.as_array().map(Vec::len));
+        assert_eq!(found, (first, Some(2)));
     }
 }
 
@@ -75,11 +70,9 @@ fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
     sandbox.write_home("run.sh", command.replace("git diff main", "echo changed"));
     sandbox.shell("bash run.sh").run().success();
     let sent = prompt(&server.request());
-    assert!(
-        sent.starts_with("<file name=\"/dev/fd/")
-            && sent.contains("\nchanged\n</file>\n\n<file name=\"notes"),
-        "{sent}"
-    );
+    let is_right = sent.starts_with("<file name=\"/dev/fd/")
+        && sent.contains("\nchanged\n</file>\n\n<file name=\"notes");
+    assert!(is_right, "{sent}");
 }
 
 #[test]
@@ -96,13 +89,8 @@ fn a_history_shows_no_controls_of_names_on_a_terminal() {
         &attached,
     ));
     let terminal = Terminal::new(100);
-    sandbox
-        .q(&["--history"])
-        .stdout_to(terminal.end())
-        .run()
-        .success();
-    assert_eq!(
-        terminal.screen()[1],
-        "[attached: big^[[31m.pdf [x], application/pdf, 1 kB]"
-    );
+    let outcome = sandbox.q(&["--history"]).stdout_to(terminal.end()).run();
+    outcome.success();
+    let expected = "[attached: big^[[31m.pdf [x], application/pdf, 1 kB]";
+    assert_eq!(terminal.screen()[1], expected);
 }

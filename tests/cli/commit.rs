@@ -54,11 +54,8 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
     for outcome in outcomes {
         outcome.success();
     }
-    let files: Vec<String> = sandbox
-        .all_files()
-        .into_iter()
-        .filter(|name| name != "current.json")
-        .collect();
+    let files = sandbox.all_files().into_iter();
+    let files: Vec<String> = files.filter(|name| name != "current.json").collect();
     assert_eq!(files.len(), CROWD);
     let mut said = Vec::new();
     for name in &files {
@@ -67,10 +64,8 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
         said.extend(texts(&kept));
     }
     assert_eq!(exchanges(&said), crowd_exchanges());
-    assert!(
-        files.contains(&format!("{}.json", sandbox.current_id())),
-        "the link leads to one of them"
-    );
+    let is_right = files.contains(&format!("{}.json", sandbox.current_id()));
+    assert!(is_right, "the link leads to one of them");
 }
 
 #[test]
@@ -120,12 +115,8 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_saved_on_its_own() {
         let (outcome, sandbox) = overtaken(meanwhile);
         let own = sandbox.only_archived();
         let note = "q: the conversation was cleared or replaced in the meantime: this exchange is saved on its own, in ";
-        outcome
-            .exit(0)
-            .stdout("late\n")
-            .stderr_contains(note)
-            .stderr_contains(&own)
-            .stderr_has_lines(1);
+        outcome.exit(0).stdout("late\n").stderr_contains(note);
+        outcome.stderr_contains(&own).stderr_has_lines(1);
         sandbox.expect_texts(&own, &["slow", "late"]);
         // What was cleared must not come back.
         if current.is_empty() {
@@ -157,11 +148,8 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     for running in runs.map(Q::spawn) {
         let outcome = running.wait();
         let note = "q: another q holds the lock: this exchange is saved on its own, in ";
-        outcome
-            .exit(0)
-            .stdout("answer\n")
-            .stderr_contains(note)
-            .stderr_contains("session_");
+        outcome.exit(0).stdout("answer\n");
+        outcome.stderr_contains(note).stderr_contains("session_");
         outcome.check(outcome.elapsed().as_secs() >= 5, || {
             "expected five seconds of patience".to_owned()
         });
@@ -267,10 +255,8 @@ fn overtaken(meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
             false => openai_reply(request, "answer"),
         },
     );
-    let sandbox = Sandbox::new()
-        .server_env(&server)
-        .env("Q_PAIRS", "2")
-        .env("Q_EXPIRE", "never");
+    let sandbox = Sandbox::new().server_env(&server);
+    let sandbox = sandbox.env("Q_PAIRS", "2").env("Q_EXPIRE", "never");
     sandbox.write_current(&stored(&["one", "1"]));
     let slow = sandbox.q(&["-f", "slow"]).spawn();
     server.wait_for_requests(1);
@@ -296,11 +282,6 @@ fn a_system_prompt_stays_out_of_a_conversation_that_was_started_meanwhile() {
     sandbox.expect_texts("current.json", &["slow", "late"]);
     let plain = format!("{}.json", plain["id"].as_str().expect("an id"));
     sandbox.expect_texts(&plain, &["plain", "answer"]);
-    assert_eq!(
-        (
-            &sandbox.session(&plain)["system"],
-            &sandbox.current()["system"]
-        ),
-        (&Value::Null, &json!("own"))
-    );
+    assert_eq!(&sandbox.session(&plain)["system"], &Value::Null);
+    assert_eq!(&sandbox.current()["system"], &json!("own"));
 }

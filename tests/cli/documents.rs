@@ -79,24 +79,18 @@ fn every_setting_and_provider_stands_in_every_document() {
         ("the man page", man_page()),
     ] {
         for setting in &settings {
-            assert!(
-                has_word(text, setting),
-                "the setting {setting} is not in {document}"
-            );
+            let is_right = has_word(text, setting);
+            assert!(is_right, "the setting {setting} is not in {document}");
             let variable = format!("Q_{}", setting.to_uppercase());
             assert!(has_word(text, &variable), "{variable} is not in {document}");
         }
         for provider in &providers {
-            assert!(
-                has_word(text, provider),
-                "the provider {provider} is not in {document}"
-            );
+            let is_right = has_word(text, provider);
+            assert!(is_right, "the provider {provider} is not in {document}");
         }
         for dialect in dialects.split(", ") {
-            assert!(
-                text.contains(&format!("\"{dialect}\"")),
-                "the dialect {dialect} is not in {document}"
-            );
+            let is_right = text.contains(&format!("\"{dialect}\""));
+            assert!(is_right, "the dialect {dialect} is not in {document}");
         }
         for provider in status["providers"].as_array().expect("a list") {
             let key = provider["key"].as_str().expect("words about the key");
@@ -116,29 +110,22 @@ fn the_man_page_is_valid() {
     let expected = "NAME SYNOPSIS DESCRIPTION QUESTIONS OPTIONS CONVERSATIONS FILES_AND_SHAPES TOOLS THE_WEB ROLES SETTINGS \
                     PROVIDERS SHELLS PRIVACY SECURITY EXIT_STATUS FILES ENVIRONMENT EXAMPLES";
     for section in expected.split(' ').map(|name| name.replace('_', " ")) {
-        assert!(
-            sections.contains(&section),
-            "no section {section}: {sections:?}"
-        );
+        let is_right = sections.contains(&section);
+        assert!(is_right, "no section {section}: {sections:?}");
     }
     if lacks("mandoc", "echo | mandoc") {
         return;
     }
     let lint = format!("exec mandoc -T lint '{}'", path("man/q.1").display());
-    Sandbox::new()
-        .shell(&lint)
-        .run()
-        .success()
-        .stdout_is_empty();
+    let outcome = Sandbox::new().shell(&lint).run();
+    outcome.success().stdout_is_empty();
 }
 
 /// The options as `q --help` shows them at the beginning of a paragraph, short and long.
 fn options() -> BTreeSet<String> {
     let help = printed(&["--help"]);
-    let heads = help
-        .lines()
-        .map(str::trim_start)
-        .filter(|line| line.starts_with('-'));
+    let heads = help.lines().map(str::trim_start);
+    let heads = heads.filter(|line| line.starts_with('-'));
     // A head is `-s, --session NAME`; text that happens to begin with a dash has no such form.
     let heads = heads.filter(|line| {
         line.split(", ").all(|name| name.starts_with('-')) && line.split(' ').count() <= 3

@@ -38,10 +38,8 @@ fn library(sandbox: &Sandbox) {
 #[test]
 fn the_manuals_ways_to_find_to_ask_again_and_to_branch_work() {
     let server = everybody("answer");
-    let sandbox = Sandbox::new()
-        .every_env(&server)
-        .env("Q_PROVIDER", "openai")
-        .env("Q_EXPIRE", "never");
+    let sandbox = Sandbox::new().every_env(&server);
+    let sandbox = sandbox.env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
     library(&sandbox);
     script(
         &sandbox,
@@ -79,14 +77,12 @@ fn the_manuals_ways_to_find_to_ask_again_and_to_branch_work() {
     )
     .success();
     let branch = texts(&sandbox.session("plan-b.json"));
-    assert_eq!(
-        branch[..3],
-        [
-            "what is a Rebase?",
-            "It \"moves\"\ncommits.",
-            "what if not?"
-        ]
-    );
+    let expected = [
+        "what is a Rebase?",
+        "It \"moves\"\ncommits.",
+        "what if not?",
+    ];
+    assert_eq!(branch[..3], expected);
     assert_eq!(texts(&sandbox.current()).len(), 4);
 }
 
@@ -143,26 +139,19 @@ fn what_jq_has_written_is_continued_with_all_that_was_added() {
         .success()
         .stdout("answer 0\nfive\nanswer 1\n");
     let sent = prompt(&server.requests()[0]);
-    assert!(
-        sent.starts_with("Previous conversation:\nHuman: three\n"),
-        "{sent}"
-    );
+    let is_right = sent.starts_with("Previous conversation:\nHuman: three\n");
+    assert!(is_right, "{sent}");
     let after = sandbox.session("work.json");
-    assert_eq!(
-        (&after["title"], &after["messages"][0]["stars"]),
-        (&json!("Ä"), &json!(5))
-    );
+    let found = (&after["title"], &after["messages"][0]["stars"]);
+    assert_eq!(found, (&json!("Ä"), &json!(5)));
     sandbox.expect_texts("work.json", &["three", "four", "six", "answer 1"]);
 }
 
 /// What q printed, and all calls of the system that it made.
 #[track_caller]
 fn traced(sandbox: &Sandbox, slot: &str, args: &[&str]) -> (String, String) {
-    let run = sandbox
-        .shell("exec strace -f -y -s 9999 -o trace q \"$@\"")
-        .arg("sh")
-        .args(args)
-        .env("Q_SESSION", slot);
+    let run = sandbox.shell("exec strace -f -y -s 9999 -o trace q \"$@\"");
+    let run = run.arg("sh").args(args).env("Q_SESSION", slot);
     let printed = run.run().success().stdout_text();
     let trace = fs::read_to_string(sandbox.home().join("trace")).expect("a trace");
     assert!(trace.contains("execve("), "nothing in the trace");

@@ -86,10 +86,8 @@ fn a_proposed_message_stands_above_gits_comments() {
         git(&sandbox, "git log -1 --format=%B").stdout(format!("{MESSAGE}\n\n"));
         git(&sandbox, "ls .git/*.q 2>&1; true").stdout_contains("No such file");
         let asked = server.last_request().text();
-        assert!(
-            asked.contains("+hello") && asked.contains("imperative"),
-            "{asked}"
-        );
+        let is_right = asked.contains("+hello") && asked.contains("imperative");
+        assert!(is_right, "{asked}");
     }
 }
 
@@ -135,10 +133,8 @@ fn without_an_answer_git_continues_as_it_would_without_the_hook() {
         git(&sandbox, "git commit");
         let seen =
             fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
-        assert!(
-            seen.starts_with("\n# ") && !seen.contains("half"),
-            "the editor was given:\n{seen}"
-        );
+        let is_right = seen.starts_with("\n# ") && !seen.contains("half");
+        assert!(is_right, "the editor was given:\n{seen}");
         git(&sandbox, "git log -1 --format=%B").stdout("typed\n\n");
     }
 }

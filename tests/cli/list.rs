@@ -35,10 +35,8 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
     sandbox.write_session("work~1.json", &idle_for(HOUR, &["one", "two"]));
     age(&sandbox.sessions().join("work~1.json"), 4 * HOUR);
     let lines = on_terminal(&sandbox, &["--list", "--all"], 60);
-    assert!(
-        lines[2].starts_with("     work~1 ") && lines[3].starts_with("  3  session_"),
-        "{lines:?}"
-    );
+    let is_right = lines[2].starts_with("     work~1 ") && lines[3].starts_with("  3  session_");
+    assert!(is_right, "{lines:?}");
 }
 
 #[test]
@@ -50,11 +48,8 @@ fn a_terminal_without_a_size_has_80_columns() {
     );
     let listed = |columns: u16| {
         let terminal = Terminal::new(columns);
-        sandbox
-            .q(&["--list"])
-            .stdout_to(terminal.end())
-            .run()
-            .success();
+        let outcome = sandbox.q(&["--list"]).stdout_to(terminal.end()).run();
+        outcome.success();
         String::from_utf8(terminal.bytes()).expect("text")
     };
     assert_eq!(listed(0), listed(80));
@@ -78,21 +73,17 @@ fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     // The terminals of tests have 50 lines; one is for the shell's prompt.
     let lines = on_terminal(&sandbox, &["--list"], 80);
     assert_eq!(lines.len(), 49);
-    assert!(
-        lines[0].ends_with("question 0") && lines[47].ends_with("question 47"),
-        "{lines:?}"
-    );
+    let is_right = lines[0].ends_with("question 0") && lines[47].ends_with("question 47");
+    assert!(is_right, "{lines:?}");
     assert!(lines[48].trim().starts_with("12 more"), "{lines:?}");
-    assert_eq!(
-        sandbox
-            .q(&["--list"])
-            .run()
-            .exit(0)
-            .stdout_text()
-            .lines()
-            .count(),
-        50
-    );
+    let found = sandbox
+        .q(&["--list"])
+        .run()
+        .exit(0)
+        .stdout_text()
+        .lines()
+        .count();
+    assert_eq!(found, 50);
 }
 
 /// What a list shows on a terminal of so many columns.

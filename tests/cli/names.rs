@@ -56,14 +56,10 @@ fn a_file_of_another_user_is_refused_before_anything_is_asked() {
     }
     server.expect_requests(0);
     // What changes nothing may read it.
-    sandbox
-        .q(&["-s", "talk.json", "--last"])
-        .run()
-        .stdout("four\n");
-    sandbox
-        .q(&["-s", "talk.json", "--no-save", "more"])
-        .run()
-        .success();
+    let outcome = sandbox.q(&["-s", "talk.json", "--last"]).run();
+    outcome.stdout("four\n");
+    let outcome = sandbox.q(&["-s", "talk.json", "--no-save", "more"]).run();
+    outcome.success();
 }
 
 #[test]

@@ -58,10 +58,8 @@ fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
     for (provider, what, server, sandbox, running) in started {
         let _case = case((provider, what));
         let outcome = running.wait();
-        outcome
-            .exit(1)
-            .stdout("half answer \n")
-            .stderr_contains(&server.url());
+        outcome.exit(1).stdout("half answer \n");
+        outcome.stderr_contains(&server.url());
         server.expect_requests(1);
         sandbox.expect_answer("half answer ", true);
     }
@@ -101,10 +99,8 @@ fn a_slow_stream_is_not_cut_while_something_comes() {
     });
     let server = Server::always(reply.pieces(openai_stream(&["two"])));
     let sandbox = Sandbox::new();
-    let mut running = DIALECTS[0]
-        .q(&sandbox, &server, &["hi"])
-        .env("Q_TIMEOUT", "2s")
-        .spawn();
+    let running = DIALECTS[0].q(&sandbox, &server, &["hi"]);
+    let mut running = running.env("Q_TIMEOUT", "2s").spawn();
     running.read_stdout_until("one ");
     for gate in gates {
         // Time itself is what is tested here.
@@ -222,12 +218,8 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
         let _ = std::io::copy(&mut second, &mut std::io::sink());
     });
     let sandbox = Sandbox::new().openai_at(format!("http://{address}/v1"));
-    sandbox
-        .q(&["hi"])
-        .stdin(vec![b'x'; 2_000_000])
-        .run()
-        .success()
-        .stdout("hi\n");
+    let outcome = sandbox.q(&["hi"]).stdin(vec![b'x'; 2_000_000]).run();
+    outcome.success().stdout("hi\n");
     serving.join().unwrap();
 }
 
@@ -242,10 +234,7 @@ fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_pie
         reply.piece("\n".repeat(200_000)).piece(answer.to_string())
     });
     for args in [&["--no-stream", "hi"][..], &["hi"]] {
-        DIALECTS[0]
-            .q(&Sandbox::new(), &server, args)
-            .run()
-            .success()
-            .stdout("hi\n");
+        let outcome = DIALECTS[0].q(&Sandbox::new(), &server, args).run();
+        outcome.success().stdout("hi\n");
     }
 }

@@ -29,10 +29,8 @@ fn a_snapshot_shows_what_was_added_removed_and_changed() {
     before.expect_unchanged();
     let script = "echo >changed; rm removed; mkdir folder; echo >folder/added";
     sandbox.shell(script).run().success();
-    assert_eq!(
-        before.changes(),
-        ["+ folder/", "+ folder/added", "- removed", "~ changed"]
-    );
+    let expected = ["+ folder/", "+ folder/added", "- removed", "~ changed"];
+    assert_eq!(before.changes(), expected);
     let before = snapshot(sandbox.home());
     // The same bytes, written again.
     age(&sandbox.home().join("same"), HOUR);

@@ -14,11 +14,8 @@ fn input_full_of_closing_tags_is_fenced_without_delay() {
     let input: String = ["</context>".to_owned()].into_iter().chain(tags).collect();
     let question = asked_by(|sandbox| sandbox.q(&["why"]).stdin(&input));
     let expected = format!("<context-60000>\n{input}\n</context-60000>\n\nwhy");
-    assert!(
-        question == expected,
-        "{}…",
-        &question[..question.len().min(100)]
-    );
+    let is_right = question == expected;
+    assert!(is_right, "{}…", &question[..question.len().min(100)]);
 }
 
 /// Runs q until it notes what it waits for, lets `come` send something, and expects nothing but this note, after ten
@@ -66,10 +63,8 @@ fn after_ten_seconds_without_input_one_note_says_what_q_waits_for() {
     expect_note_after_ten_seconds(q, note, move || {
         typing.write_all(b"log\n").unwrap();
     });
-    assert_eq!(
-        prompt(&server.request()),
-        "<context>\nlog\n</context>\n\nwhy"
-    );
+    let found = prompt(&server.request());
+    assert_eq!(found, "<context>\nlog\n</context>\n\nwhy");
 }
 
 #[test]
@@ -94,10 +89,8 @@ fn the_note_comes_for_a_named_pipe_that_nobody_opens_too() {
             std::fs::write(&pipe, "log\n").unwrap();
         },
     );
-    assert_eq!(
-        prompt(&server.request()),
-        "<file name=\"pipe\">\nlog\n</file>\n\nwhy"
-    );
+    let found = prompt(&server.request());
+    assert_eq!(found, "<file name=\"pipe\">\nlog\n</file>\n\nwhy");
 }
 
 #[test]
@@ -110,11 +103,8 @@ fn binary_input_is_refused_at_its_first_nul() {
             let mut waiting = sandbox.q(words).stdin_open().spawn();
             waiting.write_stdin(input);
             // The pipe is still open: what comes after the NUL makes no difference.
-            waiting
-                .wait()
-                .exit(2)
-                .stdout_is_empty()
-                .stderr_contains("binary");
+            let outcome = waiting.wait();
+            outcome.exit(2).stdout_is_empty().stderr_contains("binary");
         }
         server.expect_requests(0);
     }
@@ -124,11 +114,8 @@ fn binary_input_is_refused_at_its_first_nul() {
 fn input_may_have_ten_million_bytes_and_not_one_more() {
     let longest = vec![b'y'; 10_000_000];
     let question = asked_by(|sandbox| sandbox.q(&["--no-save"]).stdin(&longest));
-    assert!(
-        question.as_bytes() == longest,
-        "{} bytes were sent",
-        question.len()
-    );
+    let is_right = question.as_bytes() == longest;
+    assert!(is_right, "{} bytes were sent", question.len());
 
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);

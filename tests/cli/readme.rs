@@ -101,10 +101,8 @@ fn each_command_of_the_documents_works() {
             schema => reply(request, &example(schema).to_string()),
         }
     });
-    let sandbox = Sandbox::new()
-        .every_env(&server)
-        .env("Q_PROVIDER", "openai")
-        .env("Q_EXPIRE", "never");
+    let sandbox = Sandbox::new().every_env(&server);
+    let sandbox = sandbox.env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
     let tools = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n";
     sandbox.config(&(tools.to_owned() + &readme_roles()));
     let home = sandbox.home();
@@ -162,15 +160,10 @@ fn each_command_of_the_documents_works() {
             "PATH=$PWD/bin:$PATH; {folders}; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}"
         );
         let terminal = Terminal::new(WIDE);
-        let outcome = sandbox
-            .shell("exec bash -o pipefail -c \"$1\" bash \"$2\"")
-            .env("Q_MODEL", "")
-            .arg("sh");
-        outcome
-            .arg(&script)
-            .stdin_from(terminal.end())
-            .run()
-            .exit(0);
+        let outcome = sandbox.shell("exec bash -o pipefail -c \"$1\" bash \"$2\"");
+        let outcome = outcome.env("Q_MODEL", "").arg("sh");
+        let ended = outcome.arg(&script).stdin_from(terminal.end()).run();
+        ended.exit(0);
     }
 }
 

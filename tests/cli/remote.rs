@@ -136,10 +136,8 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
         outcome.exit(0).stdout("the answer\n");
         let secret = authorization.rsplit(' ').next().expect("a word");
-        outcome
-            .stderr_contains("[redacted]")
-            .stderr_lacks(TOOL_KEY)
-            .stderr_lacks(secret);
+        outcome.stderr_contains("[redacted]");
+        outcome.stderr_lacks(TOOL_KEY).stderr_lacks(secret);
         assert_eq!(results(&sandbox).len(), 3);
         assert!(!sandbox.current().to_string().contains(secret));
         assert!(!model.last_request().text().contains(secret));
@@ -202,10 +200,8 @@ fn a_session_without_a_question_is_ended() {
     running.wait().exit(2);
     // Unless the last answer was still on its way.
     let methods = heard(&site);
-    assert!(
-        methods.len() == 3 || methods.last().is_some_and(|last| last == "DELETE"),
-        "{methods:?}"
-    );
+    let is_right = methods.len() == 3 || methods.last().is_some_and(|last| last == "DELETE");
+    assert!(is_right, "{methods:?}");
 }
 
 #[test]
@@ -291,9 +287,8 @@ fn a_server_that_fails_is_reported_though_another_is_silent() {
     };
     sandbox.config(&(section("silent", &silent) + &section("refuses", &refuses)));
     for names in ["silent,refuses", "refuses,silent"] {
-        sandbox
-            .q(&["-t", names, "go"])
-            .run()
+        let outcome = sandbox.q(&["-t", names, "go"]).run();
+        outcome
             .exit(1)
             .stdout_is_empty()
             .stderr_contains("q: refuses: 401 Unauthorized");
@@ -347,11 +342,10 @@ fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     assert_eq!(sandbox.current()["messages"][1]["content"], "the answer");
     let outcome = running.wait();
     // Far from the fifth of a second that q waits, on a busy machine.
-    outcome
-        .success()
-        .check(began.elapsed() < Duration::from_millis(1_500), || {
-            "expected a quick end".to_owned()
-        });
+    outcome.success();
+    outcome.check(began.elapsed() < Duration::from_millis(1_500), || {
+        "expected a quick end".to_owned()
+    });
 }
 
 #[test]

@@ -42,10 +42,8 @@ fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
             server.wait_for_requests(asked);
             running.signal(signal);
             let outcome = running.wait();
-            outcome
-                .killed_by(signal)
-                .stdout_is_empty()
-                .stderr_is_empty();
+            outcome.killed_by(signal);
+            outcome.stdout_is_empty().stderr_is_empty();
             before.expect_unchanged();
         }
     }
@@ -170,10 +168,8 @@ fn a_signal_ends_q_while_it_reads_its_input() {
         running.write_stdin("x".repeat(500_000));
         running.signal(signal);
         let outcome = running.wait();
-        outcome
-            .killed_by(signal)
-            .stdout_is_empty()
-            .stderr_is_empty();
+        outcome.killed_by(signal);
+        outcome.stdout_is_empty().stderr_is_empty();
     }
     before.expect_unchanged();
     server.expect_requests(0);
@@ -282,10 +278,8 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
 #[test]
 fn a_signal_ends_q_though_its_terminal_is_stopped_and_what_has_come_is_saved() {
     let gate = Gate::new();
-    let in_two_parts = Reply::sse([word("first ")])
-        .wait_for(&gate)
-        .piece(word("second "))
-        .hang();
+    let in_two_parts = Reply::sse([word("first ")]).wait_for(&gate);
+    let in_two_parts = in_two_parts.piece(word("second ")).hang();
     let call = ("call00001", "shop__hang", json!({}));
     let at_once = |_: &Sandbox, _: &Terminal| {};
     let shown = |_: &Sandbox, terminal: &Terminal| drop(terminal.wait_for("first ", 0));

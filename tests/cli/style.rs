@@ -90,10 +90,8 @@ fn an_answer_is_styled_on_a_terminal_and_nowhere_else() {
             &["--history", "-j"],
         ] {
             let shown = on_terminal(sandbox.q(args), WIDE);
-            assert!(
-                !shown.contains('\u{1b}') && shown.contains("#!/bin/sh"),
-                "{args:?} {shown}"
-            );
+            let is_right = !shown.contains('\u{1b}') && shown.contains("#!/bin/sh");
+            assert!(is_right, "{args:?} {shown}");
         }
         sandbox.config("style = false");
         assert_eq!(on_terminal(sandbox.q(&["--last"]), WIDE), ANSWER);
@@ -113,16 +111,11 @@ fn a_history_has_styled_answers() {
     conversation["messages"][0]["attachments"] = json!([attachment("__a__.txt", "text/plain", "")]);
     sandbox.write_current(&conversation);
     let shown = on_terminal(sandbox.q(&["--history"]), 80);
-    assert!(
-        shown.contains("__a__.txt") && shown.contains("\nwhy **two** stars?\n"),
-        "{shown}"
-    );
+    let is_right = shown.contains("__a__.txt") && shown.contains("\nwhy **two** stars?\n");
+    assert!(is_right, "{shown}");
     assert!(shown.contains("]\n\u{1b}[1m**so**\u{1b}[0m\n"), "{shown}");
-    sandbox
-        .q(&["--history"])
-        .run()
-        .success()
-        .stdout(without_styles(&shown));
+    let outcome = sandbox.q(&["--history"]).run();
+    outcome.success().stdout(without_styles(&shown));
 }
 
 #[test]
@@ -138,10 +131,8 @@ fn no_style_is_left_on_when_q_is_stopped() {
         running.wait().killed_by(signal);
         let shown = terminal.text();
         let (_, after) = shown.rsplit_once("\u{1b}").expect("a style");
-        assert!(
-            shown.contains("\u{1b}[1m") && after.starts_with("[0m"),
-            "{shown:?}"
-        );
+        let is_right = shown.contains("\u{1b}[1m") && after.starts_with("[0m");
+        assert!(is_right, "{shown:?}");
     }
 }
 
@@ -179,10 +170,8 @@ fn the_sign_stops_to_say_it_when_the_answer_comes() {
     let gate = Gate::new();
     let thinking = data(&json!({"choices": [{"delta": {"reasoning": "hm"}}]}));
     let held = Gate::new();
-    let reply = Reply::sse([thinking])
-        .wait_for(&held)
-        .piece(word("```\na"))
-        .wait_for(&gate);
+    let reply = Reply::sse([thinking]).wait_for(&held);
+    let reply = reply.piece(word("```\na")).wait_for(&gate);
     let server = Server::always(reply.pieces(openai_stream(&["b\n```\n"])));
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(WIDE);

@@ -77,11 +77,8 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
         // Notes are wrapped.
         let text = text.replace(" \n   ", " ");
-        assert!(
-            text.contains(&shown(expected)),
-            "{text:?}\nexpected {:?}",
-            shown(expected)
-        );
+        let is_right = text.contains(&shown(expected));
+        assert!(is_right, "{text:?}\nexpected {:?}", shown(expected));
     }
 }
 
@@ -275,19 +272,14 @@ fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
             _ => reply.clone(),
         });
         let terminal = Terminal::new(columns);
-        let running = Sandbox::new()
-            .q(&["hi"])
-            .server_env(&server)
-            .on(&terminal)
-            .spawn();
+        let sandbox = Sandbox::new().server_env(&server);
+        let running = sandbox.q(&["hi"]).on(&terminal).spawn();
         terminal.wait_for(sign, 0);
         gate.open();
         running.wait();
         let screen = terminal.screen();
-        assert!(
-            screen.len() == 2 && screen[0].starts_with(last) && screen[1].is_empty(),
-            "{screen:?}"
-        );
+        let is_right = screen.len() == 2 && screen[0].starts_with(last) && screen[1].is_empty();
+        assert!(is_right, "{screen:?}");
     }
 }
 
@@ -309,21 +301,15 @@ fn the_waiting_sign_says_that_standard_input_is_waited_for() {
     let server = Server::openai("Hello");
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
-    let mut running = sandbox
-        .q(&["hi"])
-        .server_env(&server)
-        .on(&terminal)
-        .stdin_open()
-        .spawn();
+    let running = sandbox.q(&["hi"]).server_env(&server);
+    let mut running = running.on(&terminal).stdin_open().spawn();
     terminal.wait_for_seconds("waiting for standard input, ", 0);
     server.expect_requests(0);
     running.write_stdin("log\n").close_stdin();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["Hello", ""]);
-    assert_eq!(
-        prompt(&server.request()),
-        "<context>\nlog\n</context>\n\nhi"
-    );
+    let found = prompt(&server.request());
+    assert_eq!(found, "<context>\nlog\n</context>\n\nhi");
 }
 
 #[test]
@@ -341,18 +327,13 @@ fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
     server.wait_for_requests(1);
     terminal.wait_for_seconds("waiting for standard input, ", 0);
     let before = terminal.so_far();
-    assert!(
-        !String::from_utf8_lossy(&before).contains("waiting for openai"),
-        "two signs at once"
-    );
+    let is_right = !String::from_utf8_lossy(&before).contains("waiting for openai");
+    assert!(is_right, "two signs at once");
     gates[0].open();
     server.wait_for_requests(2);
     terminal.wait_for("waiting for openai", before.len());
-    assert!(
-        terminal.screen_so_far()[0].starts_with("waiting for openai"),
-        "{:?}",
-        terminal.screen_so_far()
-    );
+    let is_right = terminal.screen_so_far()[0].starts_with("waiting for openai");
+    assert!(is_right, "{:?}", terminal.screen_so_far());
     gates[1].open();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["answer 1", ""]);
@@ -477,10 +458,8 @@ fn assert_harmless(bytes: &[u8]) {
     let controls = controls();
     for character in text.replace("\r\n", "").chars() {
         let is_control = controls.iter().any(|(control, _)| *control == character);
-        assert!(
-            character != '\n' && !is_control,
-            "{character:?} in {text:?}"
-        );
+        let is_right = character != '\n' && !is_control;
+        assert!(is_right, "{character:?} in {text:?}");
     }
     // The same by the rules of a terminal.
     screen(bytes, u16::MAX);

@@ -237,11 +237,8 @@ fn an_authority_that_is_named_is_taken() {
     let folder = file.parent().unwrap();
     for host in ["localhost", "127.0.0.1"] {
         for (name, path) in [("SSL_CERT_FILE", &*file), ("SSL_CERT_DIR", folder)] {
-            q(&sandbox, tls.url(host), &["hi"])
-                .env(name, path)
-                .run()
-                .success()
-                .stdout("sealed\n");
+            let outcome = q(&sandbox, tls.url(host), &["hi"]).env(name, path).run();
+            outcome.success().stdout("sealed\n");
         }
     }
     server.expect_requests(4);
@@ -452,10 +449,8 @@ fn socks5_leads_to_a_server_without_tls_too() {
             .success()
             .stdout("in the open\n");
     }
-    assert_eq!(
-        proxy.targets(),
-        [format!("{FAR}:8080"), format!("{FAR_ADDRESS}:8080")]
-    );
+    let expected = [format!("{FAR}:8080"), format!("{FAR_ADDRESS}:8080")];
+    assert_eq!(proxy.targets(), expected);
     // So a key in the clear is seen here, and one that is not seen elsewhere was not in the clear.
     assert!(proxy.saw(API_KEY), "the proxy did not see the key");
 }
@@ -465,10 +460,8 @@ fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_reported() {
     let proxy = Proxy::start(socks5, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let sandbox = Sandbox::new();
     let q = q(&sandbox, format!("https://{UNKNOWN_HOST}/v1"), &["hi"]);
-    let outcome = q
-        .env("ALL_PROXY", format!("socks5://{}", proxy.address))
-        .env("Q_RETRIES", "0")
-        .run();
+    let outcome = q.env("ALL_PROXY", format!("socks5://{}", proxy.address));
+    let outcome = outcome.env("Q_RETRIES", "0").run();
     outcome
         .exit(1)
         .stderr_contains(&format!("the name {UNKNOWN_HOST} cannot be resolved"));

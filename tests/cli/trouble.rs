@@ -116,10 +116,8 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
     sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
     let before = sandbox.read_bytes(ARCHIVED);
     let outcome = refusing(&sandbox, "?flock:error=ENOLCK", &["-f", "two"]);
-    outcome
-        .exit(0)
-        .stdout("answer\n")
-        .stderr_contains(": this exchange is saved on its own, in ");
+    outcome.exit(0).stdout("answer\n");
+    outcome.stderr_contains(": this exchange is saved on its own, in ");
     sandbox.expect_bytes("current.json", before);
     sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
 }
@@ -198,19 +196,14 @@ fn a_reader_that_goes_away_ends_q_quietly_and_what_has_come_is_kept() {
     left_by_its_reader(at_once, &gate, None).expect_answer("first", false);
 
     let gate = Gate::new();
-    let halting = nothing()
-        .wait_for(&gate)
-        .piece(word("first "))
-        .wait_for(&Gate::new())
-        .piece(word("never"));
+    let halting = nothing().wait_for(&gate).piece(word("first "));
+    let halting = halting.wait_for(&Gate::new()).piece(word("never"));
     left_by_its_reader(halting, &gate, None).expect_answer("first ", true);
 
     // After the first piece: everything that has come by then is kept.
     let gate = Gate::new();
-    let halting = Reply::sse([word("first ")])
-        .wait_for(&gate)
-        .piece(word("second "))
-        .wait_for(&Gate::new());
+    let halting = Reply::sse([word("first ")]).wait_for(&gate);
+    let halting = halting.piece(word("second ")).wait_for(&Gate::new());
     left_by_its_reader(halting, &gate, Some("first ")).expect_answer("first second ", true);
 
     // All of the answer has come before q notices that the reader is gone.

@@ -81,10 +81,8 @@ fn code_and_json_are_not_wrapped() {
     for args in [&["-j", "hi"][..], &["--last", "-j"], &["--history", "-j"]] {
         let _case = case(args);
         let json = on_terminal(sandbox.q(args), 40);
-        assert!(
-            json.contains("longer than the terminal, and must be pasted"),
-            "{json}"
-        );
+        let is_right = json.contains("longer than the terminal, and must be pasted");
+        assert!(is_right, "{json}");
     }
     let object = r#"{"text": "words that go on and on beyond the end of a line"}"#;
     let server = Server::openai(object);
@@ -129,10 +127,8 @@ fn last_and_history_are_wrapped_even_if_the_configuration_is_wrong() {
     assert_eq!(on_terminal(sandbox.q(&["--last"]), 40), ANSWER);
     assert_eq!(on_terminal(sandbox.q(&["--history"]), 40), unbroken);
     sandbox.config("");
-    assert_eq!(
-        on_terminal(sandbox.q(&["--last"]).env("TERM", "dumb"), 40),
-        ANSWER
-    );
+    let found = on_terminal(sandbox.q(&["--last"]).env("TERM", "dumb"), 40);
+    assert_eq!(found, ANSWER);
     sandbox.q(&["--last"]).run().success().stdout(ANSWER);
     sandbox.q(&["--history"]).run().success().stdout(unbroken);
 }
@@ -140,10 +136,8 @@ fn last_and_history_are_wrapped_even_if_the_configuration_is_wrong() {
 #[test]
 fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
     let gates = [Gate::new(), Gate::new()];
-    let reply = Reply::sse([word("first ")])
-        .wait_for(&gates[0])
-        .piece(word("sec"))
-        .wait_for(&gates[1]);
+    let reply = Reply::sse([word("first ")]).wait_for(&gates[0]);
+    let reply = reply.piece(word("sec")).wait_for(&gates[1]);
     let server = Server::always(reply.pieces(openai_stream(&["ond third"])));
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(20);
@@ -152,11 +146,8 @@ fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
     let began = Instant::now();
     gates[0].open();
     assert_eq!(terminal.wait_for("sec", 0), b"first sec");
-    assert!(
-        began.elapsed() >= Duration::from_millis(100),
-        "after {:?}",
-        began.elapsed()
-    );
+    let is_right = began.elapsed() >= Duration::from_millis(100);
+    assert!(is_right, "after {:?}", began.elapsed());
     gates[1].open();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["first second third", ""]);

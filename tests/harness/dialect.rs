@@ -461,10 +461,8 @@ fn anthropic_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
     }
     for (id, name, arguments) in calls {
         let arguments = arguments.to_string();
-        let pieces = arguments
-            .as_bytes()
-            .chunks(3)
-            .map(|piece| std::str::from_utf8(piece).expect("plain arguments"));
+        let pieces = arguments.as_bytes().chunks(3);
+        let pieces = pieces.map(|piece| std::str::from_utf8(piece).expect("plain arguments"));
         let deltas = pieces
             .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}))
             .collect();

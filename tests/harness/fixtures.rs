@@ -424,15 +424,10 @@ impl Snapshot {
     /// What has changed below the folder: `+ new`, `- gone` and `~ changed`, in this order; folders end in a slash.
     pub fn changes(&self) -> Vec<String> {
         let now = snapshot(&self.folder).entries;
-        let new = now
-            .keys()
-            .filter(|path| !self.entries.contains_key(*path))
-            .map(|path| ("+", path));
-        let gone = self
-            .entries
-            .keys()
-            .filter(|path| !now.contains_key(*path))
-            .map(|path| ("-", path));
+        let new = now.keys().filter(|path| !self.entries.contains_key(*path));
+        let new = new.map(|path| ("+", path));
+        let gone = self.entries.keys().filter(|path| !now.contains_key(*path));
+        let gone = gone.map(|path| ("-", path));
         let differs = |path: &&PathBuf| {
             now.get(*path)
                 .is_some_and(|entry| *entry != self.entries[*path])
@@ -495,10 +490,8 @@ pub fn documents() -> String {
 /// A command that the README or the manual has, word for word.
 #[track_caller]
 pub fn shown(command: &str) -> &str {
-    assert!(
-        documents().contains(command),
-        "no document shows: {command}"
-    );
+    let is_right = documents().contains(command);
+    assert!(is_right, "no document shows: {command}");
     command
 }
 

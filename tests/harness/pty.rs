@@ -90,10 +90,8 @@ impl Terminal {
     pub fn wait_for_seconds(&self, text: &str, from: usize) -> u64 {
         self.wait_until(text, |bytes| {
             let arrived = String::from_utf8_lossy(bytes.get(from..)?);
-            let numbers = arrived
-                .split(text)
-                .skip(1)
-                .filter_map(|rest| rest.split_once(" s")?.0.parse().ok());
+            let numbers = arrived.split(text).skip(1);
+            let numbers = numbers.filter_map(|rest| rest.split_once(" s")?.0.parse().ok());
             numbers.into_iter().find(|number| *number > 0)
         })
     }
@@ -207,18 +205,14 @@ pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
                 assert_eq!(column, 0, "a bare LF in {text:?}");
             }
             '\u{1b}' => {
-                assert!(
-                    rest.as_str().starts_with("[K"),
-                    "an unknown control in {text:?}"
-                );
+                let is_right = rest.as_str().starts_with("[K");
+                assert!(is_right, "an unknown control in {text:?}");
                 rest = rest.as_str()[2..].chars();
                 line.truncate(column);
             }
             _ => {
-                assert!(
-                    character == '\t' || !character.is_control(),
-                    "{character:?} in {text:?}"
-                );
+                let is_right = character == '\t' || !character.is_control();
+                assert!(is_right, "{character:?} in {text:?}");
                 if column < line.len() {
                     line[column] = character;
                 } else {

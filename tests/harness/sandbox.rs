@@ -119,10 +119,8 @@ impl Sandbox {
     /// A shell script that finds `q` on its path: for pipelines.
     pub fn shell(&self, script: &str) -> Q {
         let folder = Path::new(env!("CARGO_BIN_EXE_q")).parent();
-        let mut path = folder
-            .expect("the folder of the binary")
-            .as_os_str()
-            .to_owned();
+        let path = folder.expect("the folder of the binary");
+        let mut path = path.as_os_str().to_owned();
         path.push(":/usr/bin:/bin");
         self.program("/bin/sh".as_ref())
             .env("PATH", path)
@@ -182,11 +180,8 @@ impl Sandbox {
     /// `current-SLOT.json` leads to has that name alone.
     pub fn session_files(&self) -> Vec<String> {
         let mut names = self.all_files();
-        let targets: Vec<String> = names
-            .iter()
-            .filter(|name| name.starts_with("current"))
-            .filter_map(|name| self.target(name))
-            .collect();
+        let targets = names.iter().filter(|name| name.starts_with("current"));
+        let targets: Vec<String> = targets.filter_map(|name| self.target(name)).collect();
         names.retain(|name| !targets.contains(name));
         names
     }
@@ -728,10 +723,8 @@ impl Running {
     }
 
     fn kill(&self, target: libc::pid_t, signal: i32) -> bool {
-        assert!(
-            !self.reaped,
-            "its number may belong to another process by now"
-        );
+        let is_right = !self.reaped;
+        assert!(is_right, "its number may belong to another process by now");
         // SAFETY: plain system call without pointers.
         unsafe { libc::kill(target, signal) == 0 }
     }

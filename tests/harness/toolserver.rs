@@ -77,11 +77,8 @@ pub fn expect_gone(sandbox: &Sandbox, name: &str) {
     while left(&processes).is_some() && began.elapsed() < GUARD {
         thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(
-        left(&processes),
-        None,
-        "a process of {name} is left: {text}"
-    );
+    let found = left(&processes);
+    assert_eq!(found, None, "a process of {name} is left: {text}");
 }
 
 pub fn is_there(process: i32) -> bool {

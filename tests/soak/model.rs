@@ -319,10 +319,8 @@ impl Model {
                 matches!(there, Place::Earlier(at, of, _) if *at == home && of == name)
                     && !is_old(there, exchanges)
             };
-            let first = self
-                .conversations
-                .iter()
-                .find(earlier)
+            let first = self.conversations.iter().find(earlier);
+            let first = first
                 .map(|(_, exchanges)| exchanges)
                 .or_else(|| self.get(&place));
             // A link may lead to one that is gone.
@@ -386,20 +384,16 @@ impl Model {
                 .iter()
                 .any(|(_, exchanges)| exchanges.contains(id))
         };
-        let mut expected = allowed
-            .iter()
-            .flat_map(|model| &model.conversations)
-            .flat_map(|(_, exchanges)| exchanges);
+        let expected = allowed.iter().flat_map(|model| &model.conversations);
+        let mut expected = expected.flat_map(|(_, exchanges)| exchanges);
         let lost = expected.find(|id| allowed.iter().all(|model| has(model, id)) && !has(self, id));
         let kind = if lost.is_some() {
             Kind::Lost
         } else {
             Kind::Misplaced
         };
-        let mut differences: Vec<String> = allowed
-            .iter()
-            .map(|allowed| self.difference(allowed))
-            .collect();
+        let differences = allowed.iter().map(|allowed| self.difference(allowed));
+        let mut differences: Vec<String> = differences.collect();
         differences.dedup();
         Some((kind, differences.join("\n or ")))
     }

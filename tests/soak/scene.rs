@@ -138,10 +138,8 @@ impl<'a> Scene<'a> {
         list.arg("--list");
         let stdout = Run::start(list)?.finish()?.stdout;
         let stdout = String::from_utf8_lossy(&stdout);
-        let names: Vec<&str> = stdout
-            .lines()
-            .filter_map(|line| line.split('\t').next())
-            .collect();
+        let names = stdout.lines();
+        let names: Vec<&str> = names.filter_map(|line| line.split('\t').next()).collect();
         let number = random.below(names.len() as u64);
         Ok(names
             .get(number as usize)

@@ -244,12 +244,8 @@ fn is_unfinished(path: &Path) -> bool {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let paths = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = paths.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     paths
 }
@@ -273,10 +269,8 @@ fn read(path: &Path) -> Result<(String, Vec<Stored>), String> {
         .ok_or("created is missing")?
         .to_owned();
     let messages = file["messages"].as_array().ok_or("messages are missing")?;
-    let exchanges = messages
-        .chunks(2)
-        .map(read_exchange)
-        .collect::<Result<Vec<_>, _>>()?;
+    let exchanges = messages.chunks(2).map(read_exchange);
+    let exchanges = exchanges.collect::<Result<Vec<_>, _>>()?;
     let is_asked_in_role = |message: &Value| {
         message["content"]
             .as_str()

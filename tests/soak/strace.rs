@@ -27,11 +27,8 @@ pub fn find() -> Option<PathBuf> {
         .find(|path| path.is_file())?;
     let mut probe = Command::new(&path);
     probe.args(["-f", "-qq", "-o", "/dev/null", "/bin/sh", "-c", ":"]);
-    let traced = probe
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let traced = probe.stdin(Stdio::null());
+    let traced = traced.stdout(Stdio::null()).stderr(Stdio::null()).status();
     traced.is_ok_and(|status| status.success()).then_some(path)
 }
 

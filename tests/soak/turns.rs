@@ -41,11 +41,8 @@ pub fn at_once(
     disturb: impl FnOnce(&mut Random, &Scene, &mut [Started]),
 ) -> io::Result<bool> {
     let commands = choose(random, scene, count)?;
-    let label = commands
-        .iter()
-        .map(Command::to_string)
-        .collect::<Vec<_>>()
-        .join(", and ");
+    let label = commands.iter().map(Command::to_string);
+    let label = label.collect::<Vec<_>>().join(", and ");
     let watched = watched(scene, &commands);
     let over = AtomicBool::new(false);
     let (outcomes, wrong) = thread::scope(|scope| {
@@ -75,11 +72,8 @@ pub fn at_once(
             outcome,
         })
         .collect();
-    let details = acts
-        .iter()
-        .map(Act::to_string)
-        .collect::<Vec<_>>()
-        .join("\n  ");
+    let details = acts.iter();
+    let details = details.map(Act::to_string).collect::<Vec<_>>().join("\n  ");
     let before = scene.model.clone();
     let well = scene.soak.report.check(
         scene.part,

@@ -398,11 +398,8 @@ mod tests {
         ) {
             let error = ServerError::new(message).with_code(code);
             let meaning = judge(&error, status.parse().ok(), &[]);
-            assert_eq!(
-                meaning == Meaning::UnknownModel,
-                unknown == "yes",
-                "{status} {code} {message}"
-            );
+            let came = meaning == Meaning::UnknownModel;
+            assert_eq!(came, unknown == "yes", "{status} {code} {message}");
         }
     }
 
@@ -452,16 +449,10 @@ mod tests {
             ),
             (Some(429), "1113", "余额不足或无可用资源包,请充值。"),
         ] {
-            assert_eq!(
-                spent(status, None, code, message),
-                Meaning::Spent,
-                "{status:?} {code} {message}"
-            );
-            assert_eq!(
-                spent(status, Some(61), code, message),
-                Meaning::Spent,
-                "{status:?} {code} {message}"
-            );
+            let found = spent(status, None, code, message);
+            assert_eq!(found, Meaning::Spent, "{status:?} {code} {message}");
+            let found = spent(status, Some(61), code, message);
+            assert_eq!(found, Meaning::Spent, "{status:?} {code} {message}");
             let waits = spent(status, Some(60), code, message);
             let expected = if status == Some(429) {
                 Meaning::Transient
@@ -470,15 +461,13 @@ mod tests {
             };
             assert_eq!(waits, expected, "{status:?} {code} {message}");
         }
-        assert_eq!(
-            spent(
-                Some(429),
-                None,
-                "rate_limit_exceeded",
-                "Rate limit reached for m"
-            ),
-            Meaning::Transient
+        let found = spent(
+            Some(429),
+            None,
+            "rate_limit_exceeded",
+            "Rate limit reached for m",
         );
+        assert_eq!(found, Meaning::Transient);
     }
 
     #[test]
@@ -607,11 +596,8 @@ mod tests {
             no | 400 | {"error":{"message":"With this schema the prompt is too long"}}
         "##,
         ) {
-            assert_eq!(
-                means(body, status.parse().ok(), ALL) == Meaning::Refuses(Extra::Form),
-                refuses == "yes",
-                "{status} {body}"
-            );
+            let found = means(body, status.parse().ok(), ALL) == Meaning::Refuses(Extra::Form);
+            assert_eq!(found, refuses == "yes", "{status} {body}");
         }
     }
 
@@ -644,11 +630,8 @@ mod tests {
         "##,
         ) {
             let meaning = judge(&ServerError::new(message), status.parse().ok(), ALL);
-            assert_eq!(
-                meaning == Meaning::Refuses(Extra::Attachments),
-                refuses == "yes",
-                "{status} {message}"
-            );
+            let came = meaning == Meaning::Refuses(Extra::Attachments);
+            assert_eq!(came, refuses == "yes", "{status} {message}");
         }
         for [refuses, body] in rows(
             r##"
@@ -665,11 +648,8 @@ mod tests {
             yes | {"code":422,"detail":[{"loc":["body"],"msg":"no"}]}
         "##,
         ) {
-            assert_eq!(
-                means(body, None, ALL) == Meaning::Refuses(Extra::Attachments),
-                refuses == "yes",
-                "{body}"
-            );
+            let came = means(body, None, ALL) == Meaning::Refuses(Extra::Attachments);
+            assert_eq!(came, refuses == "yes", "{body}");
         }
     }
 
@@ -687,11 +667,8 @@ mod tests {
             no | {"detail":[{"loc":["body",0],"msg":"no"}]}
         "##,
         ) {
-            assert_eq!(
-                means(body, Some(400), ALL) == Meaning::Refuses(Extra::Store),
-                names == "yes",
-                "{body}"
-            );
+            let found = means(body, Some(400), ALL) == Meaning::Refuses(Extra::Store);
+            assert_eq!(found, names == "yes", "{body}");
         }
     }
 
@@ -717,16 +694,11 @@ mod tests {
         ) {
             let error = ServerError::new(message).with_code(code);
             let asked = &[Extra::Effort];
-            assert_eq!(
-                judge(&error, status.parse().ok(), asked) == Meaning::Refuses(Extra::Effort),
-                refuses == "yes",
-                "{message}"
-            );
-            assert_ne!(
-                judge(&error, status.parse().ok(), &[]),
-                Meaning::Refuses(Extra::Effort),
-                "{message}"
-            );
+            let found =
+                judge(&error, status.parse().ok(), asked) == Meaning::Refuses(Extra::Effort);
+            assert_eq!(found, refuses == "yes", "{message}");
+            let found = judge(&error, status.parse().ok(), &[]);
+            assert_ne!(found, Meaning::Refuses(Extra::Effort), "{message}");
         }
         let body = r#"{"error":{"message":"no","param":"reasoning.effort"}}"#;
         assert_eq!(means(body, Some(400), ALL), Meaning::Refuses(Extra::Effort));
@@ -749,11 +721,8 @@ mod tests {
             ),
             ("output_config.format.schema: no", ALL, Extra::Form),
         ] {
-            assert_eq!(
-                judge(&ServerError::new(message), Some(400), asked),
-                Meaning::Refuses(refused),
-                "{message}"
-            );
+            let found = judge(&ServerError::new(message), Some(400), asked);
+            assert_eq!(found, Meaning::Refuses(refused), "{message}");
         }
         for body in [
             r#"{"error":{"code":"1210","message":"Invalid API parameter."}}"#,
@@ -801,16 +770,10 @@ mod tests {
             no | {"error":{"message":"no"}}
         "##,
         ) {
-            assert_eq!(
-                means(body, Some(400), ALL) == Meaning::Refuses(Extra::Cache),
-                names == "yes",
-                "{body}"
-            );
-            assert_ne!(
-                means(body, Some(400), &[Extra::Effort, Extra::Form]),
-                Meaning::Refuses(Extra::Cache),
-                "{body}"
-            );
+            let found = means(body, Some(400), ALL) == Meaning::Refuses(Extra::Cache);
+            assert_eq!(found, names == "yes", "{body}");
+            let found = means(body, Some(400), &[Extra::Effort, Extra::Form]);
+            assert_ne!(found, Meaning::Refuses(Extra::Cache), "{body}");
         }
     }
 
@@ -831,11 +794,8 @@ mod tests {
             no | {"error":"x"}
         "##,
         ) {
-            assert_eq!(
-                means(body, None, &[]) == Meaning::Transient,
-                passes == "yes",
-                "{body}"
-            );
+            let found = means(body, None, &[]) == Meaning::Transient;
+            assert_eq!(found, passes == "yes", "{body}");
         }
     }
 }
