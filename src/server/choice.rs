@@ -166,11 +166,8 @@ mod tests {
 
     #[test]
     fn a_continued_conversation_keeps_its_model_unless_another_is_named() {
-        let settings = Settings::load(
-            &Arguments::default(),
-            &Environment::new(&[("XAI_API_KEY", "k")]),
-            Path::new(""),
-        );
+        let environment = Environment::new(&[("XAI_API_KEY", "k")]);
+        let settings = Settings::load(&Arguments::default(), &environment, Path::new(""));
         let settings = settings.expect("valid settings");
         let choice = choose(&settings, None).expect("no error").expect("xai");
         for (model, continued) in [

@@ -280,11 +280,8 @@ mod tests {
     use super::*;
 
     fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
-        let providers = all(
-            Vec::new(),
-            &Environment::new(variables),
-            Path::new("config.toml"),
-        );
+        let environment = Environment::new(variables);
+        let providers = all(Vec::new(), &environment, Path::new("config.toml"));
         let provider = providers
             .iter()
             .find(|provider| provider.name == name)

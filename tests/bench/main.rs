@@ -182,14 +182,8 @@ impl Bench {
         let (q, curl) = (results.of("q"), results.of("curl"));
         let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
         let (own, other) = (megabytes(q.memory), megabytes(curl.memory));
-        line(
-            &format!("peak memory, {SHORT} deltas"),
-            &own,
-            "curl",
-            &other,
-            q.memory / curl.memory,
-            "0.42",
-        );
+        let what = format!("peak memory, {SHORT} deltas");
+        line(&what, &own, "curl", &other, q.memory / curl.memory, "0.42");
     }
 
     /// From the moment in which a server writes a delta to the one in which its word can be read.
@@ -243,21 +237,11 @@ impl Bench {
         let results = compare(&contestants, 7);
         results.times(&format!("{LONG} deltas"), "q", "curl", "curl", "3");
         results.times("the same", "q", "`curl \\| sed \\| jq`", "jq", "0.05");
-        results.times(
-            "the same on a terminal",
-            "terminal",
-            "into /dev/null",
-            "q",
-            "3",
-        );
+        let what = "the same on a terminal";
+        results.times(what, "terminal", "into /dev/null", "q", "3");
         results.times("the same, wrapped", "wrapped", "into /dev/null", "q", "3");
-        results.times(
-            "the same, wrapped and styled",
-            "styled",
-            "only wrapped",
-            "wrapped",
-            "1.5",
-        );
+        let what = "the same, wrapped and styled";
+        results.times(what, "styled", "only wrapped", "wrapped", "1.5");
     }
 
     /// Nothing is set up that only a request needs.
@@ -546,20 +530,10 @@ impl Bench {
             contestant("three", || q(&configured, &["-t", "one,two,three"])),
         ];
         let results = compare(&contestants, 50);
-        results.times(
-            "tool servers that are not used",
-            "unused",
-            "none configured",
-            "none",
-            "1",
-        );
-        results.times(
-            "three tool servers that start in 100 ms",
-            "three",
-            "one of them",
-            "one",
-            "1",
-        );
+        let what = "tool servers that are not used";
+        results.times(what, "unused", "none configured", "none", "1");
+        let what = "three tool servers that start in 100 ms";
+        results.times(what, "three", "one of them", "one", "1");
     }
 
     /// From the moment in which the server lists its tools to the request of the model.
@@ -571,11 +545,8 @@ impl Bench {
             let listed = std::fs::read_to_string(self.stamp("now")).expect("a server that ran");
             (stream, asked - listed.parse::<f64>().expect("a time"))
         };
-        self.request_after(
-            "from a tool server's answer to the request",
-            &self.configure_tools(),
-            gap,
-        );
+        let what = "from a tool server's answer to the request";
+        self.request_after(what, &self.configure_tools(), gap);
     }
 
     /// Writes a configuration with a command that may run, and returns its folder.
@@ -602,11 +573,8 @@ impl Bench {
                 took - measure(quiet("true"), "true").time.as_secs_f64(),
             )
         };
-        self.request_after(
-            "from a call of a command to the request, beside its own time",
-            &configured,
-            gap,
-        );
+        let what = "from a call of a command to the request, beside its own time";
+        self.request_after(what, &configured, gap);
     }
 
     /// Measures how long a request takes, which is the last of a question with the tools `now`.

@@ -83,11 +83,8 @@ fn a_history_shows_no_controls_of_names_on_a_terminal() {
         "AAAA",
     )];
     let sandbox = Sandbox::new();
-    sandbox.write_current(&with_attachments(
-        stored(&["what is it?", "a"]),
-        0,
-        &attached,
-    ));
+    let conversation = with_attachments(stored(&["what is it?", "a"]), 0, &attached);
+    sandbox.write_current(&conversation);
     let terminal = Terminal::new(100);
     let outcome = sandbox.q(&["--history"]).stdout_to(terminal.end()).run();
     outcome.success();

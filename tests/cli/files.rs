@@ -23,10 +23,8 @@ fn script(sandbox: &Sandbox, script: &str) -> Outcome {
 /// Three conversations; two have the word that is looked for.
 fn library(sandbox: &Sandbox) {
     sandbox.write_session("work.json", &stored(&["hello", "Hi."]));
-    sandbox.write_session(
-        OTHER,
-        &other(&["squash?", "An interactive rebase does it."]),
-    );
+    let conversation = other(&["squash?", "An interactive rebase does it."]);
+    sandbox.write_session(OTHER, &conversation);
     sandbox.write_current(&stored(&[
         "what is a Rebase?",
         "It \"moves\"\ncommits.",

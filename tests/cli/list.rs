@@ -42,10 +42,8 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
 #[test]
 fn a_terminal_without_a_size_has_80_columns() {
     let sandbox = Sandbox::new();
-    sandbox.write_session(
-        "work.json",
-        &idle_for(HOUR, &["so ".repeat(99), "x".to_owned()]),
-    );
+    let conversation = idle_for(HOUR, &["so ".repeat(99), "x".to_owned()]);
+    sandbox.write_session("work.json", &conversation);
     let listed = |columns: u16| {
         let terminal = Terminal::new(columns);
         let outcome = sandbox.q(&["--list"]).stdout_to(terminal.end()).run();
@@ -60,10 +58,8 @@ fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     let sandbox = Sandbox::new();
     for number in 0..60 {
         let name = format!("talk-{number:02}.json");
-        sandbox.write_session(
-            &name,
-            &stored(&[format!("question {number}"), "x".to_owned()]),
-        );
+        let conversation = stored(&[format!("question {number}"), "x".to_owned()]);
+        sandbox.write_session(&name, &conversation);
         // Only what is shown is opened, or there would be a note.
         if number >= 50 {
             sandbox.write_bytes(&name, "{");

@@ -23,14 +23,10 @@ fn a_conversation_removed_meanwhile_does_not_come_back_without_its_beginning() {
             sandbox.write_session(ARCHIVED, &stored(&["another", "x"]));
         }
         gate.open();
-        asked
-            .wait()
-            .exit(0)
-            .stderr_contains("the conversation was cleared or replaced in the meantime");
-        sandbox.expect_texts(
-            &sandbox.archived().pop().expect("one of its own"),
-            &["three", "answer"],
-        );
+        let text = "the conversation was cleared or replaced in the meantime";
+        asked.wait().exit(0).stderr_contains(text);
+        let name = sandbox.archived().pop().expect("one of its own");
+        sandbox.expect_texts(&name, &["three", "answer"]);
         assert_eq!(sandbox.all_files().len(), 1 + usize::from(again));
     }
 }
@@ -48,10 +44,8 @@ fn a_file_of_another_user_is_refused_before_anything_is_asked() {
     for args in [&["more"][..], &["--again"], &["--undo"]] {
         let _case = case(args);
         let q = sandbox.q(&["-s", "talk.json"]).args(args);
-        q.run()
-            .exit(1)
-            .stdout_is_empty()
-            .stderr_contains("talk.json belongs to another user");
+        let text = "talk.json belongs to another user";
+        q.run().exit(1).stdout_is_empty().stderr_contains(text);
         before.expect_unchanged();
     }
     server.expect_requests(0);

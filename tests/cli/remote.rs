@@ -288,10 +288,8 @@ fn a_server_that_fails_is_reported_though_another_is_silent() {
     sandbox.config(&(section("silent", &silent) + &section("refuses", &refuses)));
     for names in ["silent,refuses", "refuses,silent"] {
         let outcome = sandbox.q(&["-t", names, "go"]).run();
-        outcome
-            .exit(1)
-            .stdout_is_empty()
-            .stderr_contains("q: refuses: 401 Unauthorized");
+        let text = "q: refuses: 401 Unauthorized";
+        outcome.exit(1).stdout_is_empty().stderr_contains(text);
     }
 }
 
@@ -369,11 +367,8 @@ fn a_proxy_is_used_and_a_key_without_tls_is_noted() {
     // It lets q through to itself.
     let tunnel = Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
     let proxy = site(move |request, _| (request.method == "CONNECT").then(|| tunnel.clone()));
-    let sandbox = with_web(
-        &model,
-        "http://tools.example/mcp",
-        "allow = [\"*\"]\nkey_env = \"TOOL_KEY\"",
-    );
+    let more = "allow = [\"*\"]\nkey_env = \"TOOL_KEY\"";
+    let sandbox = with_web(&model, "http://tools.example/mcp", more);
     let sandbox = sandbox
         .env("TOOL_KEY", TOOL_KEY)
         .env("ALL_PROXY", proxy.url());

@@ -170,14 +170,12 @@ fn the_waiting_sign_says_that_the_model_thinks_or_that_the_provider_searches() {
         terminal.wait_for("waiting for ", 0);
         gates[0].open();
         let searches = sign == "searching";
-        terminal.wait_for(
-            if searches {
-                "searching the web, "
-            } else {
-                "thinking, "
-            },
-            0,
-        );
+        let text = if searches {
+            "searching the web, "
+        } else {
+            "thinking, "
+        };
+        terminal.wait_for(text, 0);
         gates[1].open();
         running.wait().exit(1);
     }

@@ -281,14 +281,12 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
         if let Some(named) = named {
             let file = certificate(&sandbox, named);
             let is_folder = name == "SSL_CERT_DIR";
-            run = run.env(
-                name,
-                if is_folder {
-                    file.parent().unwrap()
-                } else {
-                    &file
-                },
-            );
+            let value = if is_folder {
+                file.parent().unwrap()
+            } else {
+                &file
+            };
+            run = run.env(name, value);
         }
         let outcome = run.run();
         if is_taken {

@@ -109,12 +109,10 @@ pub fn age(path: &Path, age: Duration) {
 /// Sets when a file was changed last, to the moment of `CREATED`.
 #[track_caller]
 pub fn change_when_created(path: &Path) {
-    change_at(
-        path,
-        OffsetDateTime::parse(CREATED, &Rfc3339)
-            .expect("a time")
-            .into(),
-    );
+    let moment = OffsetDateTime::parse(CREATED, &Rfc3339)
+        .expect("a time")
+        .into();
+    change_at(path, moment);
 }
 
 #[track_caller]

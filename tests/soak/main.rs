@@ -127,13 +127,9 @@ fn soak(options: &Options) -> io::Result<bool> {
             mode: "all",
             seed: options.seed,
         };
-        soak.report.found(
-            part,
-            Kind::LeftOver,
-            "tools",
-            &format!("these tool servers are left: {left:?}"),
-            target,
-        );
+        let what = format!("these tool servers are left: {left:?}");
+        soak.report
+            .found(part, Kind::LeftOver, "tools", &what, target);
     }
     Ok(soak.report.print())
 }
