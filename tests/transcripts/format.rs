@@ -41,6 +41,8 @@ pub struct Directive {
 pub struct Command {
     /// Without the `$`; a script of several lines has line ends.
     pub script: String,
+    /// It is what the whole file asks, and does not stand in the case.
+    is_usual: bool,
     pub output: Output,
 }
 
@@ -60,7 +62,12 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
     let text = fs::read_to_string(path).expect("a transcript");
     let mut parts = text.split("\n=== ");
     let head = parts.next().unwrap_or_default().lines();
-    let shared = items(head.filter(|line| line.starts_with(['@', '|'])), name);
+    let shared = items(head.filter(|line| line.starts_with(['@', '|'])), "", name);
+    let asked = shared.iter().find_map(|item| match item {
+        Item::Directive(directive) if directive.key == "asks" => Some(directive.value.clone()),
+        _ => None,
+    });
+    let asked = asked.unwrap_or_default();
     let mut cases = Vec::new();
     for part in parts {
         let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
@@ -73,7 +80,7 @@ pub fn read(path: &Path, name: &str) -> Vec<Case> {
             let full_name = format!("{name}: {title}");
             cases.push(Case {
                 path: path.to_owned(),
-                items: items(lines.lines(), &full_name),
+                items: items(lines.lines(), &asked, &full_name),
                 full_name,
                 name: title,
                 is_row: table.is_some(),
@@ -158,8 +165,10 @@ impl Case {
                 Item::Other(line) => push_line(&mut text, line),
                 Item::Directive(directive) => directive.write(&mut text),
                 Item::Command(command) => {
-                    let script = command.script.replace('\n', "\n> ");
-                    push_line(&mut text, &format!("$ {script}"));
+                    if !command.is_usual {
+                        let script = command.script.replace('\n', "\n> ");
+                        push_line(&mut text, &format!("$ {script}"));
+                    }
                     command.output.write(&mut text);
                 }
             }
@@ -205,6 +214,19 @@ impl Directive {
 }
 
 impl Command {
+    fn new(script: &str, is_usual: bool) -> Command {
+        let output = Output {
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            status: "0".to_owned(),
+        };
+        Command {
+            script: script.to_owned(),
+            is_usual,
+            output,
+        }
+    }
+
     /// The script of the same question with `-j`.
     pub fn as_json(&self) -> String {
         self.script.replacen("q ", "q -j ", 1)
@@ -263,19 +285,15 @@ fn unmarked(line: &str, mark: char) -> Option<String> {
     Some(rest.strip_prefix(' ').unwrap_or(rest).to_owned())
 }
 
-/// Reads the lines of a case.
-fn items<'a>(lines: impl Iterator<Item = &'a str>, place: &str) -> Vec<Item> {
+/// Reads the lines of a case. Where an output stands below a reply, what came before it is what is `asked`.
+fn items<'a>(lines: impl Iterator<Item = &'a str>, asked: &str, place: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for line in lines {
+        if !asked.is_empty() && is_output_of_reply(items.last(), line) {
+            items.push(Item::Command(Command::new(asked, true)));
+        }
         if let Some(script) = line.strip_prefix("$ ") {
-            items.push(Item::Command(Command {
-                script: script.to_owned(),
-                output: Output {
-                    stdout: Vec::new(),
-                    stderr: Vec::new(),
-                    status: "0".to_owned(),
-                },
-            }));
+            items.push(Item::Command(Command::new(script, false)));
         } else if let Some(rest) = line.strip_prefix('@') {
             let (key, value) = rest.split_once(' ').unwrap_or((rest, ""));
             items.push(Item::Directive(Directive {
@@ -290,6 +308,11 @@ fn items<'a>(lines: impl Iterator<Item = &'a str>, place: &str) -> Vec<Item> {
         }
     }
     items
+}
+
+fn is_output_of_reply(last: Option<&Item>, line: &str) -> bool {
+    let is_reply = matches!(last, Some(Item::Directive(directive)) if directive.key == "reply");
+    is_reply && !line.is_empty() && !line.starts_with(['|', '@', '#', '$'])
 }
 
 /// Adds a line to the command or directive that it stands below.

@@ -345,7 +345,7 @@ impl Stage {
             (one.to_owned(), other.to_owned())
         };
         match directive.key.as_str() {
-            "dialect" | "over" | "splits" | "finish" => {}
+            "dialect" | "over" | "splits" | "finish" | "asks" => {}
             "answer" => {
                 let answer = value.replace("\\n", "\n") + &directive.text();
                 self.script().answer = text_of(&answer);
