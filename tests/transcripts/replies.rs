@@ -112,6 +112,9 @@ fn body(directive: &Directive, flags: &[&str]) -> Vec<u8> {
             let data = if is_json { "data: " } else { "" };
             text.push_str(&format!("{data}{line}\n\n"));
         }
+        if flags.contains(&"done") {
+            text.push_str("data: [DONE]\n\n");
+        }
     }
     if flags.contains(&"named") {
         text.clear();
