@@ -494,26 +494,15 @@ pub mod tests {
     #[test]
     fn the_usage_of_two_requests_is_added_where_it_is_known() {
         let usage = |json: &str| serde_json::from_str::<Usage>(json).expect(json);
-        for (one, other, sum) in [
-            (
-                r#"{"input_tokens":12,"output_tokens":34,"cached_tokens":5,"reasoning_tokens":3,"cost":0.1}"#,
-                r#"{"input_tokens":1,"output_tokens":2,"cached_tokens":3,"reasoning_tokens":4,"cost":0.2}"#,
-                r#"{"input_tokens":13,"output_tokens":36,"cached_tokens":8,"reasoning_tokens":7,"cost":0.3}"#,
-            ),
-            (
-                r#"{"input_tokens":1,"cached_tokens":0}"#,
-                r#"{"output_tokens":2,"cost":0.00014}"#,
-                r#"{"input_tokens":1,"output_tokens":2,"cached_tokens":0,"cost":0.00014}"#,
-            ),
-            (
-                r#"{"input_tokens":1}"#,
-                r#"{"input_tokens":18446744073709551615}"#,
-                r#"{"input_tokens":18446744073709551615,"output_tokens":null}"#,
-            ),
-        ] {
-            let added = usage(one).plus(usage(other));
-            let found = serde_json::to_string(&added).expect("JSON");
-            assert_eq!(found, sum, "{one} {other}");
+        for [one, other, sum] in rows(
+            r##"
+            {"input_tokens":12,"output_tokens":34,"cached_tokens":5,"reasoning_tokens":3,"cost":0.1} | {"input_tokens":1,"output_tokens":2,"cached_tokens":3,"reasoning_tokens":4,"cost":0.2} | {"input_tokens":13,"output_tokens":36,"cached_tokens":8,"reasoning_tokens":7,"cost":0.3}
+            {"input_tokens":1,"cached_tokens":0} | {"output_tokens":2,"cost":0.00014} | {"input_tokens":1,"output_tokens":2,"cached_tokens":0,"cost":0.00014}
+            {"input_tokens":1} | {"input_tokens":18446744073709551615} | {"input_tokens":18446744073709551615,"output_tokens":null}
+        "##,
+        ) {
+            let added = serde_json::to_string(&usage(one).plus(usage(other)));
+            assert_eq!(added.expect("JSON"), sum, "{one} {other}");
         }
     }
 

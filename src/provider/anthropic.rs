@@ -420,6 +420,7 @@ fn read_calls(reply: &mut Reply) {
 mod tests {
     use super::super::dialect::tests::{prompt, replied, shapes};
     use super::*;
+    use crate::message::tests::rows;
 
     fn sent(prompt: &Prompt) -> Value {
         body(prompt)
@@ -451,24 +452,19 @@ mod tests {
 
     #[test]
     fn input_counts_with_what_was_read_from_and_written_to_a_cache() {
-        for (usage, input) in [
-            (
-                r#"{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":20}"#,
-                Some(27),
-            ),
-            (r#"{"input_tokens":4,"cache_read_input_tokens":3}"#, Some(7)),
-            (
-                r#"{"input_tokens":4,"cache_creation_input_tokens":20}"#,
-                Some(24),
-            ),
-            (r#"{"input_tokens":4}"#, Some(4)),
-            (r#"{"output_tokens":1}"#, None),
-        ] {
+        for [input, usage] in rows(
+            r##"
+            27 | {"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":20}
+            7 | {"input_tokens":4,"cache_read_input_tokens":3}
+            24 | {"input_tokens":4,"cache_creation_input_tokens":20}
+            4 | {"input_tokens":4}
+            - | {"output_tokens":1}
+        "##,
+        ) {
             let data = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
-            let counted = replied(&DIALECT, &[&data])
-                .usage()
-                .and_then(|usage| usage.input_tokens);
-            assert_eq!(counted, input, "{usage}");
+            let reply = replied(&DIALECT, &[&data]);
+            let counted = reply.usage().and_then(|usage| usage.input_tokens);
+            assert_eq!(counted, input.parse().ok(), "{usage}");
         }
     }
 }

@@ -132,8 +132,9 @@ pub(super) mod tests {
 
     use super::super::kept::MAX_KEPT;
     use super::super::request::AnswerForm;
-    use super::super::{anthropic, gemini, openai, responses, table};
+    use super::super::table;
     use super::*;
+    use crate::message::tests::rows;
     use crate::message::{Message, Role};
     use crate::shape::Shape;
 
@@ -201,6 +202,11 @@ pub(super) mod tests {
             .collect()
     }
 
+    fn named(name: &str) -> &'static Dialect {
+        let found = table::DIALECTS.iter().find(|api| api.name == name);
+        found.expect(name)
+    }
+
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
         api.request(prompt, table::OPENAI_LIKE.quirks, &[], None)
@@ -211,122 +217,52 @@ pub(super) mod tests {
     #[test]
     fn the_form_of_the_answer_is_asked_for() {
         let [strict, loose] = shapes();
-        let json_type = "application/json";
-        let inlined = json!({"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}},
-                             "required": ["z", "a"], "additionalProperties": false});
-        let bare =
-            json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
-        let in_words = json!({"type": "object", "additionalProperties": false, "properties":
-                              {"a": {"type": "integer", "description": "Rules: minimum 0"}}});
-        let named = |shape: &Shape, strict| json!({"name": "answer", "schema": shape.schema(), "strict": strict});
-        let openai =
-            |shape, strict| json!({"type": "json_schema", "json_schema": named(shape, strict)});
-        let responses = |shape, strict| {
-            let mut format = named(shape, strict);
-            format["type"] = "json_schema".into();
-            json!({"format": format})
-        };
-        let anthropic =
-            |schema: &Value| json!({"format": {"type": "json_schema", "schema": schema}});
-        let gemini =
-            |schema: &Value| json!({"responseMimeType": json_type, "responseJsonSchema": schema});
-        // An object, a strict shape, and one that is not strict.
-        for (api, field, forms) in [
-            (
-                &openai::DIALECT,
-                "response_format",
-                [
-                    Some(json!({"type": "json_object"})),
-                    Some(openai(&strict, true)),
-                    Some(openai(&loose, false)),
-                ],
-            ),
-            (
-                &responses::DIALECT,
-                "text",
-                [
-                    Some(json!({"format": {"type": "json_object"}})),
-                    Some(responses(&strict, true)),
-                    Some(responses(&loose, false)),
-                ],
-            ),
-            (
-                &anthropic::DIALECT,
-                "output_config",
-                // The API has no way to ask for an object without a schema.
-                [
-                    None,
-                    Some(anthropic(strict.schema())),
-                    Some(anthropic(&in_words)),
-                ],
-            ),
-            (
-                &gemini::DIALECT,
-                "generationConfig",
-                [
-                    Some(json!({"responseMimeType": json_type})),
-                    Some(gemini(&inlined)),
-                    Some(gemini(&bare)),
-                ],
-            ),
-        ] {
-            let asked = [
-                AnswerForm::Object,
-                AnswerForm::Shaped(&strict),
-                AnswerForm::Shaped(&loose),
-            ];
-            for (form, expected) in asked
-                .into_iter()
-                .zip(forms)
-                .chain([(AnswerForm::Any, None)])
-            {
+        let [in_strict, in_loose] = [&strict, &loose].map(|shape| shape.schema().to_string());
+        // An object, a strict shape, and one that is not strict. Anthropic's API has no way to ask for an object without a
+        // schema; it takes rules as words, and Gemini's takes no references.
+        for [dialect, field, object, shaped, other] in rows(
+            r##"
+            openai | response_format | {"type":"json_object"} | {"type":"json_schema","json_schema":{"name":"answer","schema":STRICT,"strict":true}} | {"type":"json_schema","json_schema":{"name":"answer","schema":LOOSE,"strict":false}}
+            responses | text | {"format":{"type":"json_object"}} | {"format":{"type":"json_schema","name":"answer","schema":STRICT,"strict":true}} | {"format":{"type":"json_schema","name":"answer","schema":LOOSE,"strict":false}}
+            anthropic | output_config | - | {"format":{"type":"json_schema","schema":STRICT}} | {"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"integer","description":"Rules: minimum 0"}},"additionalProperties":false}}}
+            gemini | generationConfig | {"responseMimeType":"application/json"} | {"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z","a"],"additionalProperties":false}} | {"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"integer","minimum":0}}}}
+        "##,
+        ) {
+            let api = named(dialect);
+            for (form, expected) in [
+                (AnswerForm::Object, object),
+                (AnswerForm::Shaped(&strict), shaped),
+                (AnswerForm::Shaped(&loose), other),
+                (AnswerForm::Any, ""),
+            ] {
+                let expected = expected.replace("STRICT", &in_strict);
+                let expected = expected.replace("LOOSE", &in_loose);
+                let expected = serde_json::from_str::<Value>(&expected).ok();
                 let body = body(api, &Prompt { form, ..prompt() });
-                assert_eq!(body.get(field), expected.as_ref(), "{}: {form:?}", api.name);
+                assert_eq!(body.get(field), expected.as_ref(), "{dialect}: {form:?}");
             }
         }
     }
 
     #[test]
     fn what_has_to_be_sent_back_is_bounded_and_a_call_that_does_not_fit_is_an_error() {
-        const LONG: &str = "LONG";
-        let thinking =
-            r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking"}}"#;
-        let delta = r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"LONG"}}"#;
-        let tool_use = r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"a"}}"#;
-        let tool_call =
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}"#;
-        let item = r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"LONG"}]}}"#;
-        let function_call =
-            r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}"#;
-        let part =
-            r#"{"candidates":[{"content":{"parts":[{"text":"LONG","thoughtSignature":"s"}]}}]}"#;
-        let call = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a"}}]}}]}"#;
         // What comes again and again, what comes before it, and a call.
-        for (api, first, again, call) in [
-            (
-                &openai::DIALECT,
-                "[]",
-                r#"{"choices":[{"delta":{"reasoning_content":"LONG"}}]}"#,
-                tool_call,
-            ),
-            (
-                &openai::DIALECT,
-                "[]",
-                r#"{"choices":[{"delta":{"reasoning_details":[{"text":"LONG"}]}}]}"#,
-                tool_call,
-            ),
-            (&anthropic::DIALECT, thinking, delta, tool_use),
-            (&responses::DIALECT, "[]", item, function_call),
-            (&gemini::DIALECT, "[]", part, call),
-        ] {
-            let long = again.replace(LONG, &"x".repeat(MAX_KEPT / 8));
-            let events: Vec<&str> = std::iter::once(first)
-                .chain(std::iter::repeat_n(long.as_str(), 9))
-                .collect();
+        for [dialect, first, again, call] in rows(
+            r##"
+            openai | [] | {"choices":[{"delta":{"reasoning_content":"LONG"}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
+            openai | [] | {"choices":[{"delta":{"reasoning_details":[{"text":"LONG"}]}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
+            anthropic | {"type":"content_block_start","index":0,"content_block":{"type":"thinking"}} | {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"LONG"}} | {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"a"}}
+            responses | [] | {"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"LONG"}]}} | {"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}
+            gemini | [] | {"candidates":[{"content":{"parts":[{"text":"LONG","thoughtSignature":"s"}]}}]} | {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a"}}]}}]}
+        "##,
+        ) {
+            let api = named(dialect);
+            let long = again.replace("LONG", &"x".repeat(MAX_KEPT / 8));
+            let events = [&[first][..], &[long.as_str(); 9]].concat();
             let mut reply = replied_with_tools(api, &events);
             let kept: usize = reply.echo().iter().map(|item| item.to_string().len()).sum();
-            let is_right = kept <= MAX_KEPT + again.len() && reply.is_too_long();
-            assert!(is_right, "{again}: {kept}");
+            let is_bounded = kept <= MAX_KEPT + again.len() && reply.is_too_long();
+            assert!(is_bounded, "{again}: {kept}");
             let found = api.read_event(call, &mut reply);
             assert_eq!(found, Err(ReplyError::TooLong), "{call}");
         }
@@ -334,41 +270,20 @@ pub(super) mod tests {
 
     #[test]
     fn silence_ends_nothing_while_the_server_runs_calls_of_its_own() {
-        for (api, event, is_over) in [
-            (
-                &responses::DIALECT,
-                r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}"#,
-                false,
-            ),
-            (
-                &responses::DIALECT,
-                r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"shell_call","call_id":"x"}}"#,
-                false,
-            ),
-            (
-                &anthropic::DIALECT,
-                r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"x"}}"#,
-                false,
-            ),
-            (
-                &gemini::DIALECT,
-                r#"{"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"finishReason":"STOP"}]}"#,
-                false,
-            ),
-            (
-                &gemini::DIALECT,
-                r#"{"candidates":[{"content":{"parts":[{"toolCall":{"id":"x"}}]},"finishReason":"STOP"}]}"#,
-                false,
-            ),
-            (
-                &gemini::DIALECT,
-                r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#,
-                true,
-            ),
-        ] {
+        for [dialect, is_over, event] in rows(
+            r##"
+            responses | no | {"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}
+            responses | no | {"type":"response.output_item.done","output_index":0,"item":{"type":"shell_call","call_id":"x"}}
+            anthropic | no | {"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"x"}}
+            gemini | no | {"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"finishReason":"STOP"}]}
+            gemini | no | {"candidates":[{"content":{"parts":[{"toolCall":{"id":"x"}}]},"finishReason":"STOP"}]}
+            gemini | yes | {"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}
+        "##,
+        ) {
+            let api = named(dialect);
             for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
-                let found = (reply.is_finished(), reply.calls().len());
-                assert_eq!(found, (is_over, 0), "{event}");
+                assert_eq!(reply.is_finished(), is_over == "yes", "{event}");
+                assert_eq!(reply.calls().len(), 0, "{event}");
             }
         }
     }

@@ -144,22 +144,11 @@ mod tests {
             (COMPLETE, Finish::Complete as Make),
             (LIMIT, Finish::Limit),
             (FAILED, Finish::Failed),
-            (
-                &["MALFORMED_FUNCTION_CALL", "malformed_response"],
-                Finish::Failed,
-            ),
+            (&["MALFORMED_FUNCTION_CALL"], Finish::Failed),
+            (&["malformed_response"], Finish::Failed),
             (BLOCKED, Finish::Blocked),
-            (
-                &[
-                    "tool_calls",
-                    "pause_turn",
-                    "OTHER",
-                    "something_new",
-                    "NO_IMAGE",
-                    "malformed",
-                ],
-                Finish::Other,
-            ),
+            (&["tool_calls", "pause_turn", "OTHER"], Finish::Other),
+            (&["something_new", "NO_IMAGE", "malformed"], Finish::Other),
         ] {
             for word in words {
                 for word in [word.to_string(), word.to_uppercase()] {
@@ -170,28 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn some_words_are_none() {
-        for (word, is) in [
-            ("", false),
-            ("null", false),
-            ("FINISH_REASON_UNSPECIFIED", false),
-            ("stop", true),
-            ("odd", true),
+    fn some_words_are_none_and_some_say_that_calls_ended_the_answer() {
+        for (word, is_one, is_for_calls) in [
+            ("", false, false),
+            ("null", false, false),
+            ("FINISH_REASON_UNSPECIFIED", false, false),
+            ("stop", true, false),
+            ("length", true, false),
+            ("odd", true, false),
+            ("other", true, false),
+            ("tool_calls", true, true),
+            ("TOOL_USE", true, true),
         ] {
-            assert_eq!(is_word(word), is, "{word}");
-        }
-    }
-
-    #[test]
-    fn some_words_say_that_calls_ended_the_answer() {
-        for (word, is) in [
-            ("tool_calls", true),
-            ("TOOL_USE", true),
-            ("stop", false),
-            ("length", false),
-            ("other", false),
-        ] {
-            assert_eq!(Finish::new(word).is_for_calls(), is, "{word}");
+            assert_eq!(is_word(word), is_one, "{word}");
+            assert_eq!(Finish::new(word).is_for_calls(), is_for_calls, "{word}");
         }
     }
 

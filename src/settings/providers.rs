@@ -278,6 +278,7 @@ pub fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
     fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
         let environment = Environment::new(variables);
@@ -293,33 +294,27 @@ mod tests {
 
     #[test]
     fn ollama_host_is_read_as_ollama_reads_it() {
-        for (text, address) in [
-            ("127.0.0.1", "http://127.0.0.1:11434/v1"),
-            ("box:8000", "http://box:8000/v1"),
-            (":8000", "http://127.0.0.1:8000/v1"),
-            ("0.0.0.0", "http://127.0.0.1:11434/v1"),
-            ("0.0.0.0:5000", "http://127.0.0.1:5000/v1"),
-            ("http://0.0.0.0:5000/", "http://127.0.0.1:5000/v1"),
-            ("[::]:5000", "http://[::1]:5000/v1"),
-            ("::1", "http://[::1]:11434/v1"),
-            ("https://box.example", "https://box.example:443/v1"),
-            (
-                "http://box.example/ollama/",
-                "http://box.example:80/ollama/v1",
-            ),
-            ("\"box\"", "http://box:11434/v1"),
-            ("box?a=b", "http://box:11434/v1"),
-            (
-                "ftp://box",
-                "OLLAMA_HOST has the scheme ftp, but only http and https can be used",
-            ),
-        ] {
+        for [text, address] in rows(
+            r##"
+            127.0.0.1 | http://127.0.0.1:11434/v1
+            box:8000 | http://box:8000/v1
+            :8000 | http://127.0.0.1:8000/v1
+            0.0.0.0 | http://127.0.0.1:11434/v1
+            0.0.0.0:5000 | http://127.0.0.1:5000/v1
+            http://0.0.0.0:5000/ | http://127.0.0.1:5000/v1
+            [::]:5000 | http://[::1]:5000/v1
+            ::1 | http://[::1]:11434/v1
+            https://box.example | https://box.example:443/v1
+            http://box.example/ollama/ | http://box.example:80/ollama/v1
+            "box" | http://box:11434/v1
+            box?a=b | http://box:11434/v1
+            ftp://box | OLLAMA_HOST has the scheme ftp, but only http and https can be used
+            bo x | OLLAMA_HOST is not a URL
+        "##,
+        ) {
             let found = address_of("ollama", &[("OLLAMA_HOST", text)]);
-            assert_eq!(found, address, "{text}");
+            assert!(found == address || text == "bo x", "{text}: {found}");
+            assert!(found.starts_with(address), "{text}: {found}");
         }
-        assert!(
-            address_of("ollama", &[("OLLAMA_HOST", "bo x")])
-                .starts_with("OLLAMA_HOST is not a URL")
-        );
     }
 }

@@ -444,17 +444,13 @@ mod tests {
 
     #[test]
     fn the_field_that_an_error_is_about_is_named() {
-        for (body, words) in [
-            (
-                r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
-                "body.stream_options: Extra inputs are not permitted",
-            ),
-            (
-                r#"{"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}"#,
-                "Unknown parameter: 'top_k'",
-            ),
-            (r#"{"error":{"message":"no"}}"#, "no"),
-        ] {
+        for [words, body] in rows(
+            r##"
+            body.stream_options: Extra inputs are not permitted | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
+            Unknown parameter: 'top_k' | {"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}
+            no | {"error":{"message":"no"}}
+        "##,
+        ) {
             assert_eq!(read(body).expect(body).words(), words);
         }
     }
