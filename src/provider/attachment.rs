@@ -91,9 +91,9 @@ pub mod tests {
             ("/home/me/plan.PDF", "plan.PDF", Some("plan PDF")),
             ("../a/plan", "plan.pdf", Some("plan")),
             (
-                "plan_v2 (final) [x]-y.pdf",
-                "plan_v2 (final) [x]-y.pdf",
-                Some("plan v2 (final) [x]-y pdf"),
+                "v_2 (a) [x]-y.pdf",
+                "v_2 (a) [x]-y.pdf",
+                Some("v 2 (a) [x]-y pdf"),
             ),
             ("a/größe.pdf", "größe.pdf", Some("gr e pdf")),
             ("-", "-.pdf", Some("-")),

@@ -537,6 +537,7 @@ mod tests {
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
+    use crate::message::tests::rows;
     use proptest::prelude::*;
 
     fn json(prompt: &Prompt, quirks: Quirks) -> Value {
@@ -599,42 +600,27 @@ mod tests {
 
     #[test]
     fn calls_are_read_in_whatever_fragments_they_come() {
-        let two = [("x", "a", "{\"n\":1}"), ("y", "b", "{}")];
-        let own = [("", "a", "{\"n\":1}"), ("", "b", "{}")];
-        for (case, word, events, expected) in [
-            (
-                "a gateway: neither index nor id, arguments as an object, another word at the end",
-                "stop",
-                vec![json!([{"function": {"name": "a", "arguments": {"n": 1}}},
-                            {"function": {"name": "b", "arguments": {}}}])],
-                own,
-            ),
-            (
-                "a gateway: a call in each event, without index and id",
-                "function_call",
-                vec![
-                    json!([{"id": null, "function": {"name": "a", "arguments": {"n": 1}}}]),
-                    json!([{"id": "", "function": {"name": "b", "arguments": "{}"}}]),
-                ],
-                own,
-            ),
-            (
-                "no arguments",
-                "stop",
-                vec![
-                    json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{\"n\":1}"}}]),
-                    json!([{"index": 1, "id": "y", "function": {"name": "b"}}]),
-                ],
-                two,
-            ),
-        ] {
-            let events: Vec<String> = events.iter().map(event).collect();
+        let [one, other] = [("a", "{\"n\":1}"), ("b", "{}")];
+        for [case, word, ids, events] in rows(
+            r##"
+            a gateway: neither index nor id, arguments as an object, another word at the end | stop | , | [{"function":{"name":"a","arguments":{"n":1}}},{"function":{"name":"b","arguments":{}}}]
+            a gateway: a call in each event, without index and id | function_call | , | [{"id":null,"function":{"name":"a","arguments":{"n":1}}}] ; [{"id":"","function":{"name":"b","arguments":"{}"}}]
+            no arguments | stop | x,y | [{"index":0,"id":"x","function":{"name":"a","arguments":"{\"n\":1}"}}] ; [{"index":1,"id":"y","function":{"name":"b"}}]
+        "##,
+        ) {
+            let fragments = events
+                .split(" ; ")
+                .map(|one| serde_json::from_str::<Value>(one));
+            let events: Vec<String> = fragments.map(|one| event(&one.expect(events))).collect();
             let reply = reply_of(&events, word);
-            assert_eq!(calls_of(&reply), expected, "{case}");
-            let is_right = matches!(reply.finished(), Some(Finish::Complete(_)));
-            assert!(is_right, "{case}");
-            let is_right = reply.calls().iter().all(|call| !call.id.is_empty());
-            assert!(is_right, "{case}");
+            let (x, y) = ids.split_once(',').expect("two ids");
+            assert_eq!(calls_of(&reply), [(x, one.0, one.1), (y, other.0, other.1)]);
+            let is_complete = matches!(reply.finished(), Some(Finish::Complete(_)));
+            assert!(is_complete, "{case}");
+            assert!(
+                reply.calls().iter().all(|call| !call.id.is_empty()),
+                "{case}"
+            );
         }
     }
 

@@ -438,27 +438,24 @@ mod tests {
 
     #[test]
     fn what_a_stream_has_said_is_not_said_again_at_its_end() {
-        let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#;
-        let done = r#"{"type":"response.output_text.done","text":"Hi"}"#;
-        let delta = r#"{"type":"response.output_text.delta","delta":"Hi"}"#;
-        let item = r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}"#;
-        let bare = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
-        for events in [
-            &[delta, end][..],
-            &[delta, done, item, end],
-            &[done, item, end],
-            &[end],
-            &[delta, done, item, bare],
-            &[done, item, bare],
-            &[done, bare],
-            &[item, bare],
-        ] {
-            let mut reply = replied(&DIALECT, events);
-            assert_eq!(
-                (reply.take_text().as_str(), reply.finished()),
-                ("Hi", Some(&Finish::Complete("completed".into()))),
-                "{events:?}"
-            );
+        let events = |word: &str| match word {
+            "end" => {
+                r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#
+            }
+            "done" => r#"{"type":"response.output_text.done","text":"Hi"}"#,
+            "delta" => r#"{"type":"response.output_text.delta","delta":"Hi"}"#,
+            "item" => {
+                r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}"#
+            }
+            _ => r#"{"type":"response.completed","response":{"status":"completed"}}"#,
+        };
+        let table = "delta end | delta done item end | done item end | end | delta done item bare | done item bare | done bare | item bare";
+        for words in table.split(" | ") {
+            let events: Vec<&str> = words.split(' ').map(events).collect();
+            let mut reply = replied(&DIALECT, &events);
+            assert_eq!(reply.take_text(), "Hi", "{words}");
+            let expected = Finish::Complete("completed".into());
+            assert_eq!(reply.finished(), Some(&expected), "{words}");
             assert!(reply.ended());
         }
     }
@@ -551,16 +548,10 @@ mod tests {
 
     #[test]
     fn a_missing_id_is_made_up_or_the_items_own() {
-        for (item, id) in [
-            (
-                json!({"type": "function_call", "name": "a", "arguments": {"n": 1}}),
-                "",
-            ),
-            (
-                json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"}),
-                "fc",
-            ),
-        ] {
+        let made_up = json!({"type": "function_call", "name": "a", "arguments": {"n": 1}});
+        let own =
+            json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"});
+        for (item, id) in [(made_up, ""), (own, "fc")] {
             let done = json!({"type": "response.output_item.done", "item": item}).to_string();
             let reply = replied_with_tools(&DIALECT, &[&done, r#"{"type":"response.completed"}"#]);
             assert_eq!(calls_of(&reply), [(id, "a", "{\"n\":1}")], "{item}");
@@ -597,31 +588,19 @@ mod tests {
     fn a_call_that_the_provider_has_run_is_sent_back_and_not_run_again() {
         let (one, two, output) = (call("x", "{}"), call("y", "{}"), result("x", "found"));
         let custom = json!({"type": "custom_tool_call", "call_id": "z", "name": "a", "input": ""});
+        let called = [("y", "db__get", "{}")];
+        let complete = Finish::Complete("completed".into());
+        let odd = Finish::Other("custom_tool_call".into());
         for (items, calls, finish) in [
-            (
-                json!([one, output, two]),
-                &[("y", "db__get", "{}")][..],
-                Finish::Complete("completed".into()),
-            ),
-            (
-                json!([one, output]),
-                &[],
-                Finish::Complete("completed".into()),
-            ),
-            (
-                json!([one, output, custom]),
-                &[],
-                Finish::Other("custom_tool_call".into()),
-            ),
+            (json!([one, output, two]), &called[..], &complete),
+            (json!([one, output]), &[], &complete),
+            (json!([one, output, custom]), &[], &odd),
         ] {
             let mut reply = Reply::new(true);
             let body = json!({"status": "completed", "output": items}).to_string();
             read_whole(&body, &mut reply).expect("a whole answer");
-            assert_eq!(
-                (calls_of(&reply).as_slice(), reply.finished()),
-                (calls, Some(&finish)),
-                "{items}"
-            );
+            assert_eq!(calls_of(&reply), calls, "{items}");
+            assert_eq!(reply.finished(), Some(finish), "{items}");
             assert_eq!(Value::from(reply.echo()), items);
         }
     }

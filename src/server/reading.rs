@@ -470,17 +470,12 @@ mod tests {
 
     #[test]
     fn a_pause_ends_nothing_once_text_has_followed_the_finish_reason() {
-        let parts = [
-            HELLO,
-            "\n\n",
-            STOP,
-            "\n\n",
-            HELLO,
-            "\n\n",
-            "",
-            HELLO,
-            "\n\ndata: [DONE]\n\n",
-        ];
-        assert_eq!(with_pauses(&parts), "HelloHelloHello");
+        let end = "\n\n";
+        let before = [HELLO, end, STOP, end, HELLO, end];
+        let after = ["", HELLO, "\n\ndata: [DONE]\n\n"];
+        assert_eq!(
+            with_pauses(&[&before[..], &after].concat()),
+            "HelloHelloHello"
+        );
     }
 }

@@ -259,38 +259,29 @@ mod tests {
         assert_eq!(found, ["a\nb"]);
     }
 
+    /// A parser that was fed this.
+    fn fed(stream: &str) -> Parser {
+        let mut parser = Parser::default();
+        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
+        let fed = parser.feed(stream.as_bytes(), &mut ignore);
+        fed.expect("short lines");
+        parser
+    }
+
     #[test]
     fn json_that_is_not_an_event_is_kept_apart() {
-        let mut parser = Parser::default();
         let stream = ": comment\nevent: x\ndata: a\n\n{\n  \"error\": {\n\"b\": 1}\n}\nevent: y\n";
-        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
-        parser
-            .feed(stream.as_bytes(), &mut ignore)
-            .expect("short lines");
-        assert_eq!(parser.stray(), "{\n  \"error\": {\n\"b\": 1}\n}\n");
-        let mut parser = Parser::default();
-        parser
-            .feed(b"event: x\nid: 1\n:c\ntext\n", &mut ignore)
-            .expect("short lines");
-        assert_eq!(parser.stray(), "");
+        assert_eq!(fed(stream).stray(), "{\n  \"error\": {\n\"b\": 1}\n}\n");
+        assert_eq!(fed("event: x\nid: 1\n:c\ntext\n").stray(), "");
     }
 
     #[test]
     fn json_that_is_not_an_event_is_kept_up_to_a_limit() {
-        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
         let long = format!("{{{}\n", " ".repeat(MAX_STRAY));
         let half = format!("{{{}\n", " ".repeat(MAX_STRAY / 2));
-        for (stream, kept) in [
-            (long, 0),
-            (half.clone(), half.len()),
-            (half.repeat(2), half.len()),
-        ] {
-            let mut parser = Parser::default();
-            parser
-                .feed(stream.as_bytes(), &mut ignore)
-                .expect("short lines");
-            assert_eq!(parser.stray().len(), kept);
-        }
+        assert_eq!(fed(&long).stray().len(), 0);
+        assert_eq!(fed(&half).stray().len(), half.len());
+        assert_eq!(fed(&half.repeat(2)).stray().len(), half.len());
     }
 
     #[test]

@@ -228,28 +228,13 @@ mod tests {
             assert_eq!(obstacle(second, "openai", Some("m")), None, "{second}");
         }
         assert_eq!(obstacle(0, "openai", None), None);
-        for (second, provider, model, expected) in [
-            (
-                24 * HOUR + 1,
-                "openai",
-                Some("m"),
-                "the conversation was idle for 24 hours",
-            ),
-            (
-                0,
-                "groq",
-                None,
-                "the conversation is with the provider openai, not groq",
-            ),
-            (
-                0,
-                "openai",
-                Some("other"),
-                "the conversation is with the model m, not other",
-            ),
-        ] {
-            assert_eq!(obstacle(second, provider, model).as_deref(), Some(expected));
-        }
+        let late = obstacle(24 * HOUR + 1, "openai", Some("m")).expect("an obstacle");
+        assert_eq!(late, "the conversation was idle for 24 hours");
+        let elsewhere = obstacle(0, "groq", None).expect("an obstacle");
+        let expected = "the conversation is with the provider openai, not groq";
+        assert_eq!(elsewhere, expected);
+        let other = obstacle(0, "openai", Some("other")).expect("an obstacle");
+        assert_eq!(other, "the conversation is with the model m, not other");
     }
 
     #[test]
@@ -307,25 +292,15 @@ mod tests {
         let undone = || there(&[("one", "1")]);
         let grown = || there(&[("one", "1"), ("two", "2"), ("three", "3")]);
         let other = || there(&[("other", "1"), ("new", "x")]);
-        let moved = || {
-            FileContent::Conversation(Conversation {
-                created: moment(1),
-                ..read.clone()
-            })
+        let changed = |change: fn(&mut Conversation)| {
+            let mut conversation = read.clone();
+            change(&mut conversation);
+            FileContent::Conversation(conversation)
         };
+        let moved = || changed(|found| found.created = moment(1));
         let unusable = || FileContent::Unusable(String::new());
-        let idle = || {
-            FileContent::Conversation(Conversation {
-                updated: moment(-25 * HOUR),
-                ..read.clone()
-            })
-        };
-        let own = || {
-            FileContent::Conversation(Conversation {
-                system: Some("own".to_owned()),
-                ..read.clone()
-            })
-        };
+        let idle = || changed(|found| found.updated = moment(-25 * HOUR));
+        let own = || changed(|found| found.system = Some("own".to_owned()));
         let nothing = || FileContent::Nothing;
         type Row<'a> = (&'a str, &'a dyn Fn() -> FileContent, &'a str);
         let intents = [
@@ -338,22 +313,14 @@ mod tests {
         // What is done for each of these intents.
         let table: [Row; 9] = [
             ("nothing", &nothing, "begin separate begin begin separate"),
-            (
-                "unusable",
-                &unusable,
-                "begin separate begin refuse separate",
-            ),
+            ("odd", &unusable, "begin separate begin refuse separate"),
             ("same", &same, "begin extend extend extend replace"),
             ("undone", &undone, "begin extend extend extend separate"),
             ("grown", &grown, "begin extend extend extend separate"),
             ("other", &other, "begin separate extend extend separate"),
             ("moved", &moved, "begin separate extend extend separate"),
             ("idle", &idle, "begin extend begin extend replace"),
-            (
-                "with a system prompt",
-                &own,
-                "begin extend begin extend replace",
-            ),
+            ("with a role", &own, "begin extend begin extend replace"),
         ];
         let complete = exchange("new", "answer", 5);
         for (name, found, expected) in table {
