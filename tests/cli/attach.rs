@@ -29,30 +29,20 @@ fn the_commands_with_files_of_the_documents_work() {
     sandbox.write_home("main.rs", "fn main() {}\n");
     let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PIXEL}")}});
     let pdf = json!({"type": "file", "file": {"filename": "-.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQKeA=="}});
-    for (command, fetch, file, first) in [
-        (
-            "q -a error.png -a main.rs \"what went wrong?\"",
-            "",
-            "",
-            &image,
-        ),
+    let plan = "curl -s https://example.com/plan.pdf | q -a - \"when does it open?\"";
+    let screenshot = "wl-paste -t image/png | q -a - \"what does this say?\"";
+    for (command, file, first) in [
+        ("q -a error.png -a main.rs \"what went wrong?\"", "", &image),
         // A follow-up has the screenshot too.
-        ("q -f \"how do I fix it?\"", "", "", &image),
-        (
-            "curl -s https://example.com/plan.pdf | q -a - \"when does it open?\"",
-            "curl -s https://example.com/plan.pdf",
-            "cat page.pdf",
-            &pdf,
-        ),
-        (
-            "wl-paste -t image/png | q -a - \"what does this say?\"",
-            "wl-paste -t image/png",
-            "cat error.png",
-            &image,
-        ),
+        ("q -f \"how do I fix it?\"", "", &image),
+        (plan, "cat page.pdf", &pdf),
+        (screenshot, "cat error.png", &image),
     ] {
-        let outcome = sandbox.shell(&shown(command).replace(fetch, file)).run();
-        outcome.success();
+        let mut script = shown(command).to_owned();
+        if let Some((_, q)) = command.split_once(" | ") {
+            script = format!("{file} | {q}");
+        }
+        sandbox.shell(&script).run().success();
         let sent = server.last_request().json();
         let last = sent["messages"].as_array().and_then(|all| all.last());
         let content = &last.expect("a message")["content"];

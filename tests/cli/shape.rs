@@ -45,37 +45,28 @@ fn the_commands_with_shapes_of_the_documents_work() {
         "q --schema '[file, line int, problem]' -a src/main.rs \"review this\" | \
          jq -r '.items[] | \"\\(.file):\\(.line): \\(.problem)\"'",
     );
+    let csv = format!("{csv}; cat errors.csv");
+    let person =
+        shown("q --schema 'name, age int, tags list: what they like' \"make up a person\"");
+    let error = r#"{"items":[{"time":"10:00","service":"db","message":"it said \"no\""}]}"#;
+    let problem = r#"{"items":[{"file":"src/main.rs","line":1,"problem":"empty"}]}"#;
+    let ann = r#"{"name":"Ann","age":7,"tags":["tea"]}"#;
+    let row = "\"10:00\",\"db\",\"it said \"\"no\"\"\"";
+    let paris = r#"{"city":"Paris","population":2102650}"#;
     for (command, answer, printed) in [
-        (
-            city,
-            r#"{"city":"Paris","population":2102650}"#,
-            "2102650\n",
-        ),
-        (
-            &format!("{csv}; cat errors.csv"),
-            r#"{"items":[{"time":"10:00","service":"db","message":"it said \"no\""}]}"#,
-            "\"10:00\",\"db\",\"it said \"\"no\"\"\"\n",
-        ),
-        (
-            review,
-            r#"{"items":[{"file":"src/main.rs","line":1,"problem":"empty"}]}"#,
-            "src/main.rs:1: empty\n",
-        ),
-        (
-            shown("q --schema 'name, age int, tags list: what they like' \"make up a person\""),
-            r#"{"name":"Ann","age":7,"tags":["tea"]}"#,
-            "{\"name\":\"Ann\",\"age\":7,\"tags\":[\"tea\"]}\n",
-        ),
+        (city, paris, "2102650"),
+        (&csv, error, row),
+        (review, problem, "src/main.rs:1: empty"),
+        (person, ann, ann),
     ] {
         let _case = case(command);
         let (server, sandbox) = answered_with(answer);
         std::fs::create_dir(sandbox.home().join("src")).expect("a folder");
         sandbox.write_home("src/main.rs", "fn main() {}\n");
         sandbox.write_home("app.log", "10:00 db: it said \"no\"\n");
-        sandbox.shell(command).run().success().stdout(printed);
-        assert_eq!(
-            server.request().json()["response_format"]["json_schema"]["strict"],
-            true
-        );
+        let outcome = sandbox.shell(command).run();
+        outcome.success().stdout(format!("{printed}\n"));
+        let asked = &server.request().json()["response_format"];
+        assert_eq!(asked["json_schema"]["strict"], true);
     }
 }

@@ -285,50 +285,37 @@ fn a_signal_ends_q_though_its_terminal_is_stopped_and_what_has_come_is_saved() {
     let shown = |_: &Sandbox, terminal: &Terminal| drop(terminal.wait_for("first ", 0));
     let called =
         |sandbox: &Sandbox, _: &Terminal| wait_until(|| sandbox.home().join("pid").exists());
-    // What q cannot write, its arguments, the reply, when the terminal is stopped, and what is saved: the answer, and how
-    // many rounds of calls.
+    // What q is called with, what it cannot write, the reply, when the terminal is stopped, and what is saved: the answer,
+    // and how many rounds of calls.
     type Moment<'a> = &'a dyn Fn(&Sandbox, &Terminal);
-    type Case<'a> = (
-        &'a str,
-        &'a [&'a str],
-        Reply,
-        Moment<'a>,
-        Option<(&'a str, usize)>,
-    );
+    type Case<'a> = (&'a str, Reply, Moment<'a>, Option<(&'a str, usize)>);
     let silence = Reply::new(200).hang();
     let calling = DIALECTS[0].calling("", &[call]);
     let [in_call, in_answer] = [Some(("", 1)), Some(("first second ", 0))];
-    let table: [Case; 4] = [
-        ("the first sign", &["one"], silence.clone(), &at_once, None),
-        ("a detail", &["-v", "one"], silence, &at_once, None),
+    let table: [(&str, Case); 4] = [
+        ("one", ("the first sign", silence.clone(), &at_once, None)),
+        ("-v one", ("a detail", silence, &at_once, None)),
         (
-            "the sign of a command",
-            &["-t", "shop", "one"],
-            calling,
-            &called,
-            in_call,
+            "-t shop one",
+            ("the sign of a command", calling, &called, in_call),
         ),
         (
-            "the rest of the answer",
-            &["one"],
-            in_two_parts,
-            &shown,
-            in_answer,
+            "one",
+            ("the rest of the answer", in_two_parts, &shown, in_answer),
         ),
     ];
-    let started: Vec<_> = table
-        .into_iter()
-        .map(|(what, args, reply, is_time, saved)| {
-            let server = Server::always(reply);
-            let sandbox = Sandbox::new().server_env(&server);
-            sandbox.config(STUBBORN);
-            let terminal = Terminal::new(80);
-            let running = sandbox.q(args).on(&terminal).spawn();
-            is_time(&sandbox, &terminal);
-            terminal.stop();
-            (what, server, sandbox, terminal, running, saved)
-        })
-        .collect();
+    let mut started = Vec::new();
+    for (args, (what, reply, is_time, saved)) in table {
+        let args: Vec<&str> = args.split(' ').collect();
+        let server = Server::always(reply);
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.config(STUBBORN);
+        let terminal = Terminal::new(80);
+        let running = sandbox.q(&args).on(&terminal).spawn();
+        is_time(&sandbox, &terminal);
+        terminal.stop();
+        started.push((what, server, sandbox, terminal, running, saved));
+    }
     gate.open();
     // The sign is written after 300 ms, and again when it counts the next second.
     std::thread::sleep(Duration::from_millis(1_500));

@@ -2,21 +2,13 @@
 
 use std::os::unix::fs::chown;
 
-use crate::fixtures::{ACTIONS, case, snapshot, stored};
+use crate::fixtures::{case, snapshot, stored};
 use crate::sandbox::Sandbox;
 
-/// The actions that must read a conversation. Deleting one needs no right to read it.
-const READS: &[&[&str]] = &[
-    &["--history"],
-    &["--last"],
-    &["--last", "--json"],
-    &["--list"],
-    &["--list", "--json"],
-    &["--list", "one"],
-    &["--copy", "branch"],
-    &["--undo"],
-    &["--undo", "--json"],
-];
+/// The actions that must read a conversation, and others. Deleting one needs no right to read it.
+const READS: &str = "--history, --last, --last --json, --list, --list --json, --list one, --copy branch, --undo, --undo --json";
+const OTHERS: &str = "--history --json, --history -s work, --last -s work, --copy branch -s work, --undo -s work, --clear, \
+    --clear --json, --clear -s work, --clear --all --yes, --clear --all --yes --json";
 
 #[test]
 fn an_action_on_state_of_another_owner_is_an_error_with_its_cause() {
@@ -28,19 +20,21 @@ fn an_action_on_state_of_another_owner_is_an_error_with_its_cause() {
     sandbox.write_current(&stored(&["one", "two"]));
     sandbox.write_bytes("work.json", stored(&["three", "four"]).to_string());
     let owner = "belongs to another user; sudo chown ";
+    let all = format!("{READS}, {OTHERS}");
     for (path, obeys_modes, actions, cause) in [
-        ("sessions", true, ACTIONS, owner),
-        ("sessions", false, ACTIONS, owner),
-        ("", true, ACTIONS, owner),
-        ("", false, ACTIONS, owner),
+        ("sessions", true, &*all, owner),
+        ("sessions", false, &*all, owner),
+        ("", true, &*all, owner),
+        ("", false, &*all, owner),
         ("sessions/current.json", true, READS, "ermission denied"),
     ] {
         let path = sandbox.state().join("q").join(path);
         chown(&path, Some(65_534), Some(65_534)).expect("another owner");
         let before = snapshot(sandbox.state());
-        for action in actions {
+        for action in actions.split(", ") {
             let _case = case((&path, obeys_modes, action));
-            let q = sandbox.q(action).stdin_open();
+            let words: Vec<&str> = action.split(' ').collect();
+            let q = sandbox.q(&words).stdin_open();
             let refused = if obeys_modes { q.obeying_modes() } else { q }.run();
             let printed = refused.exit(1).stdout_text();
             let is_expected =

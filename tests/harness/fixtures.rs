@@ -126,29 +126,6 @@ fn change_at(path: &Path, moment: SystemTime) {
 /// When the conversations of `stored` were started and last changed: long enough ago to have expired.
 pub const CREATED: &str = "2026-01-02T03:04:05.678Z";
 pub const UPDATED: &str = "2026-01-02T03:09:00.000Z";
-/// Every action on conversations, as one types it.
-pub const ACTIONS: &[&[&str]] = &[
-    &["--history"],
-    &["--history", "--json"],
-    &["--history", "-s", "work"],
-    &["--last"],
-    &["--last", "--json"],
-    &["--last", "-s", "work"],
-    &["--list"],
-    &["--list", "--json"],
-    &["--list", "one"],
-    &["--copy", "branch"],
-    &["--copy", "branch", "-s", "work"],
-    &["--undo"],
-    &["--undo", "--json"],
-    &["--undo", "-s", "work"],
-    &["--clear"],
-    &["--clear", "--json"],
-    &["--clear", "-s", "work"],
-    &["--clear", "--all", "--yes"],
-    &["--clear", "--all", "--yes", "--json"],
-];
-
 /// The id of such a conversation, and its file.
 pub const ID: &str = "session_20260102030405678";
 pub const ARCHIVED: &str = "session_20260102030405678.json";
@@ -232,33 +209,19 @@ pub fn with_attachments(mut conversation: Value, message: usize, attachments: &[
 /// A folder with a conversation of each kind, as other programs write them, none changed at the same time as another.
 pub fn with_every_kind() -> Sandbox {
     let sandbox = Sandbox::new();
-    for (name, created, messages) in [
-        (
-            "current-tty1.json",
-            "2026-03-01T00:00:00.000Z",
-            &["terminal", "x"][..],
-        ),
+    let terminal = &["terminal", "x"][..];
+    let current = &["what is\n a rebase?", "x", "and", "y"];
+    for (minutes, (name, created, messages)) in [
+        ("current-tty1.json", "2026-03-01T00:00:00.000Z", terminal),
         ("work.json", "2026-02-01T00:00:00.000Z", &["lone question"]),
         (OTHER, "2026-01-15T00:00:00.000Z", &["older", "x"]),
-        (
-            "current.json",
-            CREATED,
-            &["what is\n a rebase?", "x", "and", "y"],
-        ),
+        ("current.json", CREATED, current),
         ("empty.json", "2025-02-01T00:00:00.000Z", &[]),
-    ] {
-        sandbox.write_session(name, &with(stored(messages), "created", created));
-    }
-    for (minutes, name) in [
-        "current-tty1.json",
-        "work.json",
-        OTHER,
-        "current.json",
-        "empty.json",
     ]
-    .iter()
+    .into_iter()
     .enumerate()
     {
+        sandbox.write_session(name, &with(stored(messages), "created", created));
         age(&sandbox.sessions().join(name), MINUTE * minutes as u32);
     }
     sandbox
