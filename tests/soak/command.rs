@@ -96,33 +96,13 @@ impl With {
 impl Target {
     /// What can be done with it. Numbers move, so q neither clears nor undoes what they stand for.
     fn takes(&self) -> &'static [Does] {
+        use Does::{Again, Ask, Clear, ClearAll, Copy, Follow, Undo};
         match self {
-            Target::Linked(Link::Current) => &[
-                Does::Ask,
-                Does::Follow,
-                Does::Again,
-                Does::Undo,
-                Does::Copy,
-                Does::Clear,
-                Does::ClearAll,
-            ],
-            Target::Linked(Link::Slot) => &[
-                Does::Ask,
-                Does::Follow,
-                Does::Again,
-                Does::Undo,
-                Does::Copy,
-                Does::Clear,
-            ],
-            Target::Named | Target::File | Target::Id(_) => &[
-                Does::Follow,
-                Does::Again,
-                Does::Undo,
-                Does::Copy,
-                Does::Clear,
-            ],
-            Target::Number(..) => &[Does::Follow, Does::Again, Does::Copy],
-            Target::Earlier(..) => &[Does::Follow, Does::Copy, Does::Clear],
+            Target::Linked(Link::Current) => &[Ask, Follow, Again, Undo, Copy, Clear, ClearAll],
+            Target::Linked(Link::Slot) => &[Ask, Follow, Again, Undo, Copy, Clear],
+            Target::Named | Target::File | Target::Id(_) => &[Follow, Again, Undo, Copy, Clear],
+            Target::Number(..) => &[Follow, Again, Copy],
+            Target::Earlier(..) => &[Follow, Copy, Clear],
         }
     }
 
@@ -186,15 +166,13 @@ impl Command {
     /// Whether it finds something to do.
     pub fn can_run(&self, model: &Model) -> bool {
         let there = self.place(model).and_then(|place| model.get(&place));
+        let begins = !matches!(
+            self.target,
+            Target::Id(_) | Target::Number(..) | Target::Earlier(..)
+        );
         match self.does {
             Does::Ask => true,
-            Does::Follow => {
-                there.is_some()
-                    || matches!(
-                        self.target,
-                        Target::Linked(_) | Target::Named | Target::File
-                    )
-            }
+            Does::Follow => there.is_some() || begins,
             Does::Again | Does::Undo | Does::Copy => {
                 there.is_some_and(|exchanges| !exchanges.is_empty())
             }

@@ -18,38 +18,26 @@ use crate::strace::{self, Call};
 
 const MODE: &str = "faults";
 
-/// What may go wrong with a system call.
-const ERRORS: &[(&str, &[&str])] = &[
-    (
-        "open",
-        &[
-            "EIO",
-            "EACCES",
-            "EROFS",
-            "EMFILE",
-            "ENOSPC",
-            "EINTR",
-            "EOPNOTSUPP",
-        ],
-    ),
-    ("read", &["EIO", "EINTR"]),
-    ("pread", &["EIO", "EINTR"]),
-    ("write", &["ENOSPC", "EIO", "EDQUOT", "EINTR"]),
-    ("pwrite", &["ENOSPC", "EIO", "EDQUOT", "EINTR"]),
-    ("fsync", &["EIO", "ENOSPC"]),
-    ("fdatasync", &["EIO", "ENOSPC"]),
-    ("rename", &["EIO", "EACCES", "EROFS", "ENOSPC"]),
-    ("link", &["EPERM", "EMLINK", "EIO", "ENOSPC"]),
-    ("symlink", &["EPERM", "EIO", "ENOSPC"]),
-    ("unlink", &["EIO", "EACCES", "EROFS", "EPERM"]),
-    ("mkdir", &["ENOSPC", "EROFS", "EACCES", "EIO"]),
-    ("flock", &["ENOLCK", "EINTR", "EIO"]),
-    ("fcntl", &["EIO", "ENOLCK"]),
-    ("ftruncate", &["EIO", "EPERM"]),
-];
+/// What may go wrong with a system call: how its name begins, and the errors.
+const ERRORS: &str = "\
+    open EIO EACCES EROFS EMFILE ENOSPC EINTR EOPNOTSUPP
+    read EIO EINTR
+    pread EIO EINTR
+    write ENOSPC EIO EDQUOT EINTR
+    pwrite ENOSPC EIO EDQUOT EINTR
+    fsync EIO ENOSPC
+    fdatasync EIO ENOSPC
+    rename EIO EACCES EROFS ENOSPC
+    link EPERM EMLINK EIO ENOSPC
+    symlink EPERM EIO ENOSPC
+    unlink EIO EACCES EROFS EPERM
+    mkdir ENOSPC EROFS EACCES EIO
+    flock ENOLCK EINTR EIO
+    fcntl EIO ENOLCK
+    ftruncate EIO EPERM";
 
 /// For calls that ask for something or change it.
-const OTHER_ERRORS: &[&str] = &["EIO", "EACCES", "EPERM"];
+const OTHER_ERRORS: &str = "EIO EACCES EPERM";
 
 /// What fails at every call: nothing, links, links to names, or locks.
 const ALWAYS: &[Option<&str>] = &[
@@ -193,7 +181,7 @@ impl Faults {
         let what = if always.is_some() || random.percent(30) {
             "signal=KILL".to_owned()
         } else {
-            format!("error={}", random.pick(errors(&call.name)))
+            format!("error={}", random.pick(&errors(&call.name)))
         };
         Fault {
             always,
@@ -216,9 +204,13 @@ impl Faults {
     }
 }
 
-fn errors(call: &str) -> &'static [&'static str] {
-    let errors = ERRORS.iter().find(|(name, _)| call.starts_with(name));
-    errors.map_or(OTHER_ERRORS, |(_, errors)| errors)
+fn errors(call: &str) -> Vec<&'static str> {
+    let mut lines = ERRORS
+        .lines()
+        .filter_map(|line| line.trim().split_once(' '));
+    let errors = lines.find(|(name, _)| call.starts_with(name));
+    let errors = errors.map_or(OTHER_ERRORS, |(_, errors)| errors);
+    errors.split(' ').collect()
 }
 
 /// The call that was to fail, if it was one about the state in this run too.
@@ -231,15 +223,12 @@ fn hit(fault: &Fault, calls: &[Call]) -> Option<Call> {
 }
 
 fn label(command: &Command, fault: &Fault) -> String {
-    let always = fault
-        .always
-        .map(|always| format!(", always {}", always.replace('?', "")))
-        .unwrap_or_default();
-    let once = fault
-        .once
-        .as_ref()
-        .map(|(call, what)| format!(", {}:{what}", call.name))
-        .unwrap_or_default();
+    let always = fault.always.map(|always| always.replace('?', ""));
+    let always = always.map_or(String::new(), |always| format!(", always {always}"));
+    let once = fault.once.as_ref();
+    let once = once.map_or(String::new(), |(call, what)| {
+        format!(", {}:{what}", call.name)
+    });
     format!("{command}{always}{once}")
 }
 
@@ -273,11 +262,7 @@ fn complaint(
 
 /// The states that are allowed after such a run.
 fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
-    let Act {
-        command,
-        id,
-        outcome,
-    } = *act;
+    let (command, id, outcome) = (act.command, act.id, act.outcome);
     let after = before.after(before, command, id).swap_remove(0);
     let halfway = before.halfway(&after, found);
     if outcome.succeeded() && !(command.asks() && outcome.has_trouble()) {

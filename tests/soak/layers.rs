@@ -16,13 +16,7 @@ use crate::scene::Scene;
 use crate::soak::Soak;
 
 /// What the file system does: see `layer.c`.
-const LAYERS: [&str; 5] = [
-    "rename",
-    "symlink",
-    "flock",
-    "symlink flock",
-    "rename symlink flock",
-];
+const LAYERS: &str = "rename, symlink, flock, symlink flock, rename symlink flock";
 
 /// How many rounds one folder lasts.
 const ROUNDS: u64 = 10;
@@ -77,7 +71,7 @@ impl Under {
         };
         let mut scene = Scene::new(soak, part, random)?;
         scene.world = soak.world(None)?;
-        let layer = random.pick(&LAYERS);
+        let layer = random.pick(&LAYERS.split(", ").collect::<Vec<_>>());
         // The exchanges that were acknowledged, and what asked them.
         let mut acknowledged: BTreeMap<u64, String> = BTreeMap::new();
         for _ in 0..rounds {

@@ -83,37 +83,39 @@ fn soak(options: &Options) -> io::Result<bool> {
         signal_hook::flag::register(signal, Arc::clone(&soak.stop))?;
     }
     eprintln!("soak: --seed {}", options.seed);
+    let [
+        kill_count,
+        turn_count,
+        signal_count,
+        fault_count,
+        layer_count,
+        version_count,
+    ] = options.counts;
     let faults = Faults::new();
-    if faults.is_none() && options.faults > 0 {
+    if faults.is_none() && fault_count > 0 {
         eprintln!("soak: there is no strace, or it may not trace: faults are skipped");
     }
     let layer = Under::library(target);
-    if layer.is_none() && options.layers > 0 {
+    if layer.is_none() && layer_count > 0 {
         eprintln!("soak: there is no compiler for C: layers are skipped");
     }
     let old = std::env::var_os("Q_OLD").map(|program| Under::Program(program.into()));
-    if old.is_none() && options.versions > 0 {
+    if old.is_none() && version_count > 0 {
         eprintln!("soak: Q_OLD names no older q: versions are skipped");
     }
     let mut seed = options.seed;
     loop {
-        drive(&soak, options, seed, options.kills, &kills::batch)?;
-        drive(&soak, options, seed, options.turns, &turns::batch)?;
-        drive(&soak, options, seed, options.signals, &signals::batch)?;
+        drive(&soak, options, seed, kill_count, &kills::batch)?;
+        drive(&soak, options, seed, turn_count, &turns::batch)?;
+        drive(&soak, options, seed, signal_count, &signals::batch)?;
         if let Some(faults) = &faults {
-            drive(
-                &soak,
-                options,
-                seed,
-                options.faults,
-                &|soak, seed, rounds| faults.batch(soak, seed, rounds),
-            )?;
+            let batch = |soak: &Soak, seed, rounds| faults.batch(soak, seed, rounds);
+            drive(&soak, options, seed, fault_count, &batch)?;
         }
-        for (under, rounds) in [(&layer, options.layers), (&old, options.versions)] {
+        for (under, rounds) in [(&layer, layer_count), (&old, version_count)] {
             if let Some(under) = under {
-                drive(&soak, options, seed, rounds, &|soak, seed, rounds| {
-                    under.batch(soak, seed, rounds)
-                })?;
+                let batch = |soak: &Soak, seed, rounds| under.batch(soak, seed, rounds);
+                drive(&soak, options, seed, rounds, &batch)?;
             }
         }
         if deadline.is_none() || soak.is_over() {
@@ -123,10 +125,8 @@ fn soak(options: &Options) -> io::Result<bool> {
     }
     let left = toolserver::left();
     if !left.is_empty() {
-        let part = Part {
-            mode: "all",
-            seed: options.seed,
-        };
+        let (mode, seed) = ("all", options.seed);
+        let part = Part { mode, seed };
         let what = format!("these tool servers are left: {left:?}");
         soak.report
             .found(part, Kind::LeftOver, "tools", &what, target);

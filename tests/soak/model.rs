@@ -218,11 +218,7 @@ impl Model {
 
     /// The states that a run may leave; a question was asked when the state was `read`.
     pub fn effects(&self, read: &Model, act: &Act, found: &Model) -> Vec<Model> {
-        let Act {
-            command,
-            id,
-            outcome,
-        } = *act;
+        let (command, id, outcome) = (act.command, act.id, act.outcome);
         let can_run = command.can_run(read);
         if outcome.refused() {
             // There was nothing to do, or no longer what was read.

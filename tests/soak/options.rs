@@ -10,12 +10,8 @@ Does what the first six name, so often. --versions runs the q that Q_OLD names b
 much is done at once (2). --seed repeats what a finding names: the first batch of each mode begins with it.";
 
 pub struct Options {
-    pub kills: u64,
-    pub turns: u64,
-    pub signals: u64,
-    pub faults: u64,
-    pub layers: u64,
-    pub versions: u64,
+    /// How many kills, turns, signals, faults, layers and versions.
+    pub counts: [u64; 6],
     pub seed: u64,
     pub length: Option<Duration>,
     pub jobs: u64,
@@ -24,8 +20,7 @@ pub struct Options {
 impl Options {
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        let named = [self.kills, self.turns, self.signals, self.faults];
-        named == [0; 4] && [self.layers, self.versions] == [0; 2]
+        self.counts == [0; 6]
     }
 
     /// Reads the arguments; `None` if there is one too many, or one that cannot be read.
@@ -54,15 +49,9 @@ impl Options {
                 _ => return None,
             }
         }
-        let [kills, turns, signals, faults, layers, versions] = counts;
         let length = minutes.map(|minutes| Duration::from_secs(minutes * 60));
         Some(Options {
-            kills,
-            turns,
-            signals,
-            faults,
-            layers,
-            versions,
+            counts,
             seed,
             length,
             jobs,

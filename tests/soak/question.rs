@@ -40,13 +40,10 @@ impl Question {
     /// Reads the text of a question, and nothing else.
     pub fn parse(text: &str) -> Option<Question> {
         let ends = [WITH_IMAGE, WITH_CALL, WITH_SOURCES, IN_ROLE];
-        let text = ends
-            .iter()
-            .find_map(|end| text.strip_suffix(end))
-            .unwrap_or(text);
-        let numbers = text
-            .split(|character: char| !character.is_ascii_digit())
-            .filter(|part| !part.is_empty());
+        let without_end = ends.iter().find_map(|end| text.strip_suffix(end));
+        let text = without_end.unwrap_or(text);
+        let numbers = text.split(|character: char| !character.is_ascii_digit());
+        let numbers = numbers.filter(|part| !part.is_empty());
         let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
         let [id, pieces, words, pause] = numbers[..] else {
             return None;
@@ -66,9 +63,7 @@ impl Question {
 
     /// The answer in its pieces. No word of it is in any other answer, and some letters have two bytes.
     pub fn pieces(&self) -> impl Iterator<Item = String> {
-        let Question {
-            id, pieces, words, ..
-        } = *self;
+        let (id, pieces, words) = (self.id, self.pieces, self.words);
         (0..pieces).map(move |piece| {
             let mut text = String::new();
             for word in 0..words {
@@ -105,15 +100,8 @@ impl Question {
 
 impl fmt::Display for Question {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Question {
-            id,
-            pieces,
-            words,
-            pause,
-        } = self;
-        write!(
-            formatter,
-            "soak {id}: {pieces} pieces of {words} words, {pause} ms apart"
-        )
+        let (pieces, words, pause) = (self.pieces, self.words, self.pause);
+        write!(formatter, "soak {}: {pieces} pieces", self.id)?;
+        write!(formatter, " of {words} words, {pause} ms apart")
     }
 }

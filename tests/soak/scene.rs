@@ -203,11 +203,7 @@ impl<'a> Scene<'a> {
 
     /// Whether a run has ended as it should. One that was not alone may have found nothing to do.
     pub fn check_outcome(&self, act: &Act, disturbed: bool) -> bool {
-        let Act {
-            command,
-            id,
-            outcome,
-        } = *act;
+        let (command, id, outcome) = (act.command, act.id, act.outcome);
         let label = command.to_string();
         self.soak
             .report
