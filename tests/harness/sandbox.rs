@@ -82,33 +82,33 @@ impl Sandbox {
 
     /// Every later run has an OpenAI key, for an API at this address.
     pub fn openai_at(self, base_url: impl AsRef<OsStr>) -> Sandbox {
-        self.env("OPENAI_API_KEY", API_KEY)
-            .env("OPENAI_BASE_URL", base_url)
+        self.finds("OPENAI", base_url)
     }
 
     /// Every later run has an OpenAI key and finds its API at `server`.
-    pub fn server_env(mut self, server: &Server) -> Sandbox {
-        self.env.extend(openai_env(server));
-        self
+    pub fn server_env(self, server: &Server) -> Sandbox {
+        self.finds("OPENAI", server.url() + "/v1")
     }
 
     /// Every later run has a key for each of the three APIs and finds it at `server`.
     pub fn every_env(self, server: &Server) -> Sandbox {
-        self.server_env(server)
-            .anthropic_env(server)
-            .gemini_env(server)
+        let sandbox = self.server_env(server).anthropic_env(server);
+        sandbox.gemini_env(server)
     }
 
     /// Every later run has an Anthropic key and finds its API at `server`.
-    pub fn anthropic_env(mut self, server: &Server) -> Sandbox {
-        self.env.extend(anthropic_env(server));
-        self
+    pub fn anthropic_env(self, server: &Server) -> Sandbox {
+        self.finds("ANTHROPIC", server.url())
     }
 
     /// Every later run has a Gemini key and finds its API at `server`.
-    pub fn gemini_env(mut self, server: &Server) -> Sandbox {
-        self.env.extend(gemini_env(server));
-        self
+    pub fn gemini_env(self, server: &Server) -> Sandbox {
+        self.finds("GEMINI", server.url())
+    }
+
+    fn finds(self, provider: &str, base_url: impl AsRef<OsStr>) -> Sandbox {
+        let sandbox = self.env(format!("{provider}_API_KEY"), API_KEY);
+        sandbox.env(format!("{provider}_BASE_URL"), base_url)
     }
 
     /// The real `q` with these arguments, in `home/`.
@@ -363,27 +363,6 @@ impl Drop for Sandbox {
     }
 }
 
-type Variables = [(OsString, OsString); 2];
-
-fn openai_env(server: &Server) -> Variables {
-    variables("OPENAI", format!("{}/v1", server.url()))
-}
-
-fn anthropic_env(server: &Server) -> Variables {
-    variables("ANTHROPIC", server.url())
-}
-
-fn gemini_env(server: &Server) -> Variables {
-    variables("GEMINI", server.url())
-}
-
-fn variables(provider: &str, base_url: String) -> Variables {
-    [
-        (format!("{provider}_BASE_URL").into(), base_url.into()),
-        (format!("{provider}_API_KEY").into(), API_KEY.into()),
-    ]
-}
-
 /// One run of `q`, to be described and then started.
 pub struct Q {
     invocation: Invocation,
@@ -435,29 +414,26 @@ impl Q {
     }
 
     /// A key for the dialect's provider, and its API at `server`; in the configuration file where it needs a section.
-    pub fn speaks(mut self, dialect: &Dialect, server: &Server) -> Q {
-        let provider = dialect.provider;
-        let url = server.url() + dialect.base;
-        let [base_url, key] = variables(&provider.to_uppercase(), url.clone());
-        self.invocation.env.extend([key]);
+    pub fn speaks(self, dialect: &Dialect, server: &Server) -> Q {
+        let (provider, url) = (dialect.provider, server.url() + dialect.base);
+        let variable = provider.to_uppercase();
+        let q = self.env(format!("{variable}_API_KEY"), API_KEY);
         if !dialect.needs_section {
-            self.invocation.env.extend([base_url]);
-            return self;
+            return q.env(format!("{variable}_BASE_URL"), url);
         }
-        self = self.env("Q_PROVIDER", provider);
-        let folder = Path::new(&self.invocation.env[OsStr::new("XDG_CONFIG_HOME")]).join("q");
+        let q = q.env("Q_PROVIDER", provider);
+        let folder = Path::new(&q.invocation.env[OsStr::new("XDG_CONFIG_HOME")]).join("q");
         fs::create_dir_all(&folder).expect("the configuration folder");
         let file = folder.join("config.toml");
         let mut text = fs::read_to_string(&file).unwrap_or_default();
         if !text.contains(&format!("[providers.{provider}]")) {
             text.push_str(&format!(
                 "\n[providers.{provider}]\napi = \"{provider}\"\nmodel = \"{STORED_MODEL}\"\nbase_url = \"{url}\"\n\
-                 key_env = \"{}_API_KEY\"\n",
-                provider.to_uppercase()
+                 key_env = \"{variable}_API_KEY\"\n",
             ));
             fs::write(file, text).expect("the configuration file");
         }
-        self
+        q
     }
 
     /// An OpenAI key, and its API at `server`.

@@ -36,11 +36,8 @@ pub fn section_with_log(name: &str, mode: &str, log: &str, more: &str) -> String
 
 /// Where the server of this name writes down what it hears, one message a line, and the numbers of its processes.
 pub fn log(sandbox: &Sandbox, name: &str) -> String {
-    sandbox
-        .root()
-        .join(format!("{name}.log"))
-        .display()
-        .to_string()
+    let log = sandbox.root().join(format!("{name}.log"));
+    log.display().to_string()
 }
 
 /// What a server has heard.
@@ -54,12 +51,10 @@ pub fn heard(sandbox: &Sandbox, name: &str) -> Vec<Value> {
 
 /// The arguments of the calls that a server has heard.
 pub fn calls(sandbox: &Sandbox, name: &str) -> Vec<Value> {
-    let calls = heard(sandbox, name)
-        .into_iter()
-        .filter(|message| message["method"] == "tools/call");
-    calls
-        .map(|call| call["params"]["arguments"].clone())
-        .collect()
+    let mut calls = heard(sandbox, name);
+    calls.retain(|message| message["method"] == "tools/call");
+    let arguments = calls.iter().map(|call| &call["params"]["arguments"]);
+    arguments.cloned().collect()
 }
 
 /// No process that a server has written down is left.
@@ -364,19 +359,9 @@ fn tools() -> Value {
         "properties": {"text": {"type": "string"}},
     });
     let tool = |name: &str, annotations: &Value| json!({"name": name, "description": format!("does {name}"), "inputSchema": schema, "annotations": annotations});
-    let names = [
-        "echo",
-        "fail",
-        "environment",
-        "big",
-        "die",
-        "hang",
-        "orphan",
-        "chatter",
-        "progress",
-        "image",
-    ];
-    let mut tools: Vec<Value> = names.iter().map(|name| tool(name, &reads)).collect();
+    let names = "echo fail environment big die hang orphan chatter progress image";
+    let tools = names.split(' ').map(|name| tool(name, &reads));
+    let mut tools: Vec<Value> = tools.collect();
     tools.push(tool("write", &json!({})));
     Value::from(tools)
 }

@@ -146,11 +146,7 @@ impl Faults {
             return Ok(false);
         }
         let before = scene.model.clone();
-        let act = Act {
-            command: &command,
-            id: question.id,
-            outcome: &outcome,
-        };
+        let act = Act::new(&command, question.id, &outcome);
         if !scene.settle(&label, &details, |found| allowed(&before, &act, found)) {
             return Ok(false);
         }

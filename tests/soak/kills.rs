@@ -42,10 +42,10 @@ impl Aim {
                 Aim::AfterCall(random.within(LONGEST))
             }
             1 if command.asks() => Aim::AfterAnswer(random.within(SAVING)),
-            _ => Aim::AfterChange(
-                1 + random.below(4),
-                random.within(Duration::from_micros(300)),
-            ),
+            _ => {
+                let changes = 1 + random.below(4);
+                Aim::AfterChange(changes, random.within(Duration::from_micros(300)))
+            }
         }
     }
 
@@ -109,13 +109,8 @@ fn single(
 ) -> io::Result<bool> {
     let (question, place) = (scene.question(), command.place(&scene.model));
     let mut run = scene.soak.start(&scene.world, command, &question)?;
-    Aim::new(random, command).wait(
-        scene.soak,
-        &scene.world,
-        command.home,
-        question.id,
-        &mut run,
-    );
+    let (soak, id) = (scene.soak, question.id);
+    Aim::new(random, command).wait(soak, &scene.world, command.home, id, &mut run);
     run.kill();
     let outcome = run.finish()?;
     scene.world.release_names(command.home);
@@ -124,11 +119,7 @@ fn single(
     }
     scene.soak.report.done(MODE, label);
     let read = scene.model.clone();
-    let act = Act {
-        command,
-        id: question.id,
-        outcome: &outcome,
-    };
+    let act = Act::new(command, question.id, &outcome);
     Ok(scene.settle_run(label, &read, &act)
         && scene.clean_up(random, label, &[(command.home, place)])?)
 }
@@ -155,35 +146,21 @@ fn overtaken(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     if !well {
         return Ok(false);
     }
-    Aim::AfterAnswer(random.within(SAVING)).wait(
-        scene.soak,
-        &scene.world,
-        home,
-        question.id,
-        &mut run,
-    );
+    let aim = Aim::AfterAnswer(random.within(SAVING));
+    aim.wait(scene.soak, &scene.world, home, question.id, &mut run);
     run.kill();
     let outcome = run.finish()?;
     scene.soak.report.done(MODE, &label);
-    let act = Act {
-        command: &late,
-        id: question.id,
-        outcome: &outcome,
-    };
-    Ok(
-        scene.settle_run(&label, &read, &act)
-            && scene.clean_up(random, &label, &[(home, place)])?,
-    )
+    let act = Act::new(&late, question.id, &outcome);
+    let is_settled = scene.settle_run(&label, &read, &act);
+    Ok(is_settled && scene.clean_up(random, &label, &[(home, place)])?)
 }
 
 /// A command about a conversation that is a file in place of its link, killed. Its id names it once a question has
 /// moved it.
 fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
-    let (home, question, link) = (
-        home(random),
-        scene.question(),
-        random.pick(&[Link::Current, Link::Slot]),
-    );
+    let (home, question) = (home(random), scene.question());
+    let link = random.pick(&[Link::Current, Link::Slot]);
     let id = scene.world.plant(home, link, &question)?;
     scene
         .model

@@ -52,6 +52,16 @@ pub struct Act<'a> {
     pub outcome: &'a Outcome,
 }
 
+impl<'a> Act<'a> {
+    pub fn new(command: &'a Command, id: u64, outcome: &'a Outcome) -> Act<'a> {
+        Act {
+            command,
+            id,
+            outcome,
+        }
+    }
+}
+
 /// The name of a conversation whose id is not known before the run: that of its first exchange.
 fn new(id: u64) -> String {
     format!("{NEW}{id}")
@@ -64,10 +74,8 @@ const UNKNOWN: u64 = 0;
 
 impl Model {
     pub fn get(&self, place: &Place) -> Option<&Vec<u64>> {
-        self.conversations
-            .iter()
-            .find(|(there, _)| there == place)
-            .map(|(_, exchanges)| exchanges)
+        let found = self.conversations.iter().find(|(there, _)| there == place);
+        found.map(|(_, exchanges)| exchanges)
     }
 
     fn get_mut(&mut self, place: &Place) -> Option<&mut Vec<u64>> {
@@ -255,19 +263,13 @@ impl Model {
     /// deleted goes last, in any order.
     pub fn halfway(&self, after: &Model, found: &Model) -> Vec<Model> {
         let count = |model: &Model, one| {
-            model
-                .conversations
-                .iter()
-                .filter(|other| *other == one)
-                .count()
+            let conversations = model.conversations.iter();
+            conversations.filter(|other| *other == one).count()
         };
         // Several earlier states may have the same place as long as their numbers are not known.
         let at = |model: &Model, place| {
-            model
-                .conversations
-                .iter()
-                .filter(|(there, _)| there == place)
-                .count()
+            let conversations = model.conversations.iter();
+            conversations.filter(|(there, _)| there == place).count()
         };
         let mut added = self.clone();
         for one in &after.conversations {
@@ -375,10 +377,8 @@ impl Model {
             return None;
         }
         let has = |model: &Model, id| {
-            model
-                .conversations
-                .iter()
-                .any(|(_, exchanges)| exchanges.contains(id))
+            let mut conversations = model.conversations.iter();
+            conversations.any(|(_, exchanges)| exchanges.contains(id))
         };
         let expected = allowed.iter().flat_map(|model| &model.conversations);
         let mut expected = expected.flat_map(|(_, exchanges)| exchanges);
@@ -408,17 +408,11 @@ impl Model {
             conversations.chain(links).collect::<Vec<_>>()
         });
         let without = |one: &[String], other: &[String]| {
-            one.iter()
-                .filter(|item| !other.contains(item))
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ")
+            let items = one.iter().filter(|item| !other.contains(item));
+            items.cloned().collect::<Vec<_>>().join(", ")
         };
-        format!(
-            "found: {}; expected: {}",
-            without(&found, &expected),
-            without(&expected, &found)
-        )
+        let (more, less) = (without(&found, &expected), without(&expected, &found));
+        format!("found: {more}; expected: {less}")
     }
 }
 
@@ -426,12 +420,8 @@ impl Model {
 /// before the others had an effect.
 pub fn in_any_order(before: &Model, acts: &[Act], found: &Model) -> Vec<Model> {
     let mut allowed = Vec::new();
-    follow_orders(
-        std::slice::from_ref(before),
-        &acts.iter().collect::<Vec<_>>(),
-        found,
-        &mut allowed,
-    );
+    let (states, acts) = ([before.clone()], Vec::from_iter(acts));
+    follow_orders(&states, &acts, found, &mut allowed);
     allowed
 }
 

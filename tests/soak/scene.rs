@@ -239,11 +239,7 @@ impl<'a> Scene<'a> {
             .report
             .done(self.part.mode, &format!("{command} (undisturbed)"));
         let read = self.model.clone();
-        let act = Act {
-            command,
-            id: question.id,
-            outcome: &outcome,
-        };
+        let act = Act::new(command, question.id, &outcome);
         if !self.settle_run(&format!("{label}, then another"), &read, &act) {
             return Ok(false);
         }

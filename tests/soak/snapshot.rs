@@ -61,10 +61,9 @@ impl Snapshot {
                 .left_over
                 .extend(others.map(|path| format!("{} is there", path.display())));
             for path in entries(&state.join("sessions")) {
+                let there = format!("{} is there", path.display());
                 if is_unfinished(&path) {
-                    snapshot
-                        .unfinished
-                        .push(format!("{} is there", path.display()));
+                    snapshot.unfinished.push(there);
                     continue;
                 }
                 match Name::read(&path) {
@@ -76,26 +75,19 @@ impl Snapshot {
                         snapshot.read_file(Place::Earlier(home, of, number), path)
                     }
                     // q wrote every file here, so none can ever be unreadable to it.
-                    None if path.to_string_lossy().contains("unreadable") => {
-                        snapshot.torn.push(format!("{} is there", path.display()));
-                    }
-                    None => snapshot
-                        .left_over
-                        .push(format!("{} is there", path.display())),
+                    None if there.contains("unreadable") => snapshot.torn.push(there),
+                    None => snapshot.left_over.push(there),
                 }
             }
         }
         for path in entries(shared) {
+            let there = format!("{} is there", path.display());
             if path.ends_with("talk.json") {
                 snapshot.read_file(Place::File, path);
             } else if is_unfinished(&path) {
-                snapshot
-                    .unfinished
-                    .push(format!("{} is there", path.display()));
+                snapshot.unfinished.push(there);
             } else {
-                snapshot
-                    .left_over
-                    .push(format!("{} is there", path.display()));
+                snapshot.left_over.push(there);
             }
         }
         snapshot.adopt();
@@ -154,26 +146,19 @@ impl Snapshot {
 
     /// A file in a link's place is one conversation with the file of its id, where both are there.
     fn adopt(&mut self) {
-        self.files
-            .sort_by(|one, other| (&one.place, &one.path).cmp(&(&other.place, &other.path)));
-        self.files
-            .dedup_by(|one, other| one.place == other.place && one.ids() == other.ids());
+        let order = |file: &File| (file.place.clone(), file.path.clone());
+        let files = &mut self.files;
+        files.sort_by_key(order);
+        files.dedup_by(|one, other| one.place == other.place && one.ids() == other.ids());
     }
 
     /// Exchanges that are not as they were asked and answered. No answer of a soak is interrupted but by a signal.
     pub fn damaged(&self) -> Vec<String> {
         let mut damaged = Vec::new();
         for file in &self.files {
-            for exchange in file
-                .exchanges
-                .iter()
-                .filter(|exchange| exchange.interrupted)
-            {
-                damaged.push(format!(
-                    "{}: exchange {} is interrupted",
-                    file.path.display(),
-                    exchange.id
-                ));
+            let (path, exchanges) = (file.path.display(), file.exchanges.iter());
+            for exchange in exchanges.filter(|exchange| exchange.interrupted) {
+                damaged.push(format!("{path}: exchange {} is interrupted", exchange.id));
             }
         }
         damaged
@@ -194,17 +179,10 @@ impl Snapshot {
 
     /// All that is wrong after a run that came to its end: torn or damaged files, and what is left over.
     pub fn wrong(&self) -> Vec<(Kind, String)> {
-        let torn = self
-            .torn
-            .iter()
-            .cloned()
-            .chain(self.damaged())
-            .map(|what| (Kind::Torn, what));
-        let left_over = self
-            .left_over
-            .iter()
-            .cloned()
-            .map(|what| (Kind::LeftOver, what));
+        let torn = self.torn.iter().cloned().chain(self.damaged());
+        let torn = torn.map(|what| (Kind::Torn, what));
+        let left_over = self.left_over.iter().cloned();
+        let left_over = left_over.map(|what| (Kind::LeftOver, what));
         torn.chain(left_over).collect()
     }
 }

@@ -66,11 +66,7 @@ pub fn at_once(
     let acts: Vec<Act> = commands
         .iter()
         .zip(&outcomes)
-        .map(|(command, (id, outcome))| Act {
-            command,
-            id: *id,
-            outcome,
-        })
+        .map(|(command, (id, outcome))| Act::new(command, *id, outcome))
         .collect();
     let details = acts.iter();
     let details = details.map(Act::to_string).collect::<Vec<_>>().join("\n  ");
