@@ -183,12 +183,9 @@ mod tests {
 
     #[test]
     fn names_that_q_gives_are_ids_and_numbers_are_those_of_the_list() {
-        for id in [
-            "session_20261121100000123",
-            "session_20261121100000-2",
-            "session_20261121100000123~1",
-            "work~12",
-        ] {
+        let ids = "session_20261121100000123 session_20261121100000-2 session_20261121100000123~1 \
+            work~12";
+        for id in ids.split(' ') {
             let found = Which::parse(OsStr::new(id));
             assert_eq!(found, Ok(Which::Id(id.to_owned())), "{id}");
             assert!(Which::for_copy(OsStr::new(id)).is_err(), "{id}");

@@ -64,12 +64,8 @@ fn git(sandbox: &Sandbox, script: &str) -> Outcome {
 #[test]
 fn a_proposed_message_stands_above_gits_comments() {
     let server = Server::openai(MESSAGE);
-    for command in [
-        "git commit",
-        "git commit -v",
-        "git commit -a",
-        "git -c commit.verbose=true commit",
-    ] {
+    let commands = "git commit | git commit -v | git commit -a | git -c commit.verbose=true commit";
+    for command in commands.split(" | ") {
         let Some(sandbox) = repository(Some(&server)) else {
             return;
         };

@@ -113,15 +113,7 @@ fn each_command_of_the_documents_works() {
         sandbox.write_home(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
         set_mode(&home.join("bin").join(name), 0o755);
     }
-    for name in [
-        "main.rs",
-        "src/main.rs",
-        "Cargo.toml",
-        "notes.txt",
-        "app.log",
-        "a.c",
-        "b.c",
-    ] {
+    for name in "main.rs src/main.rs Cargo.toml notes.txt app.log a.c b.c".split(' ') {
         sandbox.write_home(name, format!("{name}\n"));
     }
     sandbox.write_home("error.png", PNG);
