@@ -319,8 +319,7 @@ mod tests {
 
     #[test]
     fn addresses_are_joined_and_shown_without_secrets() {
-        for [path, joined, shown, text] in rows(
-            r##"
+        let table = r##"
             /x | http://127.0.0.1:8080/v1/x | http://127.0.0.1:8080/v1 | http://127.0.0.1:8080/v1
             /x | https://h.example/v1/x | https://h.example/v1 | https://h.example/v1//
             /x | https://h.example/x | https://h.example | https://h.example
@@ -329,8 +328,8 @@ mod tests {
             /x | http://h/v1/x | http://h/v1 | http://h/v1?
             /x | http://h/v1/x?a=b&key=secret/ | http://h/v1 |  http://h/v1/?a=b&key=secret/ ␊
             /x?alt=sse | http://h/x?alt=sse&key=secret | http://h | http://u:p@h?key=secret
-        "##,
-        ) {
+        "##;
+        for [path, joined, shown, text] in rows(table) {
             let text = &text.replace('␊', "\n");
             let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
@@ -354,15 +353,14 @@ mod tests {
 
     #[test]
     fn an_address_that_ends_in_the_path_of_a_question_is_refused_with_the_one_that_was_meant() {
-        for [path, meant, text] in rows(
-            r##"
+        let table = r##"
             /chat/completions | https://h/v1 | https://h/v1/chat/completions
             /responses | https://h/v1?… | https://u:secret@h/v1/responses/?key=secret
             /v1/messages | https://h | https://h/v1/messages
             /messages | https://h/a | https://h/a/messages
             /chat/completions | https://h/V1 | https://h/V1/Chat/Completions
-        "##,
-        ) {
+        "##;
+        for [path, meant, text] in rows(table) {
             let expected = format!("ends in {path}, which q adds itself: it must be {meant}");
             assert_eq!(Address::parse(text), Err(expected), "{text}");
         }
@@ -398,8 +396,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_keeps_its_path_and_hides_its_query() {
-        for [server, path_and_query, shown, text] in rows(
-            r##"
+        let table = r##"
             https://h.example | /mcp | https://h.example/mcp | https://h.example/mcp
             https://h.example | /mcp/ | https://h.example/mcp/ | https://h.example/mcp/ ␊
             https://h.example | / | https://h.example/ | https://h.example
@@ -407,8 +404,8 @@ mod tests {
             https://h | /?key=hunter22&a=b%20c | https://h/ | https://h?key=hunter22&a=b%20c
             https://h | /an-organization-with-a-long-name/mcp | https://h/an-organization-with-a-long-name/mcp | https://h/an-organization-with-a-long-name/mcp
             https://h | /organizations/mcp | https://h/organizations/mcp | https://h/organizations/mcp
-        "##,
-        ) {
+        "##;
+        for [server, path_and_query, shown, text] in rows(table) {
             let text = &text.replace('␊', "\n");
             let endpoint = Endpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(endpoint.server.to_string().as_str(), server);

@@ -494,13 +494,12 @@ pub mod tests {
     #[test]
     fn the_usage_of_two_requests_is_added_where_it_is_known() {
         let usage = |json: &str| serde_json::from_str::<Usage>(json).expect(json);
-        for [one, other, sum] in rows(
-            r##"
+        let table = r##"
             {"input_tokens":12,"output_tokens":34,"cached_tokens":5,"reasoning_tokens":3,"cost":0.1} | {"input_tokens":1,"output_tokens":2,"cached_tokens":3,"reasoning_tokens":4,"cost":0.2} | {"input_tokens":13,"output_tokens":36,"cached_tokens":8,"reasoning_tokens":7,"cost":0.3}
             {"input_tokens":1,"cached_tokens":0} | {"output_tokens":2,"cost":0.00014} | {"input_tokens":1,"output_tokens":2,"cached_tokens":0,"cost":0.00014}
             {"input_tokens":1} | {"input_tokens":18446744073709551615} | {"input_tokens":18446744073709551615,"output_tokens":null}
-        "##,
-        ) {
+        "##;
+        for [one, other, sum] in rows(table) {
             let added = serde_json::to_string(&usage(one).plus(usage(other)));
             assert_eq!(added.expect("JSON"), sum, "{one} {other}");
         }

@@ -165,8 +165,7 @@ mod tests {
 
     #[test]
     fn a_question_is_asked_again_with_other_words_input_or_files() {
-        for [last, files, words, input, question] in rows(
-            r##"
+        let table = r##"
             why | - | - | - | why
             why | - | how | - | how
             why | - | how | new␊ | NEW␊␊how
@@ -181,8 +180,8 @@ mod tests {
             FILE␊␊LOG␊␊why | b | how | - | OTHER␊␊LOG␊␊how
             FILE | - | how | - | FILE␊␊how
             why | b | - | - | OTHER␊␊why
-        "##,
-        ) {
+        "##;
+        for [last, files, words, input, question] in rows(table) {
             let case = format!("{last} {files} {words} {input}");
             let last = Message::text(Role::User, text(last));
             let expected = Message::text(Role::User, text(question));
@@ -193,8 +192,7 @@ mod tests {
     #[test]
     fn input_that_was_the_question_stays_when_words_or_files_come() {
         // Input may look as if q had made it.
-        for [last, files, words, input, question, is_alone] in rows(
-            r##"
+        let table = r##"
             log | - | - | - | log | alone
             log | - | how | - | LOG␊␊how | -
             log | - | how | new | NEW␊␊how | -
@@ -203,8 +201,8 @@ mod tests {
             FILE␊␊log | b | - | - | OTHER␊␊log | alone
             FILE␊␊log | b | - | new␊ | OTHER␊␊new | alone
             LOG␊␊why | - | how | - | <context-2>␊LOG␊␊why␊</context-2>␊␊how | -
-        "##,
-        ) {
+        "##;
+        for [last, files, words, input, question, is_alone] in rows(table) {
             let case = format!("{last} {files} {words} {input}");
             let message = |column: &str, input_alone: bool| Message {
                 input_alone,

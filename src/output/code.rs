@@ -68,8 +68,7 @@ mod tests {
 
     #[test]
     fn the_contents_of_fences_are_extracted() {
-        for [answer, code] in rows(
-            r##"
+        let table = r##"
             text␊```sh␊ls -l␊```␊more␊ | ls -l␊
             ~~~␊a␊~~~␊ | a␊
             ```␊a␊```␊then␊~~~ python␊b␊~~~␊ | a␊b␊
@@ -107,8 +106,8 @@ mod tests {
             ```␊```␊ | -
             - | -
             plain␊ | -
-        "##,
-        ) {
+        "##;
+        for [answer, code] in rows(table) {
             let found = extract(&text(answer)).unwrap_or_default();
             assert_eq!(found, text(code), "{answer}");
         }
@@ -116,8 +115,7 @@ mod tests {
 
     #[test]
     fn lines_that_may_or_may_not_be_code_are_not_extracted() {
-        for [is_uncertain, answer] in rows(
-            r##"
+        let table = r##"
             no | foo.```␊
             yes | foo.```␊ls␊```␊
             yes | Run this: ```bash␊ls␊```␊Then reboot.␊
@@ -134,8 +132,8 @@ mod tests {
             no | Blocks begin with ``` here.␊␊```␊ls␊```␊
             no | It is `` ``` ``␊␊```␊ls␊```␊
             no | Write "```".␊␊```␊ls␊```␊
-        "##,
-        ) {
+        "##;
+        for [is_uncertain, answer] in rows(table) {
             let result = extract(&text(answer));
             let refused = matches!(result, Err(reason) if reason.contains("not certain"));
             assert_eq!(refused, is_uncertain == "yes", "{answer}");

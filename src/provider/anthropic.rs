@@ -452,15 +452,14 @@ mod tests {
 
     #[test]
     fn input_counts_with_what_was_read_from_and_written_to_a_cache() {
-        for [input, usage] in rows(
-            r##"
+        let table = r##"
             27 | {"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":20}
             7 | {"input_tokens":4,"cache_read_input_tokens":3}
             24 | {"input_tokens":4,"cache_creation_input_tokens":20}
             4 | {"input_tokens":4}
             - | {"output_tokens":1}
-        "##,
-        ) {
+        "##;
+        for [input, usage] in rows(table) {
             let data = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
             let reply = replied(&DIALECT, &[&data]);
             let counted = reply.usage().and_then(|usage| usage.input_tokens);

@@ -151,8 +151,7 @@ mod tests {
     #[test]
     fn fragments_become_the_calls_that_were_meant() {
         // The fragments with index, id, name and arguments, and the calls with id, name and arguments.
-        for [case, fragments, expected] in rows(
-            r##"
+        let table = r##"
             one call | 0 x a - ; 0 - - {"n" ; 0 - - :1} | x a {"n":1}
             one piece | 0 x a {} | x a {}
             two calls by turns | 0 x a - ; 1 y b - ; 0 - - {} ; 1 - - { } | x a {} ; y b { }
@@ -172,8 +171,8 @@ mod tests {
             what is no object after an empty one | 0 x a {}1 | x a {}1
             nothing | 0 - - - | -
             no name | 0 x a {} ; 1 y - - | x a {}
-        "##,
-        ) {
+        "##;
+        for [case, fragments, expected] in rows(table) {
             let mut calls = Calls::default();
             for fragment in fragments.replace('␊', "\n").split(" ; ") {
                 let columns = fragment

@@ -220,14 +220,13 @@ pub(super) mod tests {
         let [in_strict, in_loose] = [&strict, &loose].map(|shape| shape.schema().to_string());
         // An object, a strict shape, and one that is not strict. Anthropic's API has no way to ask for an object without a
         // schema; it takes rules as words, and Gemini's takes no references.
-        for [dialect, field, object, shaped, other] in rows(
-            r##"
+        let table = r##"
             openai | response_format | {"type":"json_object"} | {"type":"json_schema","json_schema":{"name":"answer","schema":STRICT,"strict":true}} | {"type":"json_schema","json_schema":{"name":"answer","schema":LOOSE,"strict":false}}
             responses | text | {"format":{"type":"json_object"}} | {"format":{"type":"json_schema","name":"answer","schema":STRICT,"strict":true}} | {"format":{"type":"json_schema","name":"answer","schema":LOOSE,"strict":false}}
             anthropic | output_config | - | {"format":{"type":"json_schema","schema":STRICT}} | {"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"integer","description":"Rules: minimum 0"}},"additionalProperties":false}}}
             gemini | generationConfig | {"responseMimeType":"application/json"} | {"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z","a"],"additionalProperties":false}} | {"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"integer","minimum":0}}}}
-        "##,
-        ) {
+        "##;
+        for [dialect, field, object, shaped, other] in rows(table) {
             let api = named(dialect);
             for (form, expected) in [
                 (AnswerForm::Object, object),
@@ -247,15 +246,14 @@ pub(super) mod tests {
     #[test]
     fn what_has_to_be_sent_back_is_bounded_and_a_call_that_does_not_fit_is_an_error() {
         // What comes again and again, what comes before it, and a call.
-        for [dialect, first, again, call] in rows(
-            r##"
+        let table = r##"
             openai | [] | {"choices":[{"delta":{"reasoning_content":"LONG"}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
             openai | [] | {"choices":[{"delta":{"reasoning_details":[{"text":"LONG"}]}}]} | {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}]}
             anthropic | {"type":"content_block_start","index":0,"content_block":{"type":"thinking"}} | {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"LONG"}} | {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"a"}}
             responses | [] | {"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"LONG"}]}} | {"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}
             gemini | [] | {"candidates":[{"content":{"parts":[{"text":"LONG","thoughtSignature":"s"}]}}]} | {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a"}}]}}]}
-        "##,
-        ) {
+        "##;
+        for [dialect, first, again, call] in rows(table) {
             let api = named(dialect);
             let long = again.replace("LONG", &"x".repeat(MAX_KEPT / 8));
             let events = [&[first][..], &[long.as_str(); 9]].concat();
@@ -270,16 +268,15 @@ pub(super) mod tests {
 
     #[test]
     fn silence_ends_nothing_while_the_server_runs_calls_of_its_own() {
-        for [dialect, is_over, event] in rows(
-            r##"
+        let table = r##"
             responses | no | {"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}
             responses | no | {"type":"response.output_item.done","output_index":0,"item":{"type":"shell_call","call_id":"x"}}
             anthropic | no | {"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"x"}}
             gemini | no | {"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"finishReason":"STOP"}]}
             gemini | no | {"candidates":[{"content":{"parts":[{"toolCall":{"id":"x"}}]},"finishReason":"STOP"}]}
             gemini | yes | {"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}
-        "##,
-        ) {
+        "##;
+        for [dialect, is_over, event] in rows(table) {
             let api = named(dialect);
             for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
                 assert_eq!(reply.is_finished(), is_over == "yes", "{event}");

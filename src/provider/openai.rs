@@ -601,13 +601,12 @@ mod tests {
     #[test]
     fn calls_are_read_in_whatever_fragments_they_come() {
         let [one, other] = [("a", "{\"n\":1}"), ("b", "{}")];
-        for [case, word, ids, events] in rows(
-            r##"
+        let table = r##"
             a gateway: neither index nor id, arguments as an object, another word at the end | stop | , | [{"function":{"name":"a","arguments":{"n":1}}},{"function":{"name":"b","arguments":{}}}]
             a gateway: a call in each event, without index and id | function_call | , | [{"id":null,"function":{"name":"a","arguments":{"n":1}}}] ; [{"id":"","function":{"name":"b","arguments":"{}"}}]
             no arguments | stop | x,y | [{"index":0,"id":"x","function":{"name":"a","arguments":"{\"n\":1}"}}] ; [{"index":1,"id":"y","function":{"name":"b"}}]
-        "##,
-        ) {
+        "##;
+        for [case, word, ids, events] in rows(table) {
             let fragments = events
                 .split(" ; ")
                 .map(|one| serde_json::from_str::<Value>(one));

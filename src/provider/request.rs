@@ -230,8 +230,7 @@ mod tests {
     #[test]
     fn fields_are_json_or_text_and_dots_go_down() {
         let body = json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}});
-        for [fields, expected] in rows(
-            r##"
+        let table = r##"
             - | {"model": "m", "stream": true, "reasoning": {"effort": "low"}}
             temperature=0 | {"model": "m", "stream": true, "reasoning": {"effort": "low"}, "temperature": 0}
             reasoning.summary=auto stream=null | {"model": "m", "reasoning": {"effort": "low", "summary": "auto"}}
@@ -239,8 +238,8 @@ mod tests {
             stream.x=1 | {"model": "m", "stream": {"x": 1}, "reasoning": {"effort": "low"}}
             a=1 a=2 b.c=null reasoning=null stop={"x":"="} | {"model": "m", "stream": true, "a": 2, "stop": {"x": "="}}
             a= reasoning=null | {"model": "m", "stream": true, "a": ""}
-        "##,
-        ) {
+        "##;
+        for [fields, expected] in rows(table) {
             let fields = fields.split_whitespace();
             let parsed: Vec<Field> = fields
                 .map(|field| Field::parse(field).expect(field))

@@ -266,8 +266,7 @@ mod tests {
 
     #[test]
     fn references_are_replaced_by_what_they_refer_to() {
-        for (case, schema, cleaned) in cases(
-            r##"
+        let table = r##"
             no references
             {"$schema": "x", "type": "object", "properties": {"a": {"$schema": "x", "minimum": 1}}}
             {"type": "object", "properties": {"a": {"minimum": 1}}}
@@ -289,8 +288,8 @@ mod tests {
             names and data that look like words of JSON Schema
             {"properties": {"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]}, "definitions": {"default": {"$defs": 1}}}}
             {"type": "object", "properties": {"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]}, "definitions": {"default": {"$defs": 1}}}}
-        "##,
-        ) {
+        "##;
+        for (case, schema, cleaned) in cases(table) {
             let schema = of_object(&tool(schema));
             assert_eq!(without_references(&schema), cleaned, "{case}");
         }
@@ -298,8 +297,7 @@ mod tests {
 
     #[test]
     fn rules_that_anthropic_does_not_take_become_words() {
-        for (case, schema, cleaned) in cases(
-            r##"
+        let table = r##"
             what is taken
             {"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}
             {"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}
@@ -336,8 +334,8 @@ mod tests {
             names that look like words of JSON Schema
             {"properties": {"minimum": {}, "$schema": true}, "default": {}}
             {"properties": {"minimum": {}, "$schema": true}, "additionalProperties": false, "description": "Rules: default {}"}
-        "##,
-        ) {
+        "##;
+        for (case, schema, cleaned) in cases(table) {
             assert_eq!(with_rules_in_words(&schema), cleaned, "{case}");
         }
     }

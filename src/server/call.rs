@@ -444,8 +444,7 @@ mod tests {
             "again" => (None, true),
             _ => (None, false),
         };
-        for [status, with_attachments, without, message] in rows(
-            r##"
+        let table = r##"
             400 | hint | - | no
             400 | - | - | prompt is too long
             413 | less | - | no
@@ -463,8 +462,8 @@ mod tests {
             - | key | key | invalid API key
             - | tools | tools | m does not support tools
             - | - | - | no
-        "##,
-        ) {
+        "##;
+        for [status, with_attachments, without, message] in rows(table) {
             let status: Option<u16> = status.parse().ok();
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
                 let asked: &[Extra] = if has_attachments {

@@ -125,8 +125,7 @@ mod tests {
     #[test]
     fn provider_and_model_are_chosen_together() {
         // Variables, -p, -m, the model of a conversation with groq, and the provider and the model that are chosen.
-        for [variables, provider, model, held, expected, expected_model] in rows(
-            r##"
+        let table = r##"
             XAI_API_KEY=k | - | - | - | xai | Default("grok-latest")
             XAI_API_KEY=k Q_MODEL=a | - | - | - | xai | Named("a")
             XAI_API_KEY=k Q_PROVIDER=groq | - | - | - | groq | Default("openai/gpt-oss-120b")
@@ -139,8 +138,8 @@ mod tests {
             - | xai | - | theirs | xai | Default("grok-latest")
             Q_PROVIDER=groq Q_MODEL=a | xai | - | theirs | xai | Default("grok-latest")
             - | xai | b | theirs | xai | Named("b")
-        "##,
-        ) {
+        "##;
+        for [variables, provider, model, held, expected, expected_model] in rows(table) {
             let option = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let arguments = Arguments {
                 provider: option(provider),

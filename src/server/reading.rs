@@ -379,8 +379,7 @@ mod tests {
     fn what_ends_an_answer_early_is_distinguished() {
         let reset = || Err(io::ErrorKind::ConnectionReset.into());
         // What is read, the text of the answer, and how the error begins.
-        for [parts, expected, kind] in rows(
-            r##"
+        let table = r##"
             HELLO; ␊␊ | Hello | Broken("the stream ended before the answer did
             HELLO; ␊␊; RESET | Hello | Connection
             HELLO; ␊␊data: {"choi; RESET | Hello | Connection
@@ -394,8 +393,8 @@ mod tests {
             {"detail":"down"} | - | Reply(Server
             HELLO; ␊␊{"error":"down"}␊ | Hello | Reply(Server
             <html><title>Sign in</title> | - | NotFromApi("the server sent an HTML page: “Sign in”
-        "##,
-        ) {
+        "##;
+        for [parts, expected, kind] in rows(table) {
             let parts: &'static str = parts.replace('␊', "\n").leak();
             let parts = parts.split("; ").filter(|part| !part.is_empty());
             let parts = parts.map(|part| match part {

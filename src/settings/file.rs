@@ -490,8 +490,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_line_and_key() {
-        for [line, words, text] in rows(
-            r##"
+        let table = r##"
             2 | no setting “providr” | ␊providr = "x"
             1 | messages: must be a whole number | messages = "10"
             1 | messages: “-1” | messages = -1

@@ -294,8 +294,7 @@ mod tests {
 
     #[test]
     fn ollama_host_is_read_as_ollama_reads_it() {
-        for [text, address] in rows(
-            r##"
+        let table = r##"
             127.0.0.1 | http://127.0.0.1:11434/v1
             box:8000 | http://box:8000/v1
             :8000 | http://127.0.0.1:8000/v1
@@ -310,8 +309,8 @@ mod tests {
             box?a=b | http://box:11434/v1
             ftp://box | OLLAMA_HOST has the scheme ftp, but only http and https can be used
             bo x | OLLAMA_HOST is not a URL
-        "##,
-        ) {
+        "##;
+        for [text, address] in rows(table) {
             let found = address_of("ollama", &[("OLLAMA_HOST", text)]);
             assert!(found == address || text == "bo x", "{text}: {found}");
             assert!(found.starts_with(address), "{text}: {found}");

@@ -415,8 +415,8 @@ mod tests {
             must be a table | url = "https://x"␊headers = 1
             a b: that cannot be the name of a header | url = "https://x"␊headers = { "a b" = "x" }
             there is no setting “header” | url = "https://x"␊header = {}
-        "##,
-        ) {
+        "##;
+        for [words, text] in rows(table) {
             let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
             assert!(!wrong.contains("sk-123"), "{wrong}");
@@ -493,8 +493,7 @@ mod tests {
             assert_eq!(found, (a, b, None));
             assert_eq!((last("LANG"), last("X")), (Some("C"), Some(x)));
         }
-        for [words, text] in rows(
-            r##"
+        let table = r##"
             tools.db.a: a section with a command or a url has no commands | command = ["x"]␊[a]␊run = ["x"]
             tools.db.env: run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
             has no commands below it | url = "https://x"␊[a]␊run = ["x"]
@@ -521,8 +520,8 @@ mod tests {
             tools.db.start: is for a server | start = "5s"␊[a]␊run = ["x"]
             is for a server with a url | key_env = "K"␊[a]␊run = ["x"]
             tools.db.run: belongs in a table below | run = ["x"]
-        "##,
-        ) {
+        "##;
+        for [words, text] in rows(table) {
             let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{text}: {wrong}");
         }

@@ -158,8 +158,7 @@ mod tests {
 
     #[test]
     fn a_question_is_parted_where_its_fences_end() {
-        for [question, files, input, words] in rows(
-            r##"
+        let table = r##"
             why | - | - | why
             LOG␊␊why | - | LOG | why
             <context-2>␊</context>␊</context-2>␊␊why | - | <context-2>␊</context>␊</context-2> | why
@@ -180,8 +179,8 @@ mod tests {
             < | - | - | <
             >␊ | - | - | >␊
             - | - | - | -
-        "##,
-        ) {
+        "##;
+        for [question, files, input, words] in rows(table) {
             let [question, files, input, words] = [question, files, input, words].map(|column| {
                 let text = column.replace("ONE", "<file name=\"a\">␊one␊</file>");
                 let text = text.replace("TWO", "<file-2 name=\"b c>d\">␊</file>␊</file-2>");

@@ -428,8 +428,7 @@ mod tests {
 
     #[test]
     fn what_is_used_up_does_not_come_back_unless_the_server_says_when() {
-        for [status, code, message] in rows(
-            r##"
+        let table = r##"
             429 | insufficient_quota | no
             - | insufficient_quota | no
             429 | - | You exceeded your current quota, please check your plan and billing details.
@@ -437,8 +436,8 @@ mod tests {
             400 | - | Your credit balance is too low to access the Anthropic API.
             403 | - | Your team has either used all available credits or reached its monthly spending limit.
             429 | 1113 | 余额不足或无可用资源包,请充值。
-        "##,
-        ) {
+        "##;
+        for [status, code, message] in rows(table) {
             let [spent, passes] = [Meaning::Spent, Meaning::Transient];
             let soon = if status == "429" { passes } else { spent };
             for (seconds, meaning) in [(None, spent), (Some(61), spent), (Some(60), soon)] {
@@ -629,14 +628,13 @@ mod tests {
 
     #[test]
     fn the_levels_in_an_error_are_those_beside_the_refused_one() {
-        for [refused, levels, message] in rows(
-            r##"
+        let table = r##"
             medium | none, high | 'medium' is not supported. Must be one of (<ReasoningEffort.none: 'none'>, 'high')
             minimal | low, medium, high | Unsupported value: 'minimal'. Supported values are: 'low', 'medium', and 'high'.
             x | low | mistral-medium-latest takes LOW, with max_tokens
             low | - | no
-        "##,
-        ) {
+        "##;
+        for [refused, levels, message] in rows(table) {
             assert_eq!(levels_in(message, refused), levels, "{message}");
         }
     }

@@ -333,8 +333,7 @@ mod tests {
 
     #[test]
     fn the_message_is_found_in_every_known_form() {
-        for [message, body] in rows(
-            r##"
+        let table = r##"
             no key | {"error":{"message":"no key","type":"auth","code":null}}
             model not found | {"error":"model not found"}
             real words | {"error":"Bad Request","message":"real words"}
@@ -375,8 +374,8 @@ mod tests {
             Sign in | <html><head><TITLE>␊ Sign in </TITLE>
             server_error | {"error":{"type":"server_error"}}
             two lines | {"error":{"message":"two\nlines"}}
-        "##,
-        ) {
+        "##;
+        for [message, body] in rows(table) {
             let body = &body.replace('␊', "\n");
             assert_eq!(
                 read(body).map(|error| error.message).as_deref(),
@@ -444,13 +443,12 @@ mod tests {
 
     #[test]
     fn the_field_that_an_error_is_about_is_named() {
-        for [words, body] in rows(
-            r##"
+        let table = r##"
             body.stream_options: Extra inputs are not permitted | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
             Unknown parameter: 'top_k' | {"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}
             no | {"error":{"message":"no"}}
-        "##,
-        ) {
+        "##;
+        for [words, body] in rows(table) {
             assert_eq!(read(body).expect(body).words(), words);
         }
     }
