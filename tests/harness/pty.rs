@@ -1,14 +1,14 @@
 //! A pseudo-terminal for the real binary: what arrives on it byte by byte, and what a person would see on its screen.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Stdio;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::time::Instant;
 
 use super::fixtures::GUARD;
 use super::pseudo_terminal;
+use super::sandbox::Capture;
 
 /// Wide enough that no line of a test wraps, unless the test is about that.
 pub const WIDE: u16 = 2_000;
@@ -18,36 +18,19 @@ pub struct Terminal {
     program_end: OwnedFd,
     keyboard: File,
     columns: u16,
-    arrived: Arc<Arrived>,
-}
-
-#[derive(Default)]
-struct Arrived {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    bytes: Vec<u8>,
-    /// No program has the other end open any more.
-    ended: bool,
+    /// It ends when no program has the other end open any more.
+    arrived: Capture,
 }
 
 impl Terminal {
     pub fn new(columns: u16) -> Terminal {
         let (own_end, program_end) = pseudo_terminal::open(columns).expect("a pseudo-terminal");
         let keyboard = own_end.try_clone().expect("a descriptor");
-        let arrived = Arc::new(Arrived::default());
-        thread::spawn({
-            let arrived = Arc::clone(&arrived);
-            move || collect(own_end, &arrived)
-        });
         Terminal {
             program_end,
             keyboard,
             columns,
-            arrived,
+            arrived: Capture::start(Some(own_end)),
         }
     }
 
@@ -98,9 +81,11 @@ impl Terminal {
 
     #[track_caller]
     fn wait_until<T>(&self, what: &str, find: impl Fn(&[u8]) -> Option<T>) -> T {
+        let is_there = |bytes: &[u8]| find(bytes).is_some();
+        let deadline = Instant::now() + GUARD;
         let state = self
             .arrived
-            .wait_until(|state| state.ended || find(&state.bytes).is_some());
+            .wait_until(deadline, |now| now.ended || is_there(&now.bytes));
         match find(&state.bytes) {
             Some(found) => found,
             None => panic!(
@@ -119,9 +104,9 @@ impl Terminal {
     #[track_caller]
     pub fn bytes(self) -> Vec<u8> {
         drop(self.program_end);
-        let mut state = self.arrived.wait_until(|state| state.ended);
-        assert!(state.ended, "something holds the terminal open");
-        std::mem::take(&mut state.bytes)
+        let is_free = self.arrived.wait_for_end(Instant::now() + GUARD);
+        assert!(is_free, "something holds the terminal open");
+        self.arrived.take()
     }
 
     /// What a person sees in the end.
@@ -135,34 +120,6 @@ impl Terminal {
     pub fn screen_so_far(&self) -> Vec<String> {
         screen(&self.so_far(), self.columns)
     }
-}
-
-impl Arrived {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait_until(&self, reached: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        self.changed
-            .wait_timeout_while(self.lock(), GUARD, |state| !reached(state))
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-    }
-}
-
-fn collect(mut terminal: File, arrived: &Arrived) {
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match terminal.read(&mut buffer) {
-            Ok(count) if count > 0 => arrived.lock().bytes.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // Linux says that the last program has left with EIO, others with an end.
-            _ => break,
-        }
-        arrived.changed.notify_all();
-    }
-    arrived.lock().ended = true;
-    arrived.changed.notify_all();
 }
 
 /// A text without the sequences that switch styles on and off (SGR).

@@ -746,22 +746,22 @@ fn watch(pid: u32) -> Receiver<Instant> {
     ended
 }
 
-/// Collects what comes out of a pipe until it ends or the test closes it.
-struct Capture {
+/// Collects what comes out of a pipe or a terminal until it ends or the test closes it.
+pub struct Capture {
     shared: Arc<(Mutex<Captured>, Condvar)>,
     /// Dropping it makes the reading thread close the pipe.
     stop: Option<UnixStream>,
 }
 
 #[derive(Default)]
-struct Captured {
-    bytes: Vec<u8>,
-    ended: bool,
+pub struct Captured {
+    pub bytes: Vec<u8>,
+    pub ended: bool,
 }
 
 impl Capture {
     /// Without a pipe there is nothing to come.
-    fn start(pipe: Option<impl Read + AsFd + Send + 'static>) -> Capture {
+    pub fn start(pipe: Option<impl Read + AsFd + Send + 'static>) -> Capture {
         let shared = Arc::new((Mutex::<Captured>::default(), Condvar::new()));
         let Some(mut pipe) = pipe else {
             lock(&shared.0).ended = true;
@@ -785,7 +785,7 @@ impl Capture {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Captured> {
+    pub fn lock(&self) -> MutexGuard<'_, Captured> {
         lock(&self.shared.0)
     }
 
@@ -795,11 +795,11 @@ impl Capture {
         drop(ended);
     }
 
-    fn take(&self) -> Vec<u8> {
+    pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.lock().bytes)
     }
 
-    fn wait_for_end(&self, deadline: Instant) -> bool {
+    pub fn wait_for_end(&self, deadline: Instant) -> bool {
         self.wait_until(deadline, |now| now.ended).ended
     }
 
@@ -819,7 +819,7 @@ impl Capture {
         }
     }
 
-    fn wait_until(
+    pub fn wait_until(
         &self,
         deadline: Instant,
         mut reached: impl FnMut(&Captured) -> bool,
