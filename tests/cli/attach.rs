@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::fixtures::{PIXEL, PNG, attachment, numbered, prompt, shown, stored, with_attachments};
-use crate::pty::{Terminal, WIDE};
+use crate::pty::WIDE;
 use crate::sandbox::Sandbox;
 
 #[test]
@@ -12,9 +12,7 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
     sandbox.write_home("error.png", PNG);
     let q = || sandbox.q(&["--dry-run", "-a", "error.png", "why?"]);
     q().run().success().stdout_contains(PIXEL);
-    let terminal = Terminal::new(WIDE);
-    q().stdout_to(terminal.end()).run().success();
-    let shown = terminal.text();
+    let shown = q().shown_on(WIDE).text();
     let beginning = &PIXEL[..32];
     let is_right =
         shown.contains(&format!("{beginning}… (96 bytes of base64)")) && !shown.contains(PIXEL);
@@ -75,9 +73,7 @@ fn a_history_shows_no_controls_of_names_on_a_terminal() {
     let sandbox = Sandbox::new();
     let conversation = with_attachments(stored(&["what is it?", "a"]), 0, &attached);
     sandbox.write_current(&conversation);
-    let terminal = Terminal::new(100);
-    let outcome = sandbox.q(&["--history"]).stdout_to(terminal.end()).run();
-    outcome.success();
+    let shown = sandbox.q(&["--history"]).shown_on(100).screen();
     let expected = "[attached: big^[[31m.pdf [x], application/pdf, 1 kB]";
-    assert_eq!(terminal.screen()[1], expected);
+    assert_eq!(shown[1], expected);
 }

@@ -1,7 +1,6 @@
 //! How `--list` shows conversations on a terminal.
 
 use crate::fixtures::{ARCHIVED, DAY, HOUR, MINUTE, OTHER, age, idle_for, stored};
-use crate::pty::Terminal;
 use crate::sandbox::Sandbox;
 
 #[test]
@@ -44,12 +43,7 @@ fn a_terminal_without_a_size_has_80_columns() {
     let sandbox = Sandbox::new();
     let conversation = idle_for(HOUR, &["so ".repeat(99), "x".to_owned()]);
     sandbox.write_session("work.json", &conversation);
-    let listed = |columns: u16| {
-        let terminal = Terminal::new(columns);
-        let outcome = sandbox.q(&["--list"]).stdout_to(terminal.end()).run();
-        outcome.success();
-        String::from_utf8(terminal.bytes()).expect("text")
-    };
+    let listed = |columns: u16| sandbox.q(&["--list"]).shown_on(columns).text();
     assert_eq!(listed(0), listed(80));
 }
 
@@ -85,9 +79,7 @@ fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
 /// What a list shows on a terminal of so many columns.
 #[track_caller]
 fn on_terminal(sandbox: &Sandbox, args: &[&str], columns: u16) -> Vec<String> {
-    let terminal = Terminal::new(columns);
-    sandbox.q(args).stdout_to(terminal.end()).run().success();
-    let mut lines = terminal.screen();
+    let mut lines = sandbox.q(args).shown_on(columns).screen();
     assert_eq!(lines.pop().as_deref(), Some(""));
     lines
 }

@@ -1,7 +1,7 @@
 //! `--schema`: how the shape of an answer is asked for, and which answers are printed.
 
 use crate::fixtures::{case, lacks, shown};
-use crate::pty::{Terminal, WIDE};
+use crate::pty::WIDE;
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 
@@ -22,11 +22,8 @@ fn on_a_terminal_too_an_answer_is_printed_when_it_has_the_shape() {
         ("```json\n{\"name\":\"Ann\",\"age\":7}\n```\n", ANN),
     ] {
         let (_server, sandbox) = answered_with(answer);
-        let terminal = Terminal::new(WIDE);
         let q = sandbox.q(&["--schema", "name, age int", "who?"]);
-        q.stdout_to(terminal.end()).run().success();
-        let shown = terminal.text();
-        assert_eq!(shown, format!("{printed}\n"));
+        assert_eq!(q.shown_on(WIDE).text(), format!("{printed}\n"));
     }
 }
 

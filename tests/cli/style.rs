@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::dialect::{data, openai_stream, word};
 use crate::fixtures::{HOUR, attachment, case, idle_for};
 use crate::pty::{Terminal, WIDE, without_styles};
-use crate::sandbox::{Q, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
 
 const ANSWER: &str = "\
@@ -68,17 +68,19 @@ fn an_answer_is_styled_on_a_terminal_and_nowhere_else() {
         let sandbox = Sandbox::new().server_env(&server);
         for args in [&["hi"][..], &["--no-stream", "hi"], &["--last"]] {
             let _case = case(args);
-            assert_eq!(joined(&on_terminal(sandbox.q(args), 30)), STYLED);
-            let unwrapped = on_terminal(
-                sandbox.q(args).env("Q_WRAP", "false").env("NO_COLOR", ""),
-                30,
-            );
+            assert_eq!(joined(&sandbox.q(args).shown_on(30).text()), STYLED);
+            let unwrapped = sandbox
+                .q(args)
+                .env("Q_WRAP", "false")
+                .env("NO_COLOR", "")
+                .shown_on(30)
+                .text();
             assert!(unwrapped.contains("\u{1b}[1m"), "{unwrapped}");
             assert_eq!(without_styles(&unwrapped), ANSWER);
             sandbox.q(args).run().success().stdout(ANSWER);
             sandbox.expect_answer(ANSWER, false);
             for (name, value) in PLAIN {
-                let plain = on_terminal(sandbox.q(args).env(name, value), WIDE);
+                let plain = sandbox.q(args).env(name, value).shown_on(WIDE).text();
                 assert_eq!(plain, ANSWER, "{name}={value}");
             }
         }
@@ -89,12 +91,12 @@ fn an_answer_is_styled_on_a_terminal_and_nowhere_else() {
             &["--last", "-j"],
             &["--history", "-j"],
         ] {
-            let shown = on_terminal(sandbox.q(args), WIDE);
+            let shown = sandbox.q(args).shown_on(WIDE).text();
             let is_right = !shown.contains('\u{1b}') && shown.contains("#!/bin/sh");
             assert!(is_right, "{args:?} {shown}");
         }
         sandbox.config("style = false");
-        assert_eq!(on_terminal(sandbox.q(&["--last"]), WIDE), ANSWER);
+        assert_eq!(sandbox.q(&["--last"]).shown_on(WIDE).text(), ANSWER);
     }
 }
 
@@ -110,7 +112,7 @@ fn a_history_has_styled_answers() {
     }
     conversation["messages"][0]["attachments"] = json!([attachment("__a__.txt", "text/plain", "")]);
     sandbox.write_current(&conversation);
-    let shown = on_terminal(sandbox.q(&["--history"]), 80);
+    let shown = sandbox.q(&["--history"]).shown_on(80).text();
     let is_right = shown.contains("__a__.txt") && shown.contains("\nwhy **two** stars?\n");
     assert!(is_right, "{shown}");
     assert!(shown.contains("]\n\u{1b}[1m**so**\u{1b}[0m\n"), "{shown}");
@@ -207,12 +209,4 @@ fn joined(text: &str) -> String {
         }
     }
     joined
-}
-
-/// What a run prints on a terminal of so many columns, on which nothing else is.
-#[track_caller]
-fn on_terminal(q: Q, columns: u16) -> String {
-    let terminal = Terminal::new(columns);
-    q.stdout_to(terminal.end()).run().success();
-    terminal.text()
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::dialect::{in_two_parts, openai_stream, word};
 use crate::fixtures::{HOUR, case, idle_for, make_pipe};
-use crate::pty::{Terminal, without_styles};
+use crate::pty::Terminal;
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
@@ -172,7 +172,7 @@ fn held_text_is_shown_and_saved_when_the_connection_breaks() {
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(80);
     sandbox.q(&["hi"]).stdout_to(terminal.end()).run().exit(1);
-    assert_eq!(text_of(terminal), "one two thr\n");
+    assert_eq!(terminal.text_alone(), "one two thr\n");
     sandbox.expect_answer("one two thr", true);
 }
 
@@ -189,7 +189,7 @@ fn lines_are_as_long_as_the_terminal_is_wide_when_they_come() {
     gate.open();
     running.wait().exit(0);
     let expected = "one two three four \nfive six\none two \nthree \nfour five \nsix\n";
-    assert_eq!(text_of(terminal), expected);
+    assert_eq!(terminal.text_alone(), expected);
     sandbox.expect_answer(&line.repeat(2), false);
 }
 
@@ -221,12 +221,5 @@ fn the_waiting_sign_has_room_on_its_line_and_controls_nothing() {
 /// What a run prints on a terminal of so many columns, on which nothing else is.
 #[track_caller]
 fn on_terminal(q: Q, columns: u16) -> String {
-    let terminal = Terminal::new(columns);
-    q.stdout_to(terminal.end()).run().success();
-    text_of(terminal)
-}
-
-#[track_caller]
-fn text_of(terminal: Terminal) -> String {
-    without_styles(&terminal.text())
+    q.shown_on(columns).text_alone()
 }

@@ -21,7 +21,7 @@ use time::format_description::well_known::Rfc3339;
 use super::dialect::{
     Dialect, LISTED_MODEL, anthropic_reply, gemini_reply, models_reply, openai_reply,
 };
-use super::pty::Terminal;
+use super::pty::{Terminal, without_styles};
 use super::sandbox::{Outcome, Q, Sandbox};
 use super::server::{Recorded, Reply, Server};
 
@@ -611,12 +611,28 @@ impl Q {
     }
 }
 
+impl Q {
+    /// A terminal of so many columns with what q prints on it, and nothing else.
+    #[track_caller]
+    pub fn shown_on(self, columns: u16) -> Terminal {
+        let terminal = Terminal::new(columns);
+        self.stdout_to(terminal.end()).run().success();
+        terminal
+    }
+}
+
 impl Terminal {
     /// Everything that arrived, with the ends of lines as programs write them, once the programs have ended.
     #[track_caller]
     pub fn text(self) -> String {
         let text = String::from_utf8(self.bytes()).expect("UTF-8");
         text.replace("\r\n", "\n")
+    }
+
+    /// The same without styles.
+    #[track_caller]
+    pub fn text_alone(self) -> String {
+        without_styles(&self.text())
     }
 
     /// Waits for each question in turn, and types the answer to it.
