@@ -533,7 +533,7 @@ fn creation_time(model: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::attachment::tests::{image, pdf, question};
-    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools, shapes};
+    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
@@ -566,20 +566,6 @@ mod tests {
             json(&prompt, mistral)["messages"][0]["content"],
             json!([document, image_part(), text("why")])
         );
-    }
-
-    #[test]
-    fn the_fields_of_a_schema_stay_in_order() {
-        let [strict, _] = shapes();
-        let sent = body(
-            &Prompt {
-                form: AnswerForm::Shaped(&strict),
-                ..prompt()
-            },
-            table::OPENAI_LIKE.quirks,
-        )
-        .to_string();
-        assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 
     /// An event of a stream with these fragments of calls.

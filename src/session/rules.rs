@@ -220,48 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_followed_while_it_is_fresh_and_the_same() {
+    fn a_conversation_is_fresh_for_a_day_and_from_the_future_too() {
         let found = FileContent::Conversation(Conversation::new("openai", "m", moment(0)));
-        let obstacle =
-            |second, provider, model| obstacle(&found, &asked(provider, model, second), &RULES);
+        let obstacle = |second| obstacle(&found, &asked("openai", Some("m"), second), &RULES);
         for second in [23 * HOUR, 24 * HOUR, -HOUR] {
-            assert_eq!(obstacle(second, "openai", Some("m")), None, "{second}");
+            assert_eq!(obstacle(second), None, "{second}");
         }
-        assert_eq!(obstacle(0, "openai", None), None);
-        let late = obstacle(24 * HOUR + 1, "openai", Some("m")).expect("an obstacle");
+        let late = obstacle(24 * HOUR + 1).expect("an obstacle");
         assert_eq!(late, "the conversation was idle for 24 hours");
-        let elsewhere = obstacle(0, "groq", None).expect("an obstacle");
-        let expected = "the conversation is with the provider openai, not groq";
-        assert_eq!(elsewhere, expected);
-        let other = obstacle(0, "openai", Some("other")).expect("an obstacle");
-        assert_eq!(other, "the conversation is with the model m, not other");
-    }
-
-    #[test]
-    fn settings_let_a_conversation_be_continued_later_or_by_another_model() {
-        let found = FileContent::Conversation(Conversation::new("openai", "m", moment(0)));
-        let never = Rules {
-            expire: None,
-            ..RULES
-        };
-        let came = obstacle(&found, &asked("openai", None, 1000 * HOUR), &never);
-        assert_eq!(came, None);
-        let handed_over = Rules {
-            continue_on_mismatch: true,
-            ..RULES
-        };
-        for (provider, model) in [
-            ("openai", Some("other")),
-            ("groq", None),
-            ("groq", Some("m")),
-        ] {
-            let came = obstacle(&found, &asked(provider, model, HOUR), &handed_over);
-            assert_eq!(came, None, "{provider} {model:?}");
-            let late = asked(provider, model, 25 * HOUR);
-            let obstacle = obstacle(&found, &late, &handed_over);
-            let is_right = obstacle.is_some_and(|obstacle| obstacle.contains("idle"));
-            assert!(is_right, "{provider} {model:?}");
-        }
     }
 
     /// What is done to what is found, as one word.
