@@ -593,9 +593,7 @@ mod tests {
             no arguments | stop | x,y | [{"index":0,"id":"x","function":{"name":"a","arguments":"{\"n\":1}"}}] ; [{"index":1,"id":"y","function":{"name":"b"}}]
         "##;
         for [case, word, ids, events] in rows(table) {
-            let fragments = events
-                .split(" ; ")
-                .map(|one| serde_json::from_str::<Value>(one));
+            let fragments = events.split(" ; ").map(serde_json::from_str::<Value>);
             let events: Vec<String> = fragments.map(|one| event(&one.expect(events))).collect();
             let reply = reply_of(&events, word);
             let (x, y) = ids.split_once(',').expect("two ids");

@@ -220,7 +220,7 @@ mod tests {
             ("1st", "the name must be"),
             ("odd", "expected a sequence"),
         ] {
-            let wrong = find(name).as_ref().err().expect(name);
+            let wrong = find(name).as_ref().expect_err(name);
             assert!(wrong.contains(words), "{name}");
         }
         assert_eq!(servers.len(), 10);
