@@ -141,6 +141,10 @@ fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state(
     if lacks("a compiler for C", "cc --version") {
         return;
     }
+    let library = Sandbox::new();
+    library.write_home("rename.c", FAILING_RENAME);
+    let compile = "cc -shared -fPIC -o rename.so rename.c";
+    library.shell(compile).run().success();
     let half = "x".repeat(LARGEST / 2);
     for (option, input, first, status) in [
         ("--undo", "", "one", 1),
@@ -150,16 +154,11 @@ fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state(
         for renames in [true, false] {
             let _case = case((option, renames));
             let (_server, sandbox) = numbered();
-            sandbox.write_home("rename.c", FAILING_RENAME);
-            sandbox
-                .shell("cc -shared -fPIC -o rename.so rename.c")
-                .run()
-                .success();
             let conversation = idle_for(HOUR, &[first, "1", "two", "2"]);
             sandbox.write_linked("current.json", ARCHIVED, &conversation);
             let before = sandbox.read_bytes(ARCHIVED);
             let q = sandbox.q(&[option]).stdin(input).env("Q_MAX_HISTORY", "0");
-            let q = q.env("LD_PRELOAD", sandbox.home().join("rename.so"));
+            let q = q.env("LD_PRELOAD", library.home().join("rename.so"));
             let run = if renames { q.env("RENAMES", "1") } else { q }.run();
             run.exit(status).stderr_contains("Stale file handle");
             if renames {
