@@ -452,8 +452,52 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
+    fn settings_and_providers_are_read_with_their_lines() {
+        let file = read(concat!(
+            "provider = \"work\"\nmax_history = 400_000\nsave = false\nexpire = \"12h\"\n\n[providers.work]\n",
+            "api = \"anthropic\"\nbase_url = \"https://llm.corp.example/v1\"\nkey_cmd = [\"pass\", \"x\"]\nmodel = \"m\"\n",
+            "headers = { x-team = \"infra\" }\n[providers.another]\nkey_env = \"K\"\n",
+        ))
+        .expect("a valid file");
+        let mut settings = Vec::new();
+        for setting in &file.settings {
+            settings.push((setting.key, setting.text.as_str(), setting.line));
+        }
+        assert_eq!(
+            settings,
+            [
+                ("provider", "work", 1),
+                ("max_history", "400000", 2),
+                ("save", "false", 3),
+                ("expire", "12h", 4)
+            ]
+        );
+        let [work, another] = &file.providers[..] else {
+            panic!("two providers")
+        };
+        assert_eq!(
+            (work.name.as_str(), work.line, work.api.map(|api| api.name)),
+            ("work", 6, Some("anthropic"))
+        );
+        assert_eq!(
+            work.base_url.as_ref().map(ToString::to_string).as_deref(),
+            Some("https://llm.corp.example/v1")
+        );
+        assert_eq!(
+            work.key_cmd.as_deref(),
+            Some(&["pass".to_owned(), "x".to_owned()][..])
+        );
+        assert_eq!(work.headers.len(), 1);
+        assert_eq!(
+            (another.name.as_str(), another.key_env.as_deref()),
+            ("another", Some("K"))
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_line_and_key() {
-        let table = r##"
+        for [line, words, text] in rows(
+            r##"
             2 | no setting “providr” | ␊providr = "x"
             1 | messages: must be a whole number | messages = "10"
             1 | messages: “-1” | messages = -1

@@ -359,8 +359,10 @@ mod tests {
             "command = [\"uvx\", \"x\"]\nonly = [\"read_*\"]\nallow = [\"read_a\"]\ntimeout = \"5s\"\nstart = \"never\"",
         );
         let server = server.expect("a server");
-        let found = (server.timeout, server.start);
-        assert_eq!(found, (Some(Duration::from_secs(5)), None));
+        assert_eq!(
+            (server.timeout, server.start),
+            (Some(Duration::from_secs(5)), None)
+        );
         assert!(
             matches!(&server.kind, ServerKind::Local(program) if program.command == ["uvx", "x"])
         );
@@ -415,8 +417,8 @@ mod tests {
             must be a table | url = "https://x"␊headers = 1
             a b: that cannot be the name of a header | url = "https://x"␊headers = { "a b" = "x" }
             there is no setting “header” | url = "https://x"␊header = {}
-        "##;
-        for [words, text] in rows(table) {
+        "##,
+        ) {
             let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
             assert!(!wrong.contains("sk-123"), "{wrong}");
@@ -440,8 +442,10 @@ mod tests {
             .map(|(name, value)| (name.as_str(), value.expose()))
             .collect();
         assert_eq!(headers, [("x-team", "infra")]);
-        let expected = KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()]);
-        assert_eq!(site.key, expected);
+        assert_eq!(
+            site.key,
+            KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()])
+        );
     }
 
     #[test]
@@ -489,11 +493,14 @@ mod tests {
                     .find(|(other, _)| other == name)
                     .map(|(_, value)| value.to_str().expect("text"))
             };
-            let found = (last("A").is_some(), last("B").is_some(), last("C"));
-            assert_eq!(found, (a, b, None));
+            assert_eq!(
+                (last("A").is_some(), last("B").is_some(), last("C")),
+                (a, b, None)
+            );
             assert_eq!((last("LANG"), last("X")), (Some("C"), Some(x)));
         }
-        let table = r##"
+        for [words, text] in rows(
+            r##"
             tools.db.a: a section with a command or a url has no commands | command = ["x"]␊[a]␊run = ["x"]
             tools.db.env: run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
             has no commands below it | url = "https://x"␊[a]␊run = ["x"]
@@ -520,8 +527,8 @@ mod tests {
             tools.db.start: is for a server | start = "5s"␊[a]␊run = ["x"]
             is for a server with a url | key_env = "K"␊[a]␊run = ["x"]
             tools.db.run: belongs in a table below | run = ["x"]
-        "##;
-        for [words, text] in rows(table) {
+        "##,
+        ) {
             let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{text}: {wrong}");
         }

@@ -510,6 +510,8 @@ fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
 /// A sandbox with a tool server that has been used once. Before it starts again, it runs this script.
 fn used_before(script: &str) -> Sandbox {
     let sandbox = Sandbox::new();
+    let cache = sandbox.root().join("cache");
+    let sandbox = sandbox.env("XDG_CACHE_HOME", cache);
     let script = format!("cd {:?}; {script}", sandbox.home());
     sandbox.config(&section_after(&sandbox, "db", &script, ""));
     let first = model(vec![]);
@@ -519,7 +521,7 @@ fn used_before(script: &str) -> Sandbox {
 }
 
 fn lists(sandbox: &Sandbox) -> Vec<fs::DirEntry> {
-    let folder = sandbox.home().join(".cache/q/tools");
+    let folder = sandbox.root().join("cache/q/tools");
     fs::read_dir(folder).map_or(Vec::new(), |entries| entries.flatten().collect())
 }
 

@@ -128,6 +128,8 @@ impl Sandbox {
     }
 
     fn program(&self, program: &OsStr) -> Q {
+        // A server that is known from an earlier run may end before a test has seen what it does.
+        let _ = fs::remove_dir_all(self.home().join(".cache/q/tools"));
         Q {
             invocation: Invocation {
                 program: program.to_owned(),
