@@ -139,10 +139,7 @@ fn document(arguments: &Arguments) -> Option<String> {
         }
         Mode::ShortHelp => Some(manual::short_help()),
         Mode::LongHelp => Some(manual::long_help()),
-        Mode::Version => {
-            let version = env!("CARGO_PKG_VERSION");
-            Some(format!("q {version}"))
-        }
+        Mode::Version => Some(version()),
         _ => None,
     }
 }
@@ -156,6 +153,15 @@ fn own_name() -> String {
         return "q".to_owned();
     }
     name.into_owned()
+}
+
+/// The version, and the commit where the build knew it.
+fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match option_env!("Q_COMMIT") {
+        Some(commit) => format!("q {version} ({commit})"),
+        None => format!("q {version}"),
+    }
 }
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.

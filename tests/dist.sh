@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes the archives of a release in target/dist, and proves that they are enough: sh tests/dist.sh
-# It needs Linux on x86-64, and root or user namespaces for roots that hold nothing but q.
+# Makes what a release offers in target/dist, and proves that it is enough: sh tests/dist.sh
+# On Linux (x86-64, and root or user namespaces) these are static archives and Debian packages for x86-64 and ARM64; on
+# macOS it is the archive for that machine.
 set -eu
 umask 022
 exec </dev/null
@@ -8,8 +9,11 @@ exec </dev/null
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
 PATH=$PATH:/usr/sbin:/sbin
+system=$(uname -s)
+needed='rustup git python3'
+[ "$system" = Darwin ] || needed="$needed qemu-aarch64 busybox unshare chroot dpkg dpkg-deb"
 missing=
-for tool in rustup git python3 qemu-aarch64 busybox unshare chroot timeout; do
+for tool in $needed; do
     command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 if [ -n "$missing" ]; then
@@ -20,7 +24,7 @@ fi
 dist=$root/target/dist
 scratch=$dist/scratch
 rm -rf "$dist"
-mkdir -p "$scratch/files"
+mkdir -p "$scratch"
 server=
 trap 'kill $server 2>/dev/null || :; rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -37,32 +41,14 @@ CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/oldest
 RUSTFLAGS=--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
 CARGO_ZIGBUILD_CACHE_DIR=$root/target/try/zig
 ZIG_GLOBAL_CACHE_DIR=$root/target/try/zig
-export RUSTUP_TOOLCHAIN CARGO_TARGET_DIR RUSTFLAGS CARGO_ZIGBUILD_CACHE_DIR ZIG_GLOBAL_CACHE_DIR
-time=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-x86=q-$version-x86_64-unknown-linux-musl
-arm=q-$version-aarch64-unknown-linux-musl
-
-cross=$(sh tests/venv.sh cross 'a compiler for other systems' --no-deps)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export RUSTUP_TOOLCHAIN CARGO_TARGET_DIR RUSTFLAGS CARGO_ZIGBUILD_CACHE_DIR ZIG_GLOBAL_CACHE_DIR SOURCE_DATE_EPOCH
 rustc --version >/dev/null 2>&1 || rustup toolchain install "$RUSTUP_TOOLCHAIN" --profile minimal
-for name in "$x86" "$arm"; do
-    target=${name#"q-$version-"}
-    rustup target add "$target"
-    PATH=${cross%/*}:$PATH cargo-zigbuild build --release --locked --target "$target"
-    while read -r mode from to; do
-        install -D -m "$mode" "$from" "$scratch/files/$name/$to"
-    done <<FILES
-755 $CARGO_TARGET_DIR/$target/release/q bin/q
-644 man/q.1 share/man/man1/q.1
-644 completions/q.bash share/bash-completion/completions/q
-644 completions/_q share/zsh/site-functions/_q
-644 completions/q.fish share/fish/vendor_completions.d/q.fish
-644 README.md README.md
-644 LICENSE LICENSE
-FILES
-    tar --create --directory "$scratch/files" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner \
-        --mtime="@$time" "$name" | gzip -9 --no-name >"$dist/$name.tar.gz"
-done
-(cd "$dist" && sha256sum ./*.tar.gz | sed 's| \./| |' >SHA256SUMS && sha256sum --check --strict SHA256SUMS)
+
+# archive TARGET: of the program that was built for it.
+archive() {
+    python3 tests/archive.py "$CARGO_TARGET_DIR/$1/release/q" "$dist/q-$version-$1.tar.gz" "$SOURCE_DATE_EPOCH"
+}
 
 python3 tests/server.py "$scratch/port" &
 server=$!
@@ -71,23 +57,24 @@ until [ -e "$scratch/port" ]; do
     sleep 0.1
 done
 
-# with HOME COMMAND…: for two minutes at most, and in an environment where q asks the server.
+# with HOME COMMAND…: in an environment where q asks the server.
 with() {
     home=$1
     shift
-    timeout 120 env -i PATH="$PATH" HOME="$home" OPENAI_API_KEY=sk-test \
+    env -i PATH="$PATH" HOME="$home" XDG_STATE_HOME="$home/.local/state" OPENAI_API_KEY=sk-test Q_TIMEOUT=2m \
         OPENAI_BASE_URL="http://127.0.0.1:$(cat "$scratch/port")/v1" "$@"
 }
+
+# What looks like root to chroot and dpkg.
+as_root=
+[ "$(id -u)" = 0 ] || as_root='unshare --user --map-root-user'
 
 # in_root FOLDER HOME COMMAND…: where there is nothing but the files of the folder.
 in_root() {
     folder=$1 home=$2
     shift 2
-    if [ "$(id -u)" = 0 ]; then
-        with "$home" chroot "$folder" "$@"
-    else
-        with "$home" unshare --user --map-root-user chroot "$folder" "$@"
-    fi
+    # shellcheck disable=SC2086 # several words, or none
+    with "$home" $as_root chroot "$folder" "$@"
 }
 
 # answers WHERE HOME COMMAND…: that q answers and follows up, and has both in the conversation that it keeps below this home.
@@ -105,6 +92,48 @@ answers() {
     echo "ok    $where"
 }
 
+# is_installed HOME COMMAND…: that the lines of the README have put everything below this home; the command runs its program.
+is_installed() {
+    home=$1
+    shift
+    said=$("$@" --version) || fail 'not installed'
+    case $said in
+    "q $version" | "q $version ("*) ;;
+    *) fail "installed, but it says: $said" ;;
+    esac
+    for file in man/man1/q.1 bash-completion/completions/q zsh/site-functions/_q fish/vendor_completions.d/q.fish; do
+        [ -s "$home/.local/share/$file" ] || fail "not installed: $file"
+    done
+}
+
+# The lines of the README that install an archive.
+{ echo cd && sed -n '/^    tar xzf /,/^$/s/^    //p' README.md; } >"$scratch/install"
+
+if [ "$system" = Darwin ]; then
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    cargo build --release --locked --target "$host"
+    archive "$host"
+    mkdir "$scratch/home"
+    cp "$dist"/*.tar.gz "$scratch/home"
+    with "$scratch/home" sh -e "$scratch/install"
+    is_installed "$scratch/home" "$scratch/home/.local/bin/q"
+    answers "$host" "$scratch/home" with "$scratch/home" "$scratch/home/.local/bin/q"
+    exit
+fi
+
+cross=$(sh tests/venv.sh cross 'a compiler for other systems' --no-deps)
+tools=$root/target/try/cargo-deb
+cargo install --quiet cargo-deb --version 3.8.0 --locked --no-default-features --root "$tools"
+for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl; do
+    rustup target add "$target"
+    PATH=${cross%/*}:$PATH cargo-zigbuild build --release --locked --target "$target"
+    archive "$target"
+    "$tools/bin/cargo-deb" --quiet --no-build --no-strip --target "$target" --output "$dist/"
+done
+(cd "$dist" && sha256sum q* >SHA256SUMS && sha256sum --check --strict SHA256SUMS)
+x86=q-$version-x86_64-unknown-linux-musl
+arm=q-$version-aarch64-unknown-linux-musl
+
 mkdir "$scratch/empty"
 tar xzf "$dist/$x86.tar.gz" -C "$scratch/empty"
 answers 'x86-64, in an empty root' "$scratch/empty" in_root "$scratch/empty" / "/$x86/bin/q"
@@ -119,11 +148,29 @@ mkdir -p "$shell/bin" "$shell/home"
 cp "$(command -v busybox)" "$shell/bin/"
 for tool in sh tar gzip mkdir cp; do ln -s busybox "$shell/bin/$tool"; done
 cp "$dist/$x86.tar.gz" "$shell/home/"
-{ echo cd && sed -n '/^    tar xzf /,/^$/s/^    //p' README.md; } >"$shell/install"
-said=$(in_root "$shell" /home sh -e /install && in_root "$shell" /home /home/.local/bin/q --version) || fail 'not installed'
-[ "$said" = "q $version" ] || fail "installed, but it says: $said"
-for file in man/man1/q.1 bash-completion/completions/q zsh/site-functions/_q fish/vendor_completions.d/q.fish; do
-    [ -s "$shell/home/.local/share/$file" ] || fail "not installed: $file"
-done
+cp "$scratch/install" "$shell/"
+in_root "$shell" /home sh -e /install
+is_installed "$shell/home" in_root "$shell" /home /home/.local/bin/q
 # shellcheck disable=SC2016 # it is for the shell in there
 answers 'installed where there is only a shell' "$shell/home" in_root "$shell" /home sh -c 'PATH=~/.local/bin:$PATH; q "$@"' sh
+
+# The Debian packages: installed where there is nothing else, asked, and removed without a trace; ARM64 under an emulator.
+package=$scratch/package
+mkdir -p "$package/var/lib/dpkg/updates" "$package/var/lib/dpkg/info"
+: >"$package/var/lib/dpkg/status"
+debian() {
+    $as_root dpkg --root="$package" --log=/dev/null "$@" >"$scratch/dpkg" 2>&1 || fail "$(cat "$scratch/dpkg")"
+}
+debian --install "$dist/q-ask_${version}_amd64.deb"
+answers 'Debian package' "$package/root" in_root "$package" /root /usr/bin/q
+for file in man/man1/q.1.gz bash-completion/completions/q zsh/vendor-completions/_q fish/vendor_completions.d/q.fish \
+    doc/q-ask/copyright; do
+    [ -s "$package/usr/share/$file" ] || fail "not in the package: $file"
+done
+grep -qx 'Conflicts: python3-q-text-as-data' "$package/var/lib/dpkg/status" || fail 'the package conflicts with nothing'
+debian --purge q-ask
+[ ! -e "$package/usr" ] || fail "left by the package: $(find "$package/usr")"
+
+mkdir "$scratch/arm-package"
+dpkg-deb --extract "$dist/q-ask_${version}_arm64.deb" "$scratch/arm-package"
+answers 'Debian package for ARM64, emulated' "$scratch/arm" with "$scratch/arm" qemu-aarch64 "$scratch/arm-package/usr/bin/q"

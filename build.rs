@@ -1,0 +1,40 @@
+//! Tells the program its commit: in a release build from a clone whose sources are those of the commit.
+
+use std::process::Command;
+
+/// What the program is made of.
+const SOURCES: [&str; 4] = ["src", "build.rs", "Cargo.toml", "Cargo.lock"];
+
+fn main() {
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    // Other builds would only be made again after each commit.
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    // A packager's own repository may be around the unpacked sources.
+    let is_clone = std::path::Path::new(".git").exists();
+    if !is_release || !is_clone {
+        return;
+    }
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={}", log.trim());
+    }
+    let mut changes = vec!["status", "--porcelain", "--"];
+    changes.extend(SOURCES);
+    let is_clean = git(&changes).is_some_and(|changes| changes.is_empty());
+    let commit = git(&["rev-parse", "HEAD"]).unwrap_or_default();
+    if let Some(short) = commit.get(..12)
+        && is_clean
+    {
+        println!("cargo::rustc-env=Q_COMMIT={short}");
+    }
+}
+
+/// What git prints; without git, and where it fails, nothing is known.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    String::from_utf8(output.stdout).ok()
+}
