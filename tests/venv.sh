@@ -22,7 +22,7 @@ fail() {
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
     fail 'Python 3.10 or newer is needed, as python3.'
 
-echo "Installing $what (once); this takes a moment." >&2
+echo "Installing $what (once) from the Python package index." >&2
 mkdir -p "$root/target/try"
 log=$venv.log
 # Made under another name and renamed when complete, so that neither an interruption nor a second caller leaves half of one.
@@ -30,8 +30,15 @@ new=$(mktemp -d "$venv.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 trap 'exit 1' HUP INT TERM
 
+# On a terminal, pip's bars show how far it is; its other words go there, too.
 install() {
-    "$@" --quiet --disable-pip-version-check --only-binary :all: --requirement "$wanted" >"$log" 2>&1 </dev/null || {
+    set -- "$@" --disable-pip-version-check --only-binary :all: --requirement "$wanted"
+    if [ -t 2 ]; then
+        : >"$log"
+        "$@" >&2 </dev/null
+    else
+        "$@" --quiet >"$log" 2>&1 </dev/null
+    fi || {
         cat "$log" >&2
         fail 'The packages could not be installed. They need the network, and Linux (x86-64 or ARM64, with glibc) or macOS 13 on ARM64.'
     }
