@@ -122,12 +122,13 @@ fi
 
 cross=$(sh tests/venv.sh cross 'a compiler for other systems' --no-deps)
 tools=$root/target/try/cargo-deb
+PATH=$PATH:$tools/bin # cargo would warn of a folder that is not in it
 cargo install --quiet cargo-deb --version 3.8.0 --locked --no-default-features --root "$tools"
 for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl; do
     rustup target add "$target"
     PATH=${cross%/*}:$PATH cargo-zigbuild build --release --locked --target "$target"
     archive "$target"
-    "$tools/bin/cargo-deb" --quiet --no-build --no-strip --target "$target" --output "$dist/"
+    cargo-deb --quiet --no-build --no-strip --target "$target" --output "$dist/"
 done
 (cd "$dist" && sha256sum q* >SHA256SUMS && sha256sum --check --strict SHA256SUMS)
 x86=q-$version-x86_64-unknown-linux-musl
