@@ -8,8 +8,11 @@ mkdir -p "$try"
 
 # Only q may read the input, which can be the output of `git diff`. On a terminal cargo and pip show their bars.
 quiet=--quiet
-if [ ! -x "$root/target/release/q" ]; then
-    echo 'Building q (once): three minutes on two cores, and 0.3 GB below target/.' >&2
+log=.git/logs/HEAD # the build asks for the commit
+[ -e "$root/$log" ] || log=
+newer=$(cd "$root" && find src build.rs Cargo.lock $log -newer target/release/q 2>&1 | head -n 1)
+if [ -n "$newer" ]; then
+    echo 'Building q: three minutes on two cores, and 0.3 GB below target/.' >&2
     [ ! -t 2 ] || quiet=
 fi
 (cd "$root" && cargo build --release --locked $quiet --target-dir target) </dev/null

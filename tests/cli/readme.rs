@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::DIALECTS;
+use crate::dialect::models_reply;
 use crate::fixtures::{PNG, case, documents, lacks, readme_roles, set_mode, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
@@ -87,6 +88,9 @@ fn each_command_of_the_documents_works() {
         return;
     }
     let server = Server::start(|request, _| {
+        if request.method == "GET" {
+            return models_reply(request, json!({"data": [{"id": "a-model"}]}));
+        }
         let dialect = DIALECTS
             .iter()
             .find(|dialect| dialect.provider == "openai")
