@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes what a release offers in target/dist, and proves that it is enough: sh tests/dist.sh
 # On Linux (x86-64, and root or user namespaces) these are static archives and Debian packages for x86-64 and ARM64; on
-# macOS it is the archive for that machine.
+# macOS (Apple silicon, with Rosetta) archives for both kinds of Mac.
 set -eu
 umask 022
 exec </dev/null
@@ -109,14 +109,16 @@ is_installed() {
 { echo cd && sed -n '/^    tar xzf /,/^$/s/^    //p' README.md; } >"$scratch/install"
 
 if [ "$system" = Darwin ]; then
-    host=$(rustc -vV | sed -n 's/^host: //p')
-    cargo build --release --locked --target "$host"
-    archive "$host"
-    mkdir "$scratch/home"
-    cp "$dist"/*.tar.gz "$scratch/home"
-    with "$scratch/home" sh -e "$scratch/install"
-    is_installed "$scratch/home" "$scratch/home/.local/bin/q"
-    answers "$host" "$scratch/home" with "$scratch/home" "$scratch/home/.local/bin/q"
+    for target in aarch64-apple-darwin x86_64-apple-darwin; do
+        rustup target add "$target"
+        cargo build --release --locked --target "$target"
+        archive "$target"
+        mkdir "$scratch/$target"
+        cp "$dist/q-$version-$target.tar.gz" "$scratch/$target"
+        with "$scratch/$target" sh -e "$scratch/install"
+        is_installed "$scratch/$target" "$scratch/$target/.local/bin/q"
+        answers "$target" "$scratch/$target" with "$scratch/$target" "$scratch/$target/.local/bin/q"
+    done
     exit
 fi
 
