@@ -105,8 +105,9 @@ is_installed() {
     done
 }
 
-# The lines of the README that install an archive.
+# The lines of the README that install an archive, and those that uninstall it.
 { echo cd && sed -n '/^    tar xzf /,/^$/s/^    //p' README.md; } >"$scratch/install"
+sed -n '/^    cd .* rm -f /,/^$/s/^    //p' README.md >"$scratch/uninstall"
 
 if [ "$system" = Darwin ]; then
     for target in aarch64-apple-darwin x86_64-apple-darwin; do
@@ -148,13 +149,16 @@ answers 'ARM64, emulated' "$scratch/arm" with "$scratch/arm" qemu-aarch64 "$scra
 shell=$scratch/shell
 mkdir -p "$shell/bin" "$shell/home"
 cp "$(command -v busybox)" "$shell/bin/"
-for tool in sh tar gzip mkdir cp; do ln -s busybox "$shell/bin/$tool"; done
+for tool in sh tar gzip mkdir cp rm; do ln -s busybox "$shell/bin/$tool"; done
 cp "$dist/$x86.tar.gz" "$shell/home/"
-cp "$scratch/install" "$shell/"
+cp "$scratch/install" "$scratch/uninstall" "$shell/"
 in_root "$shell" /home sh -e /install
 is_installed "$shell/home" in_root "$shell" /home /home/.local/bin/q
 # shellcheck disable=SC2016 # it is for the shell in there
 answers 'installed where there is only a shell' "$shell/home" in_root "$shell" /home sh -c 'PATH=~/.local/bin:$PATH; q "$@"' sh
+in_root "$shell" /home sh -e /uninstall
+left=$(find "$shell/home/.local" -type f)
+[ -z "$left" ] || fail "left after uninstalling: $left"
 
 # The Debian packages: installed where there is nothing else, asked, and removed without a trace; ARM64 under an emulator.
 package=$scratch/package
