@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::dialect::{failure, word};
-use crate::fixtures::{CLOSED, case, documents, lacks, readme_roles};
+use crate::fixtures::{CLOSED, case, documents, lacks, shown_roles};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Reply, Server};
 
@@ -42,7 +42,7 @@ fn repository(server: Option<&Server>) -> Option<Sandbox> {
     if lacks("git", "git --version") {
         return None;
     }
-    sandbox.config(&readme_roles());
+    sandbox.config(&shown_roles());
     git(
         &sandbox,
         "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file",

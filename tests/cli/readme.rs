@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::DIALECTS;
 use crate::dialect::models_reply;
-use crate::fixtures::{PNG, case, documents, lacks, readme_roles, set_mode, stored};
+use crate::fixtures::{PNG, case, documents, lacks, set_mode, shown_roles, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -108,7 +108,7 @@ fn each_command_of_the_documents_works() {
     let sandbox = Sandbox::new().every_env(&server);
     let sandbox = sandbox.env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
     let tools = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n";
-    sandbox.config(&(tools.to_owned() + &readme_roles()));
+    sandbox.config(&(tools.to_owned() + &shown_roles()));
     let home = sandbox.home();
     for folder in ["bin", "src"] {
         fs::create_dir(home.join(folder)).expect("a folder");

@@ -456,17 +456,17 @@ pub fn shown(command: &str) -> &str {
     command
 }
 
-/// The sections of roles that the README shows.
+/// The sections of roles that the README and the manual show.
 #[track_caller]
-pub fn readme_roles() -> String {
-    let readme = repository_file("README.md");
-    let (_, rest) = readme.split_once("    [roles.review]").expect("the roles");
-    let lines = rest
-        .lines()
-        .take_while(|line| line.is_empty() || line.contains(" = ") || line.contains("[roles."));
-    lines.fold("[roles.review]".to_owned(), |text, line| {
-        format!("{text}\n{line}")
-    })
+pub fn shown_roles() -> String {
+    let documents = documents();
+    let mut roles = String::new();
+    for header in ["    [roles.review]\n", "    [roles.commit]\n"] {
+        let (_, rest) = documents.split_once(header).expect("a role");
+        let (lines, _) = rest.split_once("\n\n").expect("its end");
+        roles.push_str(&format!("{header}{lines}\n"));
+    }
+    roles
 }
 
 // ---- Servers
