@@ -36,7 +36,7 @@ fail() {
 
 # The Rust that Cargo.toml names, and no path of this machine: the same commit gives the same bytes everywhere.
 commit=" ($(git rev-parse HEAD | cut -c -12))"
-[ -z "$(git status --porcelain -- src build.rs Cargo.toml Cargo.lock)" ] || commit=
+[ -z "$(git status --porcelain -- src .cargo/build.rs Cargo.toml Cargo.lock)" ] || commit=
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 RUSTUP_TOOLCHAIN=$(sed -n 's/^rust-version = "\([0-9.]*\)".*/\1/p' Cargo.toml)
 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/oldest

@@ -10,7 +10,7 @@ mkdir -p "$try"
 quiet=--quiet
 log=.git/logs/HEAD # the build asks for the commit
 [ -e "$root/$log" ] || log=
-newer=$(cd "$root" && find src build.rs Cargo.lock $log -newer target/release/q 2>&1 | head -n 1)
+newer=$(cd "$root" && find src .cargo/build.rs Cargo.lock $log -newer target/release/q 2>&1 | head -n 1)
 if [ -n "$newer" ]; then
     echo 'Building q: three minutes on two cores, and 0.3 GB below target/.' >&2
     [ ! -t 2 ] || quiet=

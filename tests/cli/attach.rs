@@ -23,17 +23,13 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
 fn the_commands_with_files_of_the_documents_work() {
     let (server, sandbox) = numbered();
     sandbox.write_home("error.png", PNG);
-    sandbox.write_home("page.pdf", "%PDF-1.4\nx");
     sandbox.write_home("main.rs", "fn main() {}\n");
     let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PIXEL}")}});
-    let pdf = json!({"type": "file", "file": {"filename": "-.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQKeA=="}});
-    let plan = "curl -s https://example.com/plan.pdf | q -a - \"when does it open?\"";
     let screenshot = "wl-paste -t image/png | q -a - \"what does this say?\"";
     for (command, file, first) in [
         ("q -a error.png -a main.rs \"what went wrong?\"", "", &image),
         // A follow-up has the screenshot too.
         ("q -f \"how do I fix it?\"", "", &image),
-        (plan, "cat page.pdf", &pdf),
         (screenshot, "cat error.png", &image),
     ] {
         let mut script = shown(command).to_owned();
@@ -52,8 +48,7 @@ fn the_commands_with_files_of_the_documents_work() {
 #[test]
 fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
     let (server, sandbox) = numbered();
-    let command =
-        shown("q -a <(git diff main) -a notes.txt \"does the change do what the notes say?\"");
+    let command = shown("q -a <(git diff main) -a notes.txt \"does it do what the notes say?\"");
     sandbox.write_home("notes.txt", "notes\n");
     sandbox.write_home("run.sh", command.replace("git diff main", "echo changed"));
     sandbox.shell("bash run.sh").run().success();

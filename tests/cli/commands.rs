@@ -185,7 +185,8 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let sandbox = Sandbox::new().gemini_env(&server);
     let made = "sqlite3 ~/shop.db \"CREATE TABLE customers (name, owes); INSERT INTO customers VALUES ('Ann', 0), ('Bob', 40)\"";
     sandbox.shell(shown(made)).run().success();
-    sandbox.config(&recipe(&sandbox, "shop"));
+    let role = shown("    [roles.shop]\n    tools = [\"shop\"]\n");
+    sandbox.config(&format!("{role}{}", recipe(&sandbox, "shop")));
     let ask = |question: &str, answer: &str, sent: &[&str]| {
         let terminal = Terminal::new(WIDE);
         let running = session(&sandbox, &terminal, shown(question)).spawn();
@@ -196,9 +197,9 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
         assert!(sent.iter().all(|text| last.contains(text)), "{last}");
     };
     let schema = "CREATE TABLE customers (name, owes)";
-    let first = "cd && q -s shop -t shop -S \"$(sqlite3 shop.db .schema)\" \"Which customers have not paid?\"";
+    let first = "q -r shop \"Which customers have not paid?\"";
     ask(first, "Bob.", &[schema, "[{\\\"name\\\":\\\"Bob\\\"}]"]);
-    let second = "q -s shop -t shop \"And how much do they owe?\"";
+    let second = "q -f \"And how much do they owe?\"";
     let owed = "[{\\\"owes\\\":40}]";
     ask(second, "40.", &[schema, "owes > 0", owed]);
     // None of these changes a file, and a query may begin in any way.
@@ -242,12 +243,8 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     assert!(!sandbox.home().join("target2").exists());
     // A missing database is an error, and none is made.
     fs::remove_file(&database).unwrap();
-    let call = vec![("shop__sql", json!({"query": "SELECT 1"}))];
-    let (text, is_error) = cook(&sandbox, "shop", call, &["--yes"]).remove(0);
-    assert!(
-        is_error && text.contains("unable to open database"),
-        "{text}"
-    );
+    let run = sandbox.q(&["-t", "shop", "--yes", "go"]).run();
+    run.exit(1).stderr_contains("unable to open database");
     assert!(!database.exists());
 }
 

@@ -107,7 +107,7 @@ fn each_command_of_the_documents_works() {
     });
     let sandbox = Sandbox::new().every_env(&server);
     let sandbox = sandbox.env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
-    let tools = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n";
+    let tools = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n[roles.shop]\ntools = [\"shop\"]\n";
     sandbox.config(&(tools.to_owned() + &shown_roles()));
     let home = sandbox.home();
     for folder in ["bin", "src"] {
@@ -147,7 +147,7 @@ fn each_command_of_the_documents_works() {
             let mut called = stored(&["who?", ANSWER]);
             let call = json!({"name": "shop__sql", "arguments": {}, "result": "[]"});
             called["messages"][1]["steps"] = json!([{"calls": [call]}]);
-            sandbox.write_session("shop.json", &called);
+            sandbox.write_session("current.json", &called);
         }
         if command.contains("--copy") {
             let _ = fs::remove_file(sandbox.sessions().join("plan-b.json"));

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// What the program is made of.
-const SOURCES: [&str; 4] = ["src", "build.rs", "Cargo.toml", "Cargo.lock"];
+const SOURCES: [&str; 4] = ["src", ".cargo/build.rs", "Cargo.toml", "Cargo.lock"];
 
 fn main() {
     for source in SOURCES {
