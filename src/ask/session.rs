@@ -38,10 +38,14 @@ pub struct Session {
 
 impl Session {
     fn new(handle: Option<Handle>, target: Target, intent: Intent, asked: Timestamp) -> Session {
+        let mut becomes_current = None;
+        if let Intent::New | Intent::FollowOrNew = intent {
+            becomes_current = handle.as_ref().and_then(Handle::link);
+        }
         Session {
             handle,
             intent,
-            becomes_current: None,
+            becomes_current,
             pins: false,
             target,
             handed_to: None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{self, TEMPORARY};
 use super::folder::{Folder, is_current, is_state, name_of, stem_of};
-use super::lock::{LOCK_PATIENCE, Lock};
+use super::lock::{Lock, PATIENTLY};
 use super::name::{self, Which};
 use super::store::Handle;
 
@@ -26,10 +26,10 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
         return Ok(false);
     }
     // A link in the folder changes with the conversation, wherever that is.
-    let _lock = handle.lock(&|waited| waited >= LOCK_PATIENCE)?;
+    let _lock = handle.lock(PATIENTLY)?;
     let mut _lock_of_link = None;
     if link.is_some() && !folder.has(path) {
-        let lock = Lock::acquire(&folder.sessions, &|waited| waited >= LOCK_PATIENCE)?;
+        let lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
         _lock_of_link = Some(lock);
     }
     // Before the lock was held, another q may have made another conversation the current one.
@@ -64,7 +64,7 @@ pub fn clear_all(folder: &Folder) -> Result<usize, (usize, io::Error)> {
     if disk::metadata(&folder.sessions).map_err(none)?.is_none() {
         return Ok(0);
     }
-    let lock = Lock::acquire(&folder.sessions, &|waited| waited >= LOCK_PATIENCE);
+    let lock = Lock::acquire(&folder.sessions, PATIENTLY);
     let _lock = lock.map_err(none)?;
     let mut deleted = 0;
     let mut failed = None;
@@ -122,7 +122,7 @@ fn links_to(folder: &Folder, path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut links = Vec::new();
     for other in folder.paths()? {
         let is_temporary = name_of(&other).starts_with(TEMPORARY);
-        if !is_temporary && folder.target(&other)?.as_deref() == Some(path) {
+        if !is_temporary && other != path && folder.follow(&other)? == path {
             links.push(other);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -104,87 +104,86 @@ pub(super) fn reserve(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file that is complete and on the disk, but under a name that no reader looks for. Dropping it removes it.
+/// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct Temporary {
     path: PathBuf,
-    bytes: Vec<u8>,
-}
-
-/// Why a file was not replaced.
-#[derive(Debug)]
-pub(super) struct ReplaceError {
-    pub error: io::Error,
-    /// The file certainly has its old content.
-    pub is_unchanged: bool,
-}
-
-impl From<io::Error> for ReplaceError {
-    fn from(error: io::Error) -> ReplaceError {
-        ReplaceError {
-            error,
-            is_unchanged: true,
-        }
-    }
 }
 
 impl Temporary {
-    /// Writes it into a folder.
-    pub fn write(folder: &Path, bytes: Vec<u8>, mode: u32) -> io::Result<Temporary> {
-        let path = temporary_path(folder);
-        let temporary = Temporary { path, bytes };
-        match temporary.fill(mode) {
+    /// A name in a folder that no other process uses.
+    fn new(folder: &Path) -> Temporary {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanoseconds = since_1970.unwrap_or_default().as_nanos();
+        Temporary {
+            path: folder.join(format!("{TEMPORARY}{}-{nanoseconds}", process::id())),
+        }
+    }
+
+    /// Writes a file into the folder of another one.
+    pub fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<Temporary> {
+        let folder = folder_of(path);
+        let temporary = Temporary::new(folder);
+        match temporary.fill(bytes, mode) {
             Ok(()) => Ok(temporary),
             Err(error) => Err(named(error, "write in", folder)),
         }
     }
 
-    fn fill(&self, mode: u32) -> io::Result<()> {
+    /// Makes a link that can take the place of another, and leads to a file beside it.
+    pub fn link(link: &Path, target: &Path) -> io::Result<Temporary> {
+        let temporary = Temporary::new(folder_of(link));
+        let name = target.file_name().unwrap_or_default();
+        match symlink(name, &temporary.path) {
+            Ok(()) => Ok(temporary),
+            Err(error) => Err(named(error, "make the link", link)),
+        }
+    }
+
+    fn fill(&self, bytes: &[u8], mode: u32) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(mode);
         let mut file = options.open(&self.path)?;
-        file.write_all(&self.bytes)?;
+        file.write_all(bytes)?;
         // The umask may have removed bits of the mode.
         file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()
     }
 
-    /// Puts it in the place of a file, which a reader finds either old or new.
-    pub fn replace(&self, path: &Path) -> Result<(), ReplaceError> {
-        let Err(error) = fs::rename(&self.path, path) else {
-            return Ok(());
-        };
-        Err(ReplaceError {
-            error: named(error, "replace", path),
-            // On a network file system a rename may be done and still be reported as failed.
-            is_unchanged: fs::remove_file(&self.path).is_ok(),
-        })
+    /// Puts it in the place of a file, which a reader finds either old or new. On a network file system that may be done
+    /// and still be reported as failed.
+    pub fn replace(&self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path).map_err(|error| named(error, "replace", path))
+    }
+
+    /// Whether it certainly was not put anywhere; it is removed then.
+    pub fn discard(&self) -> bool {
+        fs::remove_file(&self.path).is_ok()
     }
 
     /// Gives it a name that is free, or reserved for it.
     pub fn create(&self, path: &Path) -> io::Result<()> {
-        let Err(failed) = self.replace(path) else {
+        let Err(error) = self.replace(path) else {
             return Ok(());
         };
-        if fs::read(path).is_ok_and(|bytes| bytes == self.bytes) {
+        let is_unused = self.discard();
+        if !is_unused && fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
             return Ok(());
         }
         release(path);
-        Err(failed.error)
+        Err(error)
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        self.discard();
     }
 }
 
-/// A name in a folder that no other process uses.
-pub(super) fn temporary_path(folder: &Path) -> PathBuf {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let nanoseconds = since_1970.unwrap_or_default().as_nanos();
-    folder.join(format!("{TEMPORARY}{}-{nanoseconds}", process::id()))
+/// The folder of a file.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
 }
 
 /// Gives up a name that was reserved, unless something has got it.

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::conversation::Exchange;
 use super::disk;
 use super::format;
-use super::lock::LOCK_PATIENCE;
+use super::lock::PATIENTLY;
 use super::pointer;
 use super::rules::{FileContent, Rules};
 use super::store::Handle;
@@ -17,7 +17,7 @@ use super::write;
 /// Removes the last exchange of a conversation; an earlier state keeps it. Returns the conversation's id and the exchange.
 /// `None`: there was none.
 pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchange)>> {
-    let _lock = handle.lock(&|waited| waited >= LOCK_PATIENCE)?;
+    let _lock = handle.lock(PATIENTLY)?;
     if let Some(link) = handle.link() {
         // An earlier state needs an id to be named by. Without symbolic links the file stays.
         let _ = pointer::adopt(&handle.folder, &link);
@@ -30,7 +30,7 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
         return Ok(None);
     };
     let bytes = format::to_bytes(&conversation)?;
-    write::rewrite(&handle.folder, &path, bytes, rules.keeps())?;
+    write::rewrite(&handle.folder, &path, &bytes, rules.keeps())?;
     Ok(Some((handle.folder.id(&path), undone)))
 }
 
@@ -38,10 +38,10 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
 /// conversation is gone.
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     to.folder.prepare()?;
-    let _lock = to.lock(&|waited| waited >= LOCK_PATIENCE)?;
+    let _lock = to.lock(PATIENTLY)?;
     let FileContent::Conversation(mut conversation) = disk::read(&from.path_now()?)? else {
         return Err(io::ErrorKind::NotFound.into());
     };
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());
-    write::create(&to.path, conversation)
+    write::create(&to.path, &format::to_bytes(&conversation)?)
 }

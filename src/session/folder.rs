@@ -116,40 +116,30 @@ impl Folder {
         self.has(path) && (is_current(path) || name_of(path).starts_with(UNNAMED) || is_state(path))
     }
 
-    /// Follows a link; any other path stays as it is, and a link that leads nowhere or cannot be followed, too. A file of
-    /// the folder gets its path as q writes it.
+    /// Follows a link as [`Folder::follow`] does; one that cannot be followed stays as it is.
     pub(super) fn resolve(&self, path: &Path) -> PathBuf {
-        match self.target(path) {
-            Ok(Some(target)) => target,
-            _ => path.to_owned(),
-        }
+        self.follow(path).unwrap_or_else(|_| path.to_owned())
     }
 
-    /// Follows a link as [`Folder::resolve`] does, but an error if that cannot be known.
+    /// Follows a link; any other path stays as it is, and a link that leads nowhere, too. A file of the folder gets its
+    /// path as q writes it. An error means that it is unknown where a link leads.
     pub(super) fn follow(&self, path: &Path) -> io::Result<PathBuf> {
-        let target = self.target(path)?;
-        Ok(target.unwrap_or_else(|| path.to_owned()))
-    }
-
-    /// Where a link leads; `None` if it is no link, or leads nowhere.
-    pub(super) fn target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
         let target = match fs::read_link(path) {
-            Ok(target) => target,
-            Err(error) => {
-                return match error.kind() {
-                    // It is no link.
-                    io::ErrorKind::InvalidInput | io::ErrorKind::NotFound => Ok(None),
-                    _ => Err(named(error, "follow", path)),
-                };
-            }
+            Ok(target) => self.sessions.join(target),
+            Err(error) => match error.kind() {
+                // It is no link.
+                io::ErrorKind::InvalidInput | io::ErrorKind::NotFound => {
+                    return Ok(path.to_owned());
+                }
+                _ => return Err(named(error, "follow", path)),
+            },
         };
-        // q's own links name a file beside them, so the folders above need not be resolved.
-        let beside = self.sessions.join(target);
-        if self.has(path) && self.has(&beside) && !beside.is_symlink() {
-            return Ok(Some(beside));
+        // q's own links name a file beside them, so nothing but the link itself needs to be read.
+        if self.has(path) && self.has(&target) && !target.is_symlink() {
+            return Ok(target);
         }
-        let real = name::resolve(path).ok();
-        Ok(real.map(|real| self.as_written(&real)))
+        let real = name::resolve(path);
+        Ok(real.map_or_else(|_| path.to_owned(), |real| self.as_written(&real)))
     }
 
     /// A path without links, as q writes it if it is in the folder.

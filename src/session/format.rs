@@ -53,8 +53,36 @@ pub(super) fn check_size(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The file of a conversation: JSON, one message a line. `FileTooLarge`: it would be more than [`MAX_SIZE`].
+/// The file of a conversation. `FileTooLarge`: it would be more than [`MAX_SIZE`].
 pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
+    limited(to_json(conversation)?)
+}
+
+/// The file of a conversation that has changed. If it would be too large, the results of tool calls are cut, and then
+/// the oldest exchanges are removed. The last one stays.
+pub(super) fn to_fitting_bytes(conversation: &mut Conversation) -> io::Result<Vec<u8>> {
+    let mut bytes = to_json(conversation)?;
+    if bytes.len() > MAX_SIZE {
+        conversation.cut_results();
+        bytes = to_json(conversation)?;
+    }
+    if bytes.len() > MAX_SIZE {
+        shrink(conversation)?;
+        bytes = to_json(conversation)?;
+    }
+    limited(bytes)
+}
+
+fn limited(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    if bytes.len() > MAX_SIZE {
+        let reason = format!("it is more than {MAX_SIZE} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+    }
+    Ok(bytes)
+}
+
+/// JSON, one message a line.
+fn to_json(conversation: &Conversation) -> serde_json::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(conversation)?;
     // The messages follow in place of the last brace.
     bytes.pop();
@@ -67,28 +95,11 @@ pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
         serde_json::to_writer(&mut bytes, entry)?;
     }
     bytes.extend_from_slice(b"\n]}\n");
-    if bytes.len() > MAX_SIZE {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it is more than {MAX_SIZE} bytes"),
-        ));
-    }
     Ok(bytes)
 }
 
-/// The file of a conversation that has changed. If it would be too large, the results of tool calls are cut.
-pub(super) fn to_fitting_bytes(conversation: &mut Conversation) -> io::Result<Vec<u8>> {
-    match to_bytes(conversation) {
-        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            conversation.cut_results();
-            to_bytes(conversation)
-        }
-        bytes => bytes,
-    }
-}
-
 /// Removes the oldest exchanges of a conversation that has become too large; the last one stays.
-pub(super) fn shrink(conversation: &mut Conversation) -> io::Result<()> {
+fn shrink(conversation: &mut Conversation) -> io::Result<()> {
     let without_messages = serde_json::to_vec(conversation)?.len();
     let mut room = MAX_SHRUNK_SIZE.saturating_sub(without_messages);
     let mut kept = 0;

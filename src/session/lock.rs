@@ -10,6 +10,9 @@ use super::disk::named;
 /// How long to wait for the lock if nothing makes it urgent.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Waits for the lock until that time is over.
+pub(super) const PATIENTLY: GiveUp = &|waited| waited >= LOCK_PATIENCE;
+
 /// The pause between two attempts to get a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 

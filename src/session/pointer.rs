@@ -2,36 +2,27 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::disk::{self, named};
+use super::disk::{self, Temporary, named};
 use super::folder::{ENDING, Folder, UNREADABLE};
 use super::rules::FileContent;
 use super::timestamp::Timestamp;
 
-/// Makes a link lead to a file beside it. The caller has the lock.
-pub(super) fn set(link: &Path, path: &Path) -> io::Result<()> {
-    let temporary = make(link, path)?;
-    place(&temporary, link)
-}
-
-/// A link with a name of its own, which can take the place of another.
-fn make(link: &Path, path: &Path) -> io::Result<PathBuf> {
-    let temporary = disk::temporary_path(link.parent().unwrap_or(link));
-    let name = path.file_name().unwrap_or_default();
-    match symlink(name, &temporary) {
-        Ok(()) => Ok(temporary),
-        Err(error) => Err(named(error, "make the link", link)),
+/// Makes a link lead to a conversation beside it. Returns what it led to before, whose time to be kept starts now. The
+/// caller has the lock.
+pub(super) fn set(folder: &Folder, link: &Path, path: &Path) -> io::Result<PathBuf> {
+    adopt(folder, link)?;
+    let left = folder.follow(link)?;
+    if folder.is_auto_named(&left) {
+        disk::touch(&left);
     }
-}
-
-fn place(temporary: &Path, link: &Path) -> io::Result<()> {
-    if let Err(error) = fs::rename(temporary, link) {
-        let _ = fs::remove_file(temporary);
-        return Err(named(error, "replace", link));
+    // Lists show it before the one that it leaves.
+    disk::touch(path);
+    if left != path {
+        Temporary::link(link, path)?.replace(link)?;
     }
-    Ok(())
+    Ok(left)
 }
 
 /// Gives a file that is in the place of the link the name of a conversation of its time, and makes the link lead there.
@@ -59,10 +50,8 @@ pub(super) fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
 }
 
 fn make_room(link: &Path, path: &Path) -> io::Result<()> {
-    let temporary = make(link, path)?;
-    if let Err(error) = fs::rename(link, path) {
-        let _ = fs::remove_file(&temporary);
-        return Err(named(error, "rename", link));
-    }
-    place(&temporary, link)
+    // Where there are no symbolic links, the file stays.
+    let temporary = Temporary::link(link, path)?;
+    fs::rename(link, path).map_err(|error| named(error, "rename", link))?;
+    temporary.replace(link)
 }

@@ -116,9 +116,7 @@ pub(super) enum Decision {
     /// Puts the exchange in the place of this conversation's last one.
     Replace(Conversation),
     /// Saves the exchange in a conversation of its own, for this reason.
-    Separate(&'static str),
-    /// Saves nothing, because the file cannot be used.
-    Refuse(String),
+    Separate(String),
 }
 
 /// Decides what to do with what was found under the lock.
@@ -129,31 +127,30 @@ pub(super) fn decide(
     responder: &Responder,
     rules: &Rules,
 ) -> Decision {
+    let separate = |reason: &str| Decision::Separate(reason.to_owned());
     match (intent, found) {
         (Intent::New, _) | (Intent::Named, FileContent::Nothing) => Decision::Begin,
         (Intent::Named, FileContent::Conversation(conversation)) => Decision::Extend(conversation),
-        (Intent::Named, FileContent::Unusable(reason)) => Decision::Refuse(reason),
-        (Intent::FollowOrNew, found) => {
-            let has_obstacle = obstacle(&found, responder, rules).is_some();
-            match found {
-                FileContent::Conversation(conversation)
-                    if !has_obstacle && conversation.system.is_none() =>
-                {
-                    Decision::Extend(conversation)
-                }
-                _ => Decision::Begin,
-            }
+        (Intent::Named, FileContent::Unusable(reason)) => Decision::Separate(reason),
+        (Intent::FollowOrNew, found) if obstacle(&found, responder, rules).is_some() => {
+            Decision::Begin
         }
+        (Intent::FollowOrNew, FileContent::Conversation(conversation))
+            if conversation.system.is_none() =>
+        {
+            Decision::Extend(conversation)
+        }
+        (Intent::FollowOrNew, _) => Decision::Begin,
         (Intent::Follow(read), FileContent::Conversation(conversation))
             if is_same(read, &conversation, rules.pairs) =>
         {
             Decision::Extend(conversation)
         }
         (Intent::Follow(_), _) => {
-            Decision::Separate("the conversation was cleared or replaced in the meantime")
+            separate("the conversation was cleared or replaced in the meantime")
         }
         (Intent::Again(_), _) if !exchange.is_complete() => {
-            Decision::Separate("the new answer is incomplete")
+            separate("the new answer is incomplete")
         }
         (Intent::Again(read), FileContent::Conversation(conversation))
             if is_same(read, &conversation, rules.pairs)
@@ -161,7 +158,7 @@ pub(super) fn decide(
         {
             Decision::Replace(conversation)
         }
-        (Intent::Again(_), _) => Decision::Separate("the conversation has changed in the meantime"),
+        (Intent::Again(_), _) => separate("the conversation has changed in the meantime"),
     }
 }
 
@@ -244,7 +241,6 @@ mod tests {
             Decision::Extend(_) => "extend",
             Decision::Replace(_) => "replace",
             Decision::Separate(_) => "separate",
-            Decision::Refuse(_) => "refuse",
         }
     }
 
@@ -279,7 +275,7 @@ mod tests {
         // What is done for each of these intents.
         let table: [Row; 9] = [
             ("nothing", &nothing, "begin separate begin begin separate"),
-            ("odd", &unusable, "begin separate begin refuse separate"),
+            ("odd", &unusable, "begin separate begin separate separate"),
             ("same", &same, "begin extend extend extend replace"),
             ("undone", &undone, "begin extend extend extend separate"),
             ("grown", &grown, "begin extend extend extend separate"),

@@ -20,7 +20,7 @@ use super::write::{self, Draft};
 pub struct Saver {
     pub handle: Handle,
     pub intent: Intent,
-    /// The link that must lead to this conversation once the exchange is saved.
+    /// The link that must lead to this conversation once the exchange is saved; one that begins is current.
     pub becomes_current: Option<PathBuf>,
     pub responder: Responder,
     /// A user chose the provider or the model for this conversation.
@@ -60,41 +60,38 @@ impl Saver {
     pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> Saved {
         let folder = &self.handle.folder;
         let prepared = folder.prepare();
-        let is_prepared = prepared.is_ok();
-        let saved = match prepared {
-            // A file elsewhere can be saved without the folder.
-            Err(error) if folder.has(&self.handle.path) => Err(error),
-            _ => self.save_somewhere(exchange, give_up),
-        };
-        if is_prepared {
+        // A file elsewhere can be saved without the folder.
+        if let Err(error) = &prepared
+            && folder.has(&self.handle.path)
+        {
+            return Saved::unsaved(error);
+        }
+        let saved = self.save_somewhere(exchange, give_up);
+        if prepared.is_ok() {
             sweep::sweep_if_due(folder, &self.rules);
         }
         saved.unwrap_or_else(|error| Saved::unsaved(&error))
     }
 
     fn save_somewhere(&self, exchange: &Exchange, give_up: GiveUp) -> io::Result<Saved> {
-        let folder = &self.handle.folder;
         let mut draft = None;
         let lock = if matches!(self.intent, Intent::New | Intent::FollowOrNew) {
             // The others should not wait until it is on the disk.
-            draft = Some(Draft::write(folder, self.new_conversation(exchange))?);
-            Lock::acquire(&folder.sessions, give_up)
+            draft = Some(self.draft(exchange)?);
+            Lock::acquire(&self.handle.folder.sessions, give_up)
         } else {
             self.handle.lock(give_up)
         };
-        let saved = match &lock {
-            Ok(_) => self.save_locked(exchange, draft),
-            Err(no_lock) => Err(io::Error::other(no_lock.to_string())),
-        };
+        let saved = lock.and_then(|_lock| self.save_locked(exchange, draft));
         saved.or_else(|error| self.save_separately(exchange, &error.to_string()))
     }
 
     /// Reads the conversation again, and saves the exchange where it belongs now.
     fn save_locked(&self, exchange: &Exchange, draft: Option<Draft>) -> io::Result<Saved> {
         let folder = &self.handle.folder;
-        let path = match self.handle.link() {
+        let path = match &self.becomes_current {
             // Another q may have begun a conversation in the meantime.
-            Some(link) if self.intent == Intent::FollowOrNew => folder.follow(&link)?,
+            Some(link) if self.intent == Intent::FollowOrNew => folder.follow(link)?,
             _ => self.handle.path_now()?,
         };
         let mut found = FileContent::Nothing;
@@ -104,155 +101,109 @@ impl Saver {
         }
         match rules::decide(&self.intent, found, exchange, &self.responder, &self.rules) {
             Decision::Begin => {
+                let mut path = path;
                 if let Some(draft) = draft {
-                    return self.begin(draft);
+                    path = draft.create(folder)?;
+                } else {
+                    let mut conversation = self.new_conversation(exchange);
+                    let bytes = format::to_fitting_bytes(&mut conversation)?;
+                    write::create(&path, &bytes)?;
                 }
-                write::create(&path, self.new_conversation(exchange))?;
                 Ok(self.saved(path))
             }
-            Decision::Extend(conversation) => self.extend(&path, conversation, exchange),
-            Decision::Replace(conversation) => self.replace_last(&path, conversation, exchange),
-            Decision::Separate(reason) => self.save_separately(exchange, reason),
-            Decision::Refuse(reason) => {
-                let path = path.display();
-                Ok(Saved::unsaved(&format!("{path}: {reason}")))
-            }
+            Decision::Extend(conversation) => self.extend(path, conversation, exchange, false),
+            Decision::Replace(conversation) => self.extend(path, conversation, exchange, true),
+            Decision::Separate(reason) => self.save_separately(exchange, &reason),
         }
     }
 
-    /// Begins a conversation, which becomes the current one.
-    fn begin(&self, draft: Draft) -> io::Result<Saved> {
-        let saved = self.saved(draft.create(&self.handle.folder)?);
-        Ok(match self.handle.link() {
-            Some(link) => self.make_current(&link, saved),
-            None => saved,
-        })
-    }
-
+    /// Adds an exchange to a conversation, or puts it in the place of the last one.
     fn extend(
         &self,
-        path: &Path,
+        path: PathBuf,
         mut conversation: Conversation,
         exchange: &Exchange,
+        replaces: bool,
     ) -> io::Result<Saved> {
         // One that has more already was continued by its id, and keeps them all.
         let is_trimmed = conversation.exchanges.len() <= self.rules.pairs;
+        if replaces {
+            conversation.exchanges.pop();
+        }
         self.add(&mut conversation, exchange);
         if is_trimmed {
             conversation.keep_last(self.rules.pairs);
         }
-        self.rewrite(path, conversation, false)
-    }
-
-    fn replace_last(
-        &self,
-        path: &Path,
-        mut conversation: Conversation,
-        exchange: &Exchange,
-    ) -> io::Result<Saved> {
-        conversation.exchanges.pop();
-        self.add(&mut conversation, exchange);
-        self.rewrite(path, conversation, true)
-    }
-
-    /// Writes a changed conversation. `drops`: an exchange was removed, which an earlier state keeps.
-    fn rewrite(
-        &self,
-        path: &Path,
-        mut conversation: Conversation,
-        drops: bool,
-    ) -> io::Result<Saved> {
-        let mut bytes = format::to_fitting_bytes(&mut conversation);
-        let is_too_large =
-            matches!(&bytes, Err(error) if error.kind() == io::ErrorKind::FileTooLarge);
-        if is_too_large {
-            format::shrink(&mut conversation)?;
-            bytes = format::to_bytes(&conversation);
-        }
-        let keeps_state = (drops || is_too_large) && self.rules.keeps();
-        let state = write::rewrite(&self.handle.folder, path, bytes?, keeps_state)?;
-        let mut saved = self.saved(path.to_owned());
-        if is_too_large {
+        let wanted = conversation.exchanges.len();
+        let bytes = format::to_fitting_bytes(&mut conversation)?;
+        let is_shrunk = conversation.exchanges.len() < wanted;
+        let keeps_state = (replaces || is_shrunk) && self.rules.keeps();
+        let state = write::rewrite(&self.handle.folder, &path, &bytes, keeps_state)?;
+        let mut saved = self.saved(path);
+        if is_shrunk && saved.note.is_none() {
             saved.note = Some(note_too_large(&conversation, state.as_deref()));
-        }
-        if let Some(link) = &self.becomes_current {
-            saved = self.make_current(link, saved);
         }
         Ok(saved)
     }
 
-    /// Makes the link lead to a conversation that was saved. The one that it leaves is removed if the settings say so. A
-    /// failure becomes a note, because the exchange is saved.
-    fn make_current(&self, link: &Path, mut saved: Saved) -> Saved {
-        let Some(path) = &saved.path else {
-            return saved;
-        };
-        let left = match self.point(link, path) {
+    /// Makes the conversation in which the exchange was saved the current one, if it is to be that.
+    fn saved(&self, path: PathBuf) -> Saved {
+        let id = self.handle.folder.id(&path);
+        let mut note = None;
+        if let Some(link) = &self.becomes_current {
+            note = self.make_current(link, &path, &id);
+        }
+        Saved {
+            id: Some(id),
+            path: Some(path),
+            option: self.handle.which.option(),
+            note,
+        }
+    }
+
+    /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so. A failure becomes a
+    /// note, because the exchange is saved.
+    fn make_current(&self, link: &Path, path: &Path, id: &str) -> Option<String> {
+        let folder = &self.handle.folder;
+        let left = match pointer::set(folder, link, path) {
             Ok(left) => left,
             Err(error) => {
-                let id = saved.id.as_deref().unwrap_or_default();
-                saved.note = Some(format!(
+                return Some(format!(
                     "{error}; -f does not continue this conversation, but q -s {id} does"
                 ));
-                return saved;
             }
         };
-        if let Some(left) = left
-            && left != *path
+        let has_left = left != path && left != link;
+        if has_left
             && !self.rules.keeps()
-            && self.handle.folder.is_auto_named(&left)
-            && let Err(error) = clear::remove_left(&self.handle.folder, &left)
+            && folder.is_auto_named(&left)
+            && let Err(error) = clear::remove_left(folder, &left)
         {
-            saved.note = Some(format!(
+            return Some(format!(
                 "the conversation before this one is still there: {error}"
             ));
         }
-        saved
-    }
-
-    /// Makes the link lead to a conversation. Returns what it led to before, whose time to be kept starts now.
-    fn point(&self, link: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
-        let folder = &self.handle.folder;
-        pointer::adopt(folder, link)?;
-        let left = folder.target(link)?;
-        if let Some(left) = &left
-            && folder.is_auto_named(left)
-        {
-            disk::touch(left);
-        }
-        // Lists show it before the one that it leaves.
-        disk::touch(path);
-        if left.as_deref() != Some(path) {
-            pointer::set(link, path)?;
-        }
-        Ok(left)
+        None
     }
 
     /// Saves in a conversation of its own, even if the lock cannot be had.
     fn save_separately(&self, exchange: &Exchange, reason: &str) -> io::Result<Saved> {
         let folder = &self.handle.folder;
         folder.prepare()?;
-        let draft = Draft::write(folder, self.new_conversation(exchange))?;
+        let draft = self.draft(exchange)?;
         // It is free unless this run holds it already, or nobody can have it.
         let _lock = Lock::acquire(&folder.sessions, &|_| true);
-        let mut saved = self.saved(draft.create(folder)?);
-        if let Some(path) = &saved.path {
-            saved.note = Some(format!(
-                "{reason}: this exchange is saved on its own, in {}",
-                path.display()
-            ));
-        }
-        saved.option = format!(" -s {}", saved.id.as_deref().unwrap_or_default());
-        Ok(saved)
-    }
-
-    fn saved(&self, path: PathBuf) -> Saved {
-        Saved {
-            id: Some(self.handle.folder.id(&path)),
+        let path = draft.create(folder)?;
+        let id = folder.id(&path);
+        let place = path.display();
+        Ok(Saved {
+            note: Some(format!(
+                "{reason}: this exchange is saved on its own, in {place}"
+            )),
+            option: format!(" -s {id}"),
+            id: Some(id),
             path: Some(path),
-            option: self.handle.which.option(),
-            note: None,
-        }
+        })
     }
 
     fn model(&self) -> &str {
@@ -265,6 +216,13 @@ impl Saver {
         let mut conversation = Conversation::new(&responder.provider, self.model(), responder.at);
         self.add(&mut conversation, exchange);
         conversation
+    }
+
+    /// A conversation of this exchange alone, on the disk.
+    fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
+        let mut conversation = self.new_conversation(exchange);
+        let bytes = format::to_fitting_bytes(&mut conversation)?;
+        Draft::write(&self.handle.folder, conversation, &bytes)
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {

@@ -9,7 +9,7 @@ use super::conversation::Conversation;
 use super::disk;
 use super::folder::{Folder, is_current};
 use super::list;
-use super::lock::{GiveUp, LOCK_PATIENCE, Lock};
+use super::lock::{GiveUp, Lock, PATIENTLY};
 use super::name::Which;
 use super::pointer;
 use super::rules::FileContent;
@@ -119,8 +119,7 @@ fn adopt(folder: &Folder, link: &Path) {
     let is_file = link
         .symlink_metadata()
         .is_ok_and(|metadata| metadata.is_file());
-    if is_file && let Ok(_lock) = Lock::acquire(&folder.sessions, &|waited| waited >= LOCK_PATIENCE)
-    {
+    if is_file && let Ok(_lock) = Lock::acquire(&folder.sessions, PATIENTLY) {
         let _ = pointer::adopt(folder, link);
     }
 }

@@ -127,9 +127,10 @@ impl Sweep<'_> {
             if name.starts_with(UNNAMED) || name.starts_with(TEMPORARY) {
                 continue;
             }
-            let Ok(Some(target)) = self.folder.target(link) else {
+            let target = self.folder.resolve(link);
+            if target == *link {
                 continue;
-            };
+            }
             if name.starts_with(SLOT) {
                 targets.of_slots.insert(target);
             } else {

@@ -6,11 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
-use super::disk::{self, PRIVATE_FILE, ReplaceError, Temporary, named};
+use super::disk::{self, PRIVATE_FILE, Temporary, named};
 use super::folder::{ENDING, Folder};
 use super::format;
 use super::name::{self, STATE};
-use super::rules::FileContent;
 
 /// A new conversation that is on the disk, but has no name yet.
 #[derive(Debug)]
@@ -20,10 +19,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Needs no lock.
-    pub fn write(folder: &Folder, mut conversation: Conversation) -> io::Result<Draft> {
-        let bytes = format::to_fitting_bytes(&mut conversation)?;
-        let temporary = Temporary::write(&folder.sessions, bytes, PRIVATE_FILE)?;
+    /// Writes a conversation, whose file is to have these bytes. Needs no lock.
+    pub fn write(folder: &Folder, conversation: Conversation, bytes: &[u8]) -> io::Result<Draft> {
+        // Its name is not known yet, but its folder is.
+        let path = folder.file(&conversation.created.id());
+        let temporary = Temporary::write_beside(&path, bytes, PRIVATE_FILE)?;
         Ok(Draft {
             conversation,
             temporary,
@@ -31,48 +31,25 @@ impl Draft {
     }
 
     /// Gives it the name of its id. If that is taken, `created` is counted up.
-    pub fn create(self, folder: &Folder) -> io::Result<PathBuf> {
-        let Draft {
-            mut conversation,
-            mut temporary,
-        } = self;
-        let created = folder.reserve_id(conversation.created, ENDING)?;
+    pub fn create(mut self, folder: &Folder) -> io::Result<PathBuf> {
+        let created = folder.reserve_id(self.conversation.created, ENDING)?;
         let path = folder.file(&created.id());
-        if created != conversation.created {
-            conversation.created = created;
-            let bytes = format::to_bytes(&conversation)?;
-            temporary = Temporary::write(&folder.sessions, bytes, PRIVATE_FILE)?;
+        if created != self.conversation.created {
+            self.conversation.created = created;
+            let bytes = format::to_bytes(&self.conversation)?;
+            self.temporary = Temporary::write_beside(&path, &bytes, PRIVATE_FILE)?;
         }
-        temporary.create(&path)?;
+        self.temporary.create(&path)?;
         Ok(path)
     }
 }
 
-/// Writes a conversation into a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
-pub(super) fn create(path: &Path, mut conversation: Conversation) -> io::Result<()> {
-    create_file(path, format::to_fitting_bytes(&mut conversation)?)
-}
-
-fn create_file(path: &Path, bytes: Vec<u8>) -> io::Result<()> {
+/// Writes a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
+pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(named(io::ErrorKind::AlreadyExists.into(), "write", path));
     }
-    Temporary::write(folder_of(path), bytes, PRIVATE_FILE)?.create(path)
-}
-
-/// Replaces a file. One that the user has made elsewhere keeps its mode.
-fn replace(folder: &Folder, path: &Path, bytes: Vec<u8>) -> Result<(), ReplaceError> {
-    let mut mode = PRIVATE_FILE;
-    if !folder.has(path)
-        && let Some(metadata) = disk::metadata(path)?
-    {
-        mode = metadata.permissions().mode() & 0o777;
-    }
-    Temporary::write(folder_of(path), bytes, mode)?.replace(path)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(path)
+    Temporary::write_beside(path, bytes, PRIVATE_FILE)?.create(path)
 }
 
 /// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned. The
@@ -80,26 +57,31 @@ fn folder_of(path: &Path) -> &Path {
 pub(super) fn rewrite(
     folder: &Folder,
     path: &Path,
-    bytes: Vec<u8>,
+    bytes: &[u8],
     keeps_state: bool,
 ) -> io::Result<Option<PathBuf>> {
+    let mut mode = PRIVATE_FILE;
+    if !folder.has(path)
+        && let Some(metadata) = disk::metadata(path)?
+    {
+        // The user has made it.
+        mode = metadata.permissions().mode() & 0o777;
+    }
+    let temporary = Temporary::write_beside(path, bytes, mode)?;
     let mut state = None;
     if keeps_state {
         state = Some(keep_state(folder, path)?);
     }
-    let Err(failed) = replace(folder, path, bytes) else {
+    let Err(error) = temporary.replace(path) else {
         return Ok(state);
     };
-    if failed.is_unchanged {
+    if temporary.discard() {
         if let Some(state) = state {
             let _ = fs::remove_file(state);
         }
-        return Err(failed.error);
+        return Err(error);
     }
-    let mut reason = format!(
-        "it is not certain whether the conversation has changed: {}",
-        failed.error
-    );
+    let mut reason = format!("it is not certain whether the conversation has changed: {error}");
     if let Some(state) = state {
         let option = folder.which(&state).option();
         reason += &format!("; q{option} has the state before");
@@ -108,22 +90,20 @@ pub(super) fn rewrite(
 }
 
 /// Copies a conversation before more than its end changes: in the folder to `ID~1.json` or the next free number. A file
-/// elsewhere is copied into the folder, as a conversation with an id of its own.
+/// elsewhere is copied into the folder, under an id of its own.
 fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
+    let bytes = fs::read(path)?;
     if !folder.has(path) {
         folder.prepare()?;
-        let FileContent::Conversation(conversation) = disk::read(path)? else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        return Draft::write(folder, conversation)?.create(folder);
+        let conversation = format::read(&bytes).map_err(io::Error::other)?;
+        return Draft::write(folder, conversation, &bytes)?.create(folder);
     }
-    let bytes = fs::read(path)?;
     let id = folder.id(path);
     let mut number = 1;
     loop {
         let state = folder.file(&format!("{}{STATE}{number}", name::base(&id)));
         if fs::symlink_metadata(&state).is_err() {
-            create_file(&state, bytes)?;
+            create(&state, &bytes)?;
             return Ok(state);
         }
         number += 1;
