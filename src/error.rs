@@ -63,8 +63,8 @@ impl Error {
         Error::new(ErrorKind::Settings, message)
     }
 
-    pub fn file(message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::File, message)
+    pub fn file(message: impl Display) -> Error {
+        Error::new(ErrorKind::File, message.to_string())
     }
 
     pub fn nothing(message: impl Into<String>) -> Error {

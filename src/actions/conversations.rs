@@ -17,15 +17,10 @@ use crate::session::name::Which;
 use crate::session::rules::FileContent;
 use crate::session::store::{self, Purpose};
 use crate::session::{Conversation, Entry, Exchange};
-use crate::session::{clear as deletion, edit, list};
+use crate::session::{edit, list};
 use crate::settings::{Settings, Values};
 use crate::text::fence;
 use crate::text::one_line::on_one_line;
-
-/// The error for conversations that cannot be read or written. They never count as missing.
-fn state(error: io::Error) -> Error {
-    Error::file(error.to_string())
-}
 
 /// Refuses a word after an action that takes none. It may name the conversation that is meant.
 pub fn refuse_words(arguments: &Arguments, context: &Context) -> Result<(), Error> {
@@ -359,7 +354,7 @@ pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
         context.open(Purpose::Look)?.existing()?;
     }
-    let existed = deletion::clear(&handle).map_err(state)?;
+    let existed = edit::clear(&handle).map_err(Error::file)?;
     if !existed && !handle.which.is_current() {
         return Err(handle.missing());
     }
@@ -371,7 +366,9 @@ pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
     if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = list::files(&handle.folder, false).map_err(state)?.len();
+    let others = list::files(&handle.folder, false)
+        .map_err(Error::file)?
+        .len();
     if others > 0 {
         let note = format!(
             "other conversations kept: {others}; q --list shows them, q --clear --all deletes them"
@@ -389,23 +386,25 @@ pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> 
         return Err(Error::usage(error).advise("--yes deletes all conversations without asking"));
     }
     let folder = context.folder()?;
-    folder.check().map_err(state)?;
-    let files = list::files(folder, true).map_err(state)?;
+    folder.check().map_err(Error::file)?;
+    let files = list::files(folder, true).map_err(Error::file)?;
     if !yes && !files.is_empty() {
         let conversations = files.iter().filter(|file| !file.is_state);
         if !confirmed(conversations.count()) {
             return Err(Error::nothing("nothing was deleted"));
         }
     }
-    let deleted = deletion::clear_all(folder).map_err(|(before, error)| {
-        let note = format!("Conversations cleared: {before}");
-        context.notes.note(&note);
-        state(error)
-    })?;
+    let mut deleted = 0;
+    let result = edit::clear_all(folder, &mut deleted);
+    let report = format!("Conversations cleared: {deleted}");
+    if let Err(error) = result {
+        context.notes.note(&report);
+        return Err(Error::file(error));
+    }
     if json {
         print(&json!({"cleared": deleted}).to_string())?;
     } else {
-        print(&format!("Conversations cleared: {deleted}"))?;
+        print(&report)?;
     }
     if let Some(answers) = context.answers(&settings(context))
         && answers.size().files > 0

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use memchr::memchr2_iter;
 use serde::Serialize;
-use time::OffsetDateTime;
 use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
@@ -108,9 +107,9 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
         return Err(error);
     }
     let text = if json {
-        serde_json::to_string(&listing.rows).map_err(|error| Error::file(error.to_string()))?
+        serde_json::to_string(&listing.rows).map_err(Error::file)?
     } else if let Some(size) = screen {
-        let now = Timestamp::new(OffsetDateTime::now_utc());
+        let now = Timestamp::now();
         lay_out(&listing.rows, listing.files, size, now)
     } else {
         separated(&listing.rows)
@@ -142,8 +141,7 @@ fn read(
     all: bool,
     notes: &Notes,
 ) -> Result<Listing, Error> {
-    let files =
-        listing::files(&current.folder, all).map_err(|error| Error::file(error.to_string()))?;
+    let files = listing::files(&current.folder, all).map_err(Error::file)?;
     let mut listing = Listing {
         files: files.len(),
         ..Listing::default()

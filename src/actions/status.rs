@@ -132,7 +132,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     let status = Status::new(context, &settings, error);
     if arguments.json {
         let json = serde_json::to_string(&status);
-        return print(&json.map_err(|why| Error::file(why.to_string()))?);
+        return print(&json.map_err(Error::file)?);
     }
     let plain = Look {
         styles: false,
@@ -331,7 +331,7 @@ fn sessions(context: &Context) -> SessionsStatus {
     let Some(folder) = &context.folder else {
         return sessions;
     };
-    sessions.path = Some(folder.sessions().display().to_string());
+    sessions.path = Some(folder.sessions.display().to_string());
     match list::files(folder, true) {
         Ok(files) => {
             sessions.kept = Some(files.len());

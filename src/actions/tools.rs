@@ -59,7 +59,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     }
     if arguments.json {
         let json = serde_json::to_string(&listed);
-        return print(&json.map_err(|error| Error::file(error.to_string()))?);
+        return print(&json.map_err(Error::file)?);
     }
     print(&lines(&listed, io::stdout().is_terminal()))
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use time::OffsetDateTime;
 
 use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage};
 use crate::output::Notes;
@@ -107,7 +106,7 @@ impl PartialAnswer {
         if self.text.is_empty() && self.steps.is_empty() {
             return None;
         }
-        let answered = Timestamp::new(OffsetDateTime::now_utc());
+        let answered = Timestamp::now();
         let message = Message::text(Role::Assistant, self.text);
         let mut answer = Entry::new(message, answered);
         if !self.sources.list().is_empty() {

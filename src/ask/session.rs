@@ -4,8 +4,6 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use time::OffsetDateTime;
-
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::message::Message;
@@ -63,14 +61,15 @@ impl Session {
         }
         self.pins = true;
         if saves {
-            handle.touch();
+            // No sweep may remove it before the exchange is saved.
+            handle.folder.touch(&handle.path);
         }
         // With the name of a conversation in Q_SESSION there is no current one.
         let variable = context.environment.get("Q_SESSION");
-        if let Ok(Which::Current { slot }) = Which::find(None, variable)
+        if let Ok(Which::Current(stem)) = Which::find(None, variable)
             && io::stdout().is_terminal()
         {
-            self.becomes_current = Some(handle.folder.link(slot.as_deref()));
+            self.becomes_current = Some(handle.folder.file(&stem));
         }
     }
 
@@ -169,7 +168,7 @@ pub fn open(
     context: &Context,
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
-    let asked = Timestamp::new(OffsetDateTime::now_utc());
+    let asked = Timestamp::now();
     let mut purpose = Purpose::Ask;
     if settings.saves() {
         purpose = Purpose::AskAndSave;

@@ -152,7 +152,7 @@ mod tests {
                 .collect();
             let environment = Environment::new(&variables);
             let settings = Settings::load(&arguments, &environment, Path::new(""));
-            let now = Timestamp::new(OffsetDateTime::now_utc());
+            let now = Timestamp::now();
             let held = option(held).map(|model| Conversation::new("groq", &model, now));
             let choice = choose(&settings.expect("valid settings"), held.as_ref())
                 .expect("a provider that is configured")

@@ -11,7 +11,6 @@ use std::time::SystemTime;
 use super::conversation::Conversation;
 use super::format;
 use super::rules::FileContent;
-use crate::unix;
 
 /// The mode of files that only their owner may read.
 pub(super) const PRIVATE_FILE: u32 = 0o600;
@@ -55,10 +54,9 @@ pub(super) fn read_of(
     let mut bytes = Vec::with_capacity(size as usize + 1);
     let opened = File::open(path);
     match opened.and_then(|file| file.take(MAX_READ).read_to_end(&mut bytes)) {
-        Ok(_) => {}
         // Another q may have removed it just now.
         Err(error) if is_missing(&error) => return Ok(FileContent::Nothing),
-        Err(error) => return Err(named(error, "read", path)),
+        read => _ = read.or_cannot("read", path)?,
     }
     if let Some(known) = known
         && known.source.as_deref() == Some(&bytes)
@@ -77,9 +75,8 @@ pub(super) fn read_of(
 /// The metadata of what a path leads to; `None` if there is nothing.
 pub(super) fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::metadata(path) {
-        Ok(metadata) => Ok(Some(metadata)),
         Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(named(error, "look at", path)),
+        found => found.or_cannot("look at", path).map(Some),
     }
 }
 
@@ -98,10 +95,8 @@ fn is_missing(error: &io::Error) -> bool {
 pub(super) fn reserve(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(PRIVATE_FILE);
-    match options.open(path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(named(error, "write", path)),
-    }
+    options.open(path).or_cannot("write", path)?;
+    Ok(())
 }
 
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
@@ -124,20 +119,16 @@ impl Temporary {
     pub fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<Temporary> {
         let folder = folder_of(path);
         let temporary = Temporary::new(folder);
-        match temporary.fill(bytes, mode) {
-            Ok(()) => Ok(temporary),
-            Err(error) => Err(named(error, "write in", folder)),
-        }
+        temporary.fill(bytes, mode).or_cannot("write in", folder)?;
+        Ok(temporary)
     }
 
     /// Makes a link that can take the place of another, and leads to a file beside it.
     pub fn link(link: &Path, target: &Path) -> io::Result<Temporary> {
         let temporary = Temporary::new(folder_of(link));
         let name = target.file_name().unwrap_or_default();
-        match symlink(name, &temporary.path) {
-            Ok(()) => Ok(temporary),
-            Err(error) => Err(named(error, "make the link", link)),
-        }
+        symlink(name, &temporary.path).or_cannot("make the link", link)?;
+        Ok(temporary)
     }
 
     fn fill(&self, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -153,7 +144,7 @@ impl Temporary {
     /// Puts it in the place of a file, which a reader finds either old or new. On a network file system that may be done
     /// and still be reported as failed.
     pub fn replace(&self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path).map_err(|error| named(error, "replace", path))
+        fs::rename(&self.path, path).or_cannot("replace", path)
     }
 
     /// Whether it certainly was not put anywhere; it is removed then.
@@ -196,24 +187,21 @@ pub(super) fn release(reserved: &Path) {
 /// Deletes a file or a link. Returns whether it existed.
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
-        Ok(()) => Ok(true),
         Err(error) if is_missing(&error) => Ok(false),
-        Err(error) => Err(named(error, "remove", path)),
+        removed => removed.or_cannot("remove", path).map(|()| true),
     }
 }
 
-/// Sets the time of a file to now, but never backwards.
-pub(super) fn touch(path: &Path) {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    if modified.is_ok_and(|modified| modified < SystemTime::now()) {
-        unix::touch(path);
-    }
+/// Says in an error what failed on which file.
+pub(super) trait OrCannot<T> {
+    fn or_cannot(self, action: &str, path: &Path) -> io::Result<T>;
 }
 
-/// An error that says what failed on which file.
-pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!("cannot {action} {}: {error}", path.display()),
-    )
+impl<T> OrCannot<T> for io::Result<T> {
+    fn or_cannot(self, action: &str, path: &Path) -> io::Result<T> {
+        self.map_err(|error| {
+            let path = path.display();
+            io::Error::new(error.kind(), format!("cannot {action} {path}: {error}"))
+        })
+    }
 }

@@ -1,13 +1,14 @@
-//! Changes and copies conversations without a question.
+//! Changes, copies and deletes conversations without a question.
 
 use std::io;
-
-use time::OffsetDateTime;
+use std::path::{Path, PathBuf};
 
 use super::conversation::Exchange;
-use super::disk;
+use super::disk::{self, TEMPORARY};
+use super::folder::{Folder, is_current, is_state, name_of, stem_of};
 use super::format;
-use super::lock::PATIENTLY;
+use super::lock::{Lock, PATIENTLY};
+use super::name::{self, Which};
 use super::pointer;
 use super::rules::{FileContent, Rules};
 use super::store::Handle;
@@ -22,7 +23,8 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
         // An earlier state needs an id to be named by. Without symbolic links the file stays.
         let _ = pointer::adopt(&handle.folder, &link);
     }
-    let path = handle.path_now()?;
+    // Another q may have put a link in the place of the file.
+    let path = handle.folder.follow(&handle.path)?;
     let FileContent::Conversation(mut conversation) = disk::read(&path)? else {
         return Ok(None);
     };
@@ -39,9 +41,120 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     to.folder.prepare()?;
     let _lock = to.lock(PATIENTLY)?;
-    let FileContent::Conversation(mut conversation) = disk::read(&from.path_now()?)? else {
+    let path = from.folder.follow(&from.path)?;
+    let FileContent::Conversation(mut conversation) = disk::read(&path)? else {
         return Err(io::ErrorKind::NotFound.into());
     };
-    conversation.created = Timestamp::new(OffsetDateTime::now_utc());
+    conversation.created = Timestamp::now();
     write::create(&to.path, &format::to_bytes(&conversation)?)
+}
+
+/// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has named,
+/// only the link is deleted. Returns whether there was a conversation.
+pub fn clear(handle: &Handle) -> io::Result<bool> {
+    let Handle {
+        folder,
+        which,
+        path,
+    } = handle;
+    let link = match which {
+        Which::Current(name) | Which::Named(name) => Some(folder.file(name)),
+        _ => None,
+    };
+    let is_link = link.as_ref().is_some_and(|link| link.is_symlink());
+    if !is_link && disk::metadata(path)?.is_none() {
+        return Ok(false);
+    }
+    // A link in the folder changes with the conversation, wherever that is.
+    let _lock = handle.lock(PATIENTLY)?;
+    let mut _lock_of_link = None;
+    if link.is_some() && !folder.has(path) {
+        let lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
+        _lock_of_link = Some(lock);
+    }
+    // Before the lock was held, another q may have made another conversation the current one.
+    let path = match &link {
+        Some(link) => folder.follow(link)?,
+        None => path.clone(),
+    };
+    let metadata = disk::metadata(&path)?;
+    // A pipe or a folder is no conversation.
+    if let Some(metadata) = &metadata
+        && !metadata.is_file()
+    {
+        return Err(disk::not_regular(&path));
+    }
+    let existed = if which.is_current() && !folder.is_auto_named(&path) {
+        metadata.is_some()
+    } else {
+        remove(folder, &path)?
+    };
+    if let Some(link) = link
+        && link.is_symlink()
+    {
+        disk::remove(&link)?;
+    }
+    Ok(existed)
+}
+
+/// Deletes every conversation, and counts them in `deleted`, without earlier states. One that cannot be deleted is an error
+/// once the others are gone.
+pub fn clear_all(folder: &Folder, deleted: &mut usize) -> io::Result<()> {
+    if disk::metadata(&folder.sessions)?.is_none() {
+        return Ok(());
+    }
+    let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
+    let mut result = Ok(());
+    for path in folder.paths()? {
+        let is_conversation = stem_of(&path).is_some();
+        let is_file = path.is_file() || path.is_symlink();
+        if !is_file || !(is_conversation || name_of(&path).starts_with(TEMPORARY)) {
+            continue;
+        }
+        let is_mere_link = path.is_symlink() && (is_current(&path) || !path.exists());
+        let counts = is_conversation && !is_mere_link && !is_state(&path);
+        match disk::remove(&path) {
+            Ok(existed) => *deleted += usize::from(existed && counts),
+            Err(error) => result = Err(error),
+        }
+    }
+    result
+}
+
+/// Removes a conversation that is not current any more, unless it is current elsewhere. The caller has the lock.
+pub(super) fn remove_left(folder: &Folder, path: &Path) -> io::Result<()> {
+    if links_to(folder, path)?.is_empty() {
+        remove(folder, path)?;
+    }
+    Ok(())
+}
+
+/// Removes a conversation, its earlier states and the links to it. Returns whether it existed.
+fn remove(folder: &Folder, path: &Path) -> io::Result<bool> {
+    let id = folder.id(path);
+    let existed = disk::remove(path)?;
+    if !folder.has(path) {
+        return Ok(existed);
+    }
+    for link in links_to(folder, path)? {
+        disk::remove(&link)?;
+    }
+    for other in folder.paths()? {
+        if stem_of(&other).is_some_and(|stem| stem != id && name::base(&stem) == id) {
+            remove(folder, &other)?;
+        }
+    }
+    Ok(existed)
+}
+
+/// The links that lead to a conversation, but for those that a killed run was about to put in the place of another.
+fn links_to(folder: &Folder, path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut links = Vec::new();
+    for other in folder.paths()? {
+        let is_temporary = name_of(&other).starts_with(TEMPORARY);
+        if !is_temporary && other != path && folder.follow(&other)? == path {
+            links.push(other);
+        }
+    }
+    Ok(links)
 }

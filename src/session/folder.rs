@@ -3,11 +3,13 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
+use std::io::ErrorKind::{AlreadyExists, InvalidInput, NotFound};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use super::disk::{self, named};
-use super::name::{self, Which};
+use super::disk::{self, OrCannot};
+use super::name::{self, SLOT, Which};
 use super::timestamp::{Timestamp, UNNAMED};
 use crate::unix;
 
@@ -18,14 +20,12 @@ pub(super) const ENDING: &str = ".json";
 /// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
 
-/// The beginning of the names of links to current conversations other than the plain one.
-pub(super) const SLOT: &str = "current-";
-
 /// The folder `q` among the user's state. It need not exist yet.
 #[derive(Debug, Clone)]
 pub struct Folder {
     pub(super) root: PathBuf,
-    pub(super) sessions: PathBuf,
+    /// Where the conversations are.
+    pub sessions: PathBuf,
 }
 
 impl Folder {
@@ -50,36 +50,19 @@ impl Folder {
         })
     }
 
-    /// Where the conversations are.
-    pub fn sessions(&self) -> &Path {
-        &self.sessions
-    }
-
-    /// The file `current.json`, or that of a slot.
-    pub fn link(&self, slot: Option<&str>) -> PathBuf {
-        match slot {
-            Some(slot) => self.file(&format!("{SLOT}{slot}")),
-            None => self.file("current"),
-        }
-    }
-
     /// The file of a name or an id.
-    pub(super) fn file(&self, stem: &str) -> PathBuf {
-        self.file_with(stem, ENDING)
-    }
-
-    pub(super) fn file_with(&self, stem: &str, ending: &str) -> PathBuf {
-        self.sessions.join(format!("{stem}{ending}"))
+    pub fn file(&self, stem: &str) -> PathBuf {
+        self.sessions.join(format!("{stem}{ENDING}"))
     }
 
     /// The file of an id. If NAME in NAME~1 is a link, the state belongs to the conversation that it leads to.
     pub(super) fn file_of_id(&self, id: &str) -> PathBuf {
         let (base, number) = id.split_at(name::base(id).len());
         let real = self.resolve(&self.file(base));
-        match stem_of(&name_of(&real)) {
-            Some(stem) if self.has(&real) => self.file(&format!("{stem}{number}")),
-            _ => self.file(id),
+        if !self.has(&real) {
+            return self.file(id);
         }
+        self.file(&format!("{}{number}", self.id(&real)))
     }
 
     /// How users name the conversation in a file.
@@ -93,9 +76,8 @@ impl Folder {
     /// The value for `-s` that names the conversation in a file. A file in place of the link is named by its time, as it
     /// will be once a question has continued it.
     pub fn id(&self, path: &Path) -> String {
-        match self.which(path) {
-            Which::Named(name) | Which::Id(name) => return name,
-            _ => {}
+        if let Which::Named(name) | Which::Id(name) = self.which(path) {
+            return name;
         }
         if self.has(path)
             && is_current(path)
@@ -116,6 +98,15 @@ impl Folder {
         self.has(path) && (is_current(path) || name_of(path).starts_with(UNNAMED) || is_state(path))
     }
 
+    /// Starts the time for which a conversation is kept: its file's time is set to now, but never backwards.
+    pub fn touch(&self, path: &Path) {
+        let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+        let is_earlier = modified.is_ok_and(|modified| modified < SystemTime::now());
+        if is_earlier && self.is_auto_named(path) {
+            unix::touch(path);
+        }
+    }
+
     /// Follows a link as [`Folder::follow`] does; one that cannot be followed stays as it is.
     pub(super) fn resolve(&self, path: &Path) -> PathBuf {
         self.follow(path).unwrap_or_else(|_| path.to_owned())
@@ -125,14 +116,10 @@ impl Folder {
     /// path as q writes it. An error means that it is unknown where a link leads.
     pub(super) fn follow(&self, path: &Path) -> io::Result<PathBuf> {
         let target = match fs::read_link(path) {
-            Ok(target) => self.sessions.join(target),
-            Err(error) => match error.kind() {
-                // It is no link.
-                io::ErrorKind::InvalidInput | io::ErrorKind::NotFound => {
-                    return Ok(path.to_owned());
-                }
-                _ => return Err(named(error, "follow", path)),
-            },
+            Err(error) if matches!(error.kind(), InvalidInput | NotFound) => {
+                return Ok(path.to_owned());
+            }
+            link => self.sessions.join(link.or_cannot("follow", path)?),
         };
         // q's own links name a file beside them, so nothing but the link itself needs to be read.
         if self.has(path) && self.has(&target) && !target.is_symlink() {
@@ -144,24 +131,29 @@ impl Folder {
 
     /// A path without links, as q writes it if it is in the folder.
     pub(super) fn as_written(&self, real: &Path) -> PathBuf {
-        let sessions = fs::canonicalize(&self.sessions).unwrap_or_else(|_| self.sessions.clone());
-        match real.strip_prefix(&sessions) {
-            Ok(below) => self.sessions.join(below),
-            Err(_) => real.to_owned(),
+        if let Ok(sessions) = fs::canonicalize(&self.sessions)
+            && let Ok(below) = real.strip_prefix(sessions)
+        {
+            return self.sessions.join(below);
         }
+        real.to_owned()
     }
 
-    /// Takes the id of a moment, or of the first one after it that is free. Returns the moment of the id that was taken.
-    pub(super) fn reserve_id(&self, moment: Timestamp, ending: &str) -> io::Result<Timestamp> {
-        let mut free = moment;
-        while let Err(error) = disk::reserve(&self.file_with(&free.id(), ending)) {
-            let is_last = free == free.next();
-            if error.kind() != io::ErrorKind::AlreadyExists || is_last {
-                return Err(error);
+    /// Takes the id of a moment, or of the first one after it that is free. Returns that moment, and the file of the id.
+    pub(super) fn reserve(
+        &self,
+        mut moment: Timestamp,
+        ending: &str,
+    ) -> io::Result<(Timestamp, PathBuf)> {
+        loop {
+            let path = self.sessions.join(moment.id() + ending);
+            let is_last = moment == moment.next();
+            match disk::reserve(&path) {
+                Ok(()) => return Ok((moment, path)),
+                Err(error) if error.kind() != AlreadyExists || is_last => return Err(error),
+                Err(_) => moment = moment.next(),
             }
-            free = free.next();
         }
-        Ok(free)
     }
 
     /// What is in the folder; nothing if there is no folder.
@@ -174,8 +166,8 @@ impl Folder {
     pub(super) fn entries(&self) -> io::Result<Vec<DirEntry>> {
         match fs::read_dir(&self.sessions) {
             Ok(entries) => entries.collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(named(error, "list", &self.sessions)),
+            Err(error) if error.kind() == NotFound => Ok(Vec::new()),
+            Err(error) => Err(error).or_cannot("list", &self.sessions),
         }
     }
 
@@ -203,9 +195,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Makes the folders, and corrects the modes of q's own.
-    pub(super) fn prepare(&self) -> io::Result<()> {
-        self.check()?;
+    /// Corrects the modes of q's own folders.
+    pub(super) fn correct_modes(&self) -> io::Result<()> {
         for folder in [&self.root, &self.sessions] {
             if let Ok(metadata) = fs::metadata(folder)
                 && metadata.is_dir()
@@ -214,11 +205,18 @@ impl Folder {
                 fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes the folders, unless there are some.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        self.check()?;
+        self.correct_modes()?;
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(PRIVATE_FOLDER);
         builder
             .create(&self.sessions)
-            .map_err(|error| named(error, "make the folder", &self.sessions))
+            .or_cannot("make the folder", &self.sessions)
     }
 }
 
@@ -230,8 +228,7 @@ pub(super) fn is_current(path: &Path) -> bool {
 
 /// Whether a file is named like an earlier state.
 pub(super) fn is_state(path: &Path) -> bool {
-    let name = name_of(path);
-    stem_of(&name).is_some_and(|stem| name::base(stem) != stem)
+    stem_of(path).is_some_and(|stem| name::base(&stem) != stem)
 }
 
 pub(super) fn name_of(path: &Path) -> String {
@@ -240,12 +237,13 @@ pub(super) fn name_of(path: &Path) -> String {
 }
 
 /// The name of a conversation's file without its ending; `None` if it has no ending of a conversation, or is hidden.
-pub(super) fn stem_of(name: &str) -> Option<&str> {
+pub(super) fn stem_of(path: &Path) -> Option<String> {
+    let name = name_of(path);
     let stem = name
         .strip_suffix(ENDING)
         .or_else(|| name.strip_suffix(UNREADABLE))?;
     if stem.starts_with('.') {
         return None;
     }
-    Some(stem)
+    Some(stem.to_owned())
 }

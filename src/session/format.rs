@@ -53,7 +53,7 @@ pub(super) fn check_size(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The file of a conversation. `FileTooLarge`: it would be more than [`MAX_SIZE`].
+/// The file of a conversation. It must not have more than [`MAX_SIZE`].
 pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     limited(to_json(conversation)?)
 }
@@ -76,7 +76,7 @@ pub(super) fn to_fitting_bytes(conversation: &mut Conversation) -> io::Result<Ve
 fn limited(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     if bytes.len() > MAX_SIZE {
         let reason = format!("it is more than {MAX_SIZE} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+        return Err(io::Error::other(reason));
     }
     Ok(bytes)
 }

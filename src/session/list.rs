@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use super::disk;
 use super::folder::{Folder, is_current, is_state, name_of, stem_of};
+use super::name::CURRENT;
 use super::rules::FileContent;
 use super::timestamp::UNNAMED;
 
@@ -34,12 +35,11 @@ impl ConversationFile {
 
 /// The files of conversations, newest first. Earlier states are listed if `all`, or if they are current.
 pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
-    let current = folder.resolve(&folder.link(None));
+    let current = folder.resolve(&folder.file(CURRENT));
     let mut files = Vec::new();
     for entry in folder.entries()? {
         let path = entry.path();
-        let name = name_of(&path);
-        if stem_of(&name).is_none() {
+        if stem_of(&path).is_none() {
             continue;
         }
         let is_state = is_state(&path) && path != current;
@@ -47,7 +47,7 @@ pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
             continue;
         }
         // Such a link is a second name of a conversation, which is listed by its first.
-        let may_be_second = is_current(&path) || name.starts_with(UNNAMED);
+        let may_be_second = is_current(&path) || name_of(&path).starts_with(UNNAMED);
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         if may_be_second && is_link && folder.has(&folder.resolve(&path)) {
             continue;
@@ -71,28 +71,6 @@ pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
             path,
         });
     }
-    files.sort_by(|a, b| {
-        let by_time = b.modified.cmp(&a.modified);
-        by_time.then_with(|| b.path.cmp(&a.path))
-    });
+    files.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
     Ok(files)
-}
-
-/// The conversation with this number in the list, which leaves out files that cannot be used.
-pub(super) fn with_number(folder: &Folder, number: usize) -> io::Result<PathBuf> {
-    let mut left = number;
-    for file in files(folder, false)? {
-        match file.read() {
-            Ok(FileContent::Conversation(_)) => left -= 1,
-            Err(error) if error.kind() != disk::NOT_REGULAR => return Err(error),
-            _ => {}
-        }
-        if left == 0 {
-            return Ok(folder.resolve(&file.path));
-        }
-    }
-    Err(io::Error::new(
-        io::ErrorKind::NotFound,
-        format!("there is no conversation %{number}"),
-    ))
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::disk::named;
+use super::disk::OrCannot;
 
 /// How long to wait for the lock if nothing makes it urgent.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -27,25 +27,18 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Locks a folder. `WouldBlock`: another process has the lock, and the time to wait for it is over.
+    /// Locks a folder. An error if the time to wait for another process is over, or the file system has no locks.
     pub fn acquire(folder: &Path, give_up: GiveUp) -> io::Result<Lock> {
-        let file = File::open(folder).map_err(|error| named(error, "open", folder))?;
+        let file = File::open(folder).or_cannot("open", folder)?;
         let began = Instant::now();
         while let Err(error) = file.try_lock() {
-            match error {
-                TryLockError::WouldBlock => {
-                    if give_up(began.elapsed()) {
-                        let busy = "another q holds the lock";
-                        return Err(io::Error::new(io::ErrorKind::WouldBlock, busy));
-                    }
-                    std::thread::sleep(LOCK_POLL);
-                }
-                TryLockError::Error(error) => {
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(io::Error::other("this file system has no locks"));
-                    }
-                }
+            let TryLockError::WouldBlock = error else {
+                return Err(io::Error::other("this file system has no locks"));
+            };
+            if give_up(began.elapsed()) {
+                return Err(io::Error::other("another q holds the lock"));
             }
+            std::thread::sleep(LOCK_POLL);
         }
         Ok(Lock { _folder: file })
     }

@@ -1,6 +1,5 @@
 //! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
-pub mod clear;
 mod conversation;
 mod disk;
 pub mod edit;

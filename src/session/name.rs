@@ -12,14 +12,20 @@ use crate::text::one_line::quoted;
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;
 
+/// The name of the link to the current conversation.
+pub const CURRENT: &str = "current";
+
+/// The beginning of the names of links to other current conversations.
+pub const SLOT: &str = "current-";
+
 /// Separates the name of a conversation from the number of an earlier state.
 pub const STATE: char = '~';
 
 /// A conversation, as a user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// The current one, or that of the slot that `Q_SESSION` names.
-    Current { slot: Option<String> },
+    /// The current one, by the name of the link to it: `current`, or `current-NAME` with the name in `Q_SESSION`.
+    Current(String),
     /// One that has a name, and never expires.
     Named(String),
     /// One that q has named: its id, or that of an earlier state.
@@ -37,14 +43,11 @@ impl Which {
             let which = Which::parse(value);
             return which.map_err(|reason| Error::usage(format!("--session: {reason}")));
         }
-        if let Some(slot) = slot
-            && let Err(reason) = check(slot)
-        {
-            return Err(Error::settings(format!("Q_SESSION: {reason}")));
-        }
-        Ok(Which::Current {
-            slot: slot.map(str::to_owned),
-        })
+        let Some(slot) = slot else {
+            return Ok(Which::Current(CURRENT.to_owned()));
+        };
+        check(slot).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
+        Ok(Which::Current(format!("{SLOT}{slot}")))
     }
 
     /// Reads the value of `-s`. The error says why it names no conversation.
@@ -79,7 +82,7 @@ impl Which {
     /// The option that names it for an action, with a blank before it; nothing for a current one.
     pub fn option(&self) -> String {
         match self {
-            Which::Current { .. } => String::new(),
+            Which::Current(_) => String::new(),
             Which::Named(name) | Which::Id(name) => format!(" -s {name}"),
             Which::Number(number) => format!(" -s %{number}"),
             Which::File(path) => format!(" -s {}", quoted(&path.to_string_lossy())),
@@ -98,7 +101,7 @@ impl Which {
 
     /// Whether it is a current conversation, which may expire.
     pub fn is_current(&self) -> bool {
-        matches!(self, Which::Current { .. })
+        matches!(self, Which::Current(_))
     }
 
     /// Whether it is chosen among those that exist, so q never creates it.
@@ -144,19 +147,13 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
         Err(error) => return Err(format!("{}: {error}", path.display())),
     }
     // A link to a file that does not exist yet; a link to itself is another error.
+    let folder = Path::new(".").join(path).with_file_name("");
     if let Ok(target) = fs::read_link(path) {
-        return resolve(&path.with_file_name("").join(target));
+        return resolve(&folder.join(target));
     }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let real_folder = fs::canonicalize(folder)
+    let folder = fs::canonicalize(folder)
         .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
-    match path.file_name() {
-        Some(name) => Ok(real_folder.join(name)),
-        None => Err(format!("{} is not the path of a file", path.display())),
-    }
+    Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::disk::{self, Temporary, named};
+use super::disk::{self, OrCannot, Temporary};
 use super::folder::{ENDING, Folder, UNREADABLE};
 use super::rules::FileContent;
 use super::timestamp::Timestamp;
@@ -14,11 +14,9 @@ use super::timestamp::Timestamp;
 pub(super) fn set(folder: &Folder, link: &Path, path: &Path) -> io::Result<PathBuf> {
     adopt(folder, link)?;
     let left = folder.follow(link)?;
-    if folder.is_auto_named(&left) {
-        disk::touch(&left);
-    }
+    folder.touch(&left);
     // Lists show it before the one that it leaves.
-    disk::touch(path);
+    folder.touch(path);
     if left != path {
         Temporary::link(link, path)?.replace(link)?;
     }
@@ -30,9 +28,8 @@ pub(super) fn set(folder: &Folder, link: &Path, path: &Path) -> io::Result<PathB
 pub(super) fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(link) {
         Ok(metadata) if metadata.is_symlink() => return Ok(()),
-        Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(named(error, "look at", link)),
+        found => found.or_cannot("look at", link)?,
     };
     // This fails for what is no file, such as a pipe.
     let ending = match disk::read(link)? {
@@ -40,8 +37,7 @@ pub(super) fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
         FileContent::Unusable(_) | FileContent::Nothing => UNREADABLE,
     };
     let changed = Timestamp::from_mtime(metadata.modified()?);
-    let id = folder.reserve_id(changed, ending)?.id();
-    let path = folder.file_with(&id, ending);
+    let (_, path) = folder.reserve(changed, ending)?;
     let moved = make_room(link, &path);
     if moved.is_err() {
         disk::release(&path);
@@ -52,6 +48,6 @@ pub(super) fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
 fn make_room(link: &Path, path: &Path) -> io::Result<()> {
     // Where there are no symbolic links, the file stays.
     let temporary = Temporary::link(link, path)?;
-    fs::rename(link, path).map_err(|error| named(error, "rename", link))?;
+    fs::rename(link, path).or_cannot("rename", link)?;
     temporary.replace(link)
 }

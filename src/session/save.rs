@@ -4,9 +4,9 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::clear;
 use super::conversation::{Conversation, Exchange};
 use super::disk;
+use super::edit;
 use super::format::{self, MAX_SIZE};
 use super::lock::{GiveUp, Lock};
 use super::pointer;
@@ -89,10 +89,10 @@ impl Saver {
     /// Reads the conversation again, and saves the exchange where it belongs now.
     fn save_locked(&self, exchange: &Exchange, draft: Option<Draft>) -> io::Result<Saved> {
         let folder = &self.handle.folder;
+        // In the meantime another q may have begun a conversation, or put a link in the place of a file.
         let path = match &self.becomes_current {
-            // Another q may have begun a conversation in the meantime.
             Some(link) if self.intent == Intent::FollowOrNew => folder.follow(link)?,
-            _ => self.handle.path_now()?,
+            _ => folder.follow(&self.handle.path)?,
         };
         let mut found = FileContent::Nothing;
         // A new question does not need what another one has left.
@@ -101,19 +101,16 @@ impl Saver {
         }
         match rules::decide(&self.intent, found, exchange, &self.responder, &self.rules) {
             Decision::Begin => {
-                let mut path = path;
                 if let Some(draft) = draft {
-                    path = draft.create(folder)?;
-                } else {
-                    let mut conversation = self.new_conversation(exchange);
-                    let bytes = format::to_fitting_bytes(&mut conversation)?;
-                    write::create(&path, &bytes)?;
+                    return Ok(self.saved(draft.create(folder)?));
                 }
+                let (_, bytes) = self.new_conversation(exchange)?;
+                write::create(&path, &bytes)?;
                 Ok(self.saved(path))
             }
             Decision::Extend(conversation) => self.extend(path, conversation, exchange, false),
             Decision::Replace(conversation) => self.extend(path, conversation, exchange, true),
-            Decision::Separate(reason) => self.save_separately(exchange, &reason),
+            Decision::Separate(reason) => Err(io::Error::other(reason)),
         }
     }
 
@@ -150,7 +147,9 @@ impl Saver {
     fn saved(&self, path: PathBuf) -> Saved {
         let id = self.handle.folder.id(&path);
         let mut note = None;
-        if let Some(link) = &self.becomes_current {
+        if let Some(link) = &self.becomes_current
+            && *link != path
+        {
             note = self.make_current(link, &path, &id);
         }
         Saved {
@@ -177,7 +176,7 @@ impl Saver {
         if has_left
             && !self.rules.keeps()
             && folder.is_auto_named(&left)
-            && let Err(error) = clear::remove_left(folder, &left)
+            && let Err(error) = edit::remove_left(folder, &left)
         {
             return Some(format!(
                 "the conversation before this one is still there: {error}"
@@ -191,7 +190,7 @@ impl Saver {
         let folder = &self.handle.folder;
         folder.prepare()?;
         let draft = self.draft(exchange)?;
-        // It is free unless this run holds it already, or nobody can have it.
+        // Its name is taken safely without the lock, too.
         let _lock = Lock::acquire(&folder.sessions, &|_| true);
         let path = draft.create(folder)?;
         let id = folder.id(&path);
@@ -210,18 +209,18 @@ impl Saver {
         self.responder.model.as_deref().unwrap_or_default()
     }
 
-    /// A conversation of this exchange alone.
-    fn new_conversation(&self, exchange: &Exchange) -> Conversation {
+    /// A conversation of this exchange alone, and its file.
+    fn new_conversation(&self, exchange: &Exchange) -> io::Result<(Conversation, Vec<u8>)> {
         let responder = &self.responder;
         let mut conversation = Conversation::new(&responder.provider, self.model(), responder.at);
         self.add(&mut conversation, exchange);
-        conversation
+        let bytes = format::to_fitting_bytes(&mut conversation)?;
+        Ok((conversation, bytes))
     }
 
     /// A conversation of this exchange alone, on the disk.
     fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
-        let mut conversation = self.new_conversation(exchange);
-        let bytes = format::to_fitting_bytes(&mut conversation)?;
+        let (conversation, bytes) = self.new_conversation(exchange)?;
         Draft::write(&self.handle.folder, conversation, &bytes)
     }
 

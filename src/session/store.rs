@@ -1,6 +1,5 @@
 //! Opens conversations: the only place where their files are found, and where the errors of that get their words.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -52,46 +51,36 @@ pub struct Opened {
 /// Finds a conversation and reads it.
 pub fn open(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Opened, Error> {
     let handle = find(folder, which, purpose)?;
-    let mut found = disk::read(&handle.path);
-    if let Err(error) = &found
-        && error.kind() == io::ErrorKind::PermissionDenied
-        && handle.which.is_current()
-        && purpose == Purpose::AskAndSave
-        && folder.prepare().is_ok()
-    {
-        // The folder is the user's own, and its mode is corrected now.
-        found = disk::read(&handle.path);
-    }
     Ok(Opened {
+        found: disk::read(&handle.path),
         handle,
         purpose,
-        found,
     })
 }
 
 /// Finds a conversation, which need not exist.
 pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, Error> {
     if !matches!(which, Which::File(_)) {
-        folder
-            .check()
-            .map_err(|error| Error::file(error.to_string()))?;
+        folder.check().map_err(Error::file)?;
     }
-    let mut path = locate(folder, which).map_err(|error| {
-        // The list has no such number.
-        if error.kind() == io::ErrorKind::NotFound {
-            Error::nothing(error.to_string()).advise(LISTED)
-        } else {
-            Error::file(error.to_string())
-        }
-    })?;
+    if purpose == Purpose::AskAndSave && which.is_current() {
+        // Where that fails, what can be read is read.
+        let _ = folder.correct_modes();
+    }
+    let mut path = match which {
+        Which::Current(name) | Which::Named(name) => folder.resolve(&folder.file(name)),
+        Which::Id(id) => folder.file_of_id(id),
+        Which::Number(number) => with_number(folder, *number)?,
+        Which::File(path) => folder.as_written(path),
+    };
     if purpose == Purpose::AskAndSave && folder.has(&path) && is_current(&path) {
         adopt(folder, &path);
         path = folder.resolve(&path);
     }
-    let mut which = which.clone();
-    if let Which::Number(_) = which {
-        which = folder.which(&path);
-    }
+    let which = match which {
+        Which::Number(_) => folder.which(&path),
+        which => which.clone(),
+    };
     let handle = Handle {
         folder: folder.clone(),
         which,
@@ -103,15 +92,21 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
     Ok(handle)
 }
 
-/// The file of a conversation, which need not exist. `NotFound`: the list has no such number.
-fn locate(folder: &Folder, which: &Which) -> io::Result<PathBuf> {
-    match which {
-        Which::Current { slot } => Ok(folder.resolve(&folder.link(slot.as_deref()))),
-        Which::Named(name) => Ok(folder.resolve(&folder.file(name))),
-        Which::Id(id) => Ok(folder.file_of_id(id)),
-        Which::Number(number) => list::with_number(folder, *number),
-        Which::File(path) => Ok(folder.as_written(path)),
+/// The conversation with this number in the list, which leaves out files that cannot be used.
+fn with_number(folder: &Folder, number: usize) -> Result<PathBuf, Error> {
+    let mut left = number;
+    for file in list::files(folder, false).map_err(Error::file)? {
+        match file.read() {
+            Ok(FileContent::Conversation(_)) => left -= 1,
+            Err(error) if error.kind() != disk::NOT_REGULAR => return Err(Error::file(error)),
+            _ => {}
+        }
+        if left == 0 {
+            return Ok(folder.resolve(&file.path));
+        }
     }
+    let error = Error::nothing(format!("there is no conversation %{number}"));
+    Err(error.advise(LISTED))
 }
 
 /// Gives a file in place of the link the name of a conversation. Where that cannot be done, it is read where it is.
@@ -145,7 +140,7 @@ impl Opened {
         let asks = matches!(self.purpose, Purpose::Ask | Purpose::AskAndSave);
         let is_usage = match handle.which {
             Which::File(_) => true,
-            Which::Current { .. } => false,
+            Which::Current(_) => false,
             _ => asks && is_unusable,
         };
         if !is_usage {
@@ -173,7 +168,7 @@ impl Handle {
     /// The link that makes it the current one, if it was found by that. It need not exist.
     pub fn link(&self) -> Option<PathBuf> {
         match &self.which {
-            Which::Current { slot } => Some(self.folder.link(slot.as_deref())),
+            Which::Current(name) => Some(self.folder.file(name)),
             _ => None,
         }
     }
@@ -191,18 +186,6 @@ impl Handle {
         }
     }
 
-    /// Starts the time for which it is kept, so that no sweep removes it before the exchange is saved.
-    pub fn touch(&self) {
-        if self.folder.is_auto_named(&self.path) {
-            disk::touch(&self.path);
-        }
-    }
-
-    /// Where it is now: another q may have put a link in the place of its file.
-    pub(super) fn path_now(&self) -> io::Result<PathBuf> {
-        self.folder.follow(&self.path)
-    }
-
     /// Locks its file's folder.
     pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Lock> {
         Lock::acquire(self.path.parent().unwrap_or(&self.path), give_up)
@@ -215,10 +198,10 @@ impl Handle {
         };
         let mut others = Vec::new();
         for listed in list::files(&self.folder, false).unwrap_or_default() {
-            let stem = listed.path.file_stem().and_then(OsStr::to_str);
-            let Some(other) = stem else { continue };
-            if other != name && matches!(Which::from_stem(other), Which::Named(_)) {
-                others.push(other.to_owned());
+            if let Which::Named(other) = self.folder.which(&listed.path)
+                && other != *name
+            {
+                others.push(other);
             }
         }
         nearest(name, others)
@@ -236,18 +219,16 @@ impl Handle {
 
     /// Refuses to replace a file of another user, who could not use it afterwards.
     fn check_owner(&self) -> Result<(), Error> {
-        if self.folder.has(&self.path) {
-            return Ok(());
+        if let Ok(metadata) = self.path.metadata()
+            && metadata.uid() != unix::effective_user()
+            && !self.folder.has(&self.path)
+        {
+            let path = self.path.display();
+            let error = Error::nothing(format!(
+                "{path} belongs to another user, who could no longer use it once q has written it"
+            ));
+            return Err(error.advise("run q as that user, or continue a copy of the file"));
         }
-        match self.path.metadata() {
-            Ok(metadata) if metadata.uid() != unix::effective_user() => {
-                let path = self.path.display();
-                let error = Error::nothing(format!(
-                    "{path} belongs to another user, who could no longer use it once q has written it"
-                ));
-                Err(error.advise("run q as that user, or continue a copy of the file"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The daily sweep, which removes conversations without a name that have not been used for long.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -9,8 +9,9 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 
 use super::disk::{self, PRIVATE_FILE, TEMPORARY};
-use super::folder::{Folder, SLOT, is_current, name_of};
+use super::folder::{Folder, is_current, name_of};
 use super::lock::Lock;
+use super::name::SLOT;
 use super::rules::Rules;
 use super::timestamp::UNNAMED;
 
@@ -34,24 +35,22 @@ pub(super) fn sweep_if_due(folder: &Folder, rules: &Rules) {
     let now = SystemTime::now();
     let marker = folder.root.join("swept");
     let before = fs::metadata(&marker).and_then(|metadata| metadata.modified());
-    let mut since = None;
-    if let Ok(before) = before {
-        since = now.duration_since(before).ok();
-    }
-    if since.is_some_and(|since| since < INTERVAL) {
-        return;
-    }
+    let since = before
+        .ok()
+        .and_then(|before| now.duration_since(before).ok());
+    let is_due = since.is_none_or(|since| since >= INTERVAL);
     // Without the mark, every run would sweep.
-    if mark(&marker, now).is_err() {
+    if !is_due || mark(&marker, now).is_err() {
         return;
     }
     // The first sweep, and one that is dated before the last, only notes its time. A clock that is far ahead ages nothing by
     // more than two days.
     if let Some(since) = since {
+        let keep = keep.max(GRACE);
         let sweep = Sweep {
             folder,
-            keep: keep.max(GRACE),
-            expire: rules.expire.unwrap_or(Duration::MAX),
+            keep,
+            keep_of_slots: keep.max(rules.expire.unwrap_or(Duration::MAX)),
             now: now - since.saturating_sub(2 * INTERVAL),
         };
         sweep.run();
@@ -74,16 +73,8 @@ struct Sweep<'a> {
     /// How long conversations without a name are kept.
     keep: Duration,
     /// A conversation of a slot also stays until it has expired.
-    expire: Duration,
+    keep_of_slots: Duration,
     now: SystemTime,
-}
-
-/// The conversations that links lead to.
-#[derive(Default)]
-struct Targets {
-    /// From `current.json` or a name: these are never removed.
-    kept: HashSet<PathBuf>,
-    of_slots: HashSet<PathBuf>,
 }
 
 impl Sweep<'_> {
@@ -120,42 +111,36 @@ impl Sweep<'_> {
         }
     }
 
-    fn targets(&self, paths: &[PathBuf]) -> Targets {
-        let mut targets = Targets::default();
+    /// How long the conversations are kept that links lead to, and files in the place of such links. `None`: for ever,
+    /// because `current.json` or a name leads there.
+    fn targets(&self, paths: &[PathBuf]) -> HashMap<PathBuf, Option<Duration>> {
+        let mut targets = HashMap::new();
         for link in paths {
             let name = name_of(link);
             if name.starts_with(UNNAMED) || name.starts_with(TEMPORARY) {
                 continue;
             }
             let target = self.folder.resolve(link);
-            if target == *link {
+            if target == *link && !is_current(link) {
                 continue;
             }
-            if name.starts_with(SLOT) {
-                targets.of_slots.insert(target);
-            } else {
-                targets.kept.insert(target);
+            let limit = targets.entry(target).or_insert(Some(self.keep_of_slots));
+            if !name.starts_with(SLOT) {
+                *limit = None;
             }
         }
         targets
     }
 
     /// The age at which a file is removed; `None` if it never is.
-    fn limit(&self, path: &PathBuf, targets: &Targets) -> Option<Duration> {
-        let name = name_of(path);
-        if name.starts_with(TEMPORARY) {
+    fn limit(&self, path: &Path, targets: &HashMap<PathBuf, Option<Duration>>) -> Option<Duration> {
+        if name_of(path).starts_with(TEMPORARY) {
             return Some(INTERVAL);
         }
-        if targets.kept.contains(path) || !self.folder.is_auto_named(path) {
+        if !self.folder.is_auto_named(path) {
             return None;
         }
-        if name.starts_with(SLOT) || targets.of_slots.contains(path) {
-            return Some(self.keep.max(self.expire));
-        }
-        if is_current(path) {
-            return None;
-        }
-        Some(self.keep)
+        targets.get(path).copied().unwrap_or(Some(self.keep))
     }
 
     /// Whether a file is older than its limit. A link of a current conversation is old if it leads nowhere.

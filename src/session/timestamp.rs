@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
@@ -13,10 +13,15 @@ use crate::unix;
 pub const UNNAMED: &str = "session_";
 
 /// A moment, to the millisecond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
+    pub fn now() -> Timestamp {
+        Timestamp::new(OffsetDateTime::now_utc())
+    }
+
     /// A moment in UTC, cut to the millisecond.
     pub fn new(moment: OffsetDateTime) -> Timestamp {
         Timestamp(moment.truncate_to_millisecond())
@@ -87,20 +92,18 @@ impl fmt::Display for Timestamp {
     }
 }
 
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+impl From<Timestamp> for String {
+    fn from(moment: Timestamp) -> String {
+        moment.to_string()
     }
 }
 
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Timestamp::parse(&text).ok_or_else(|| {
-            serde::de::Error::custom(format!(
-                "“{text}” is not a time such as 2026-11-21T10:00:00.000Z"
-            ))
-        })
+impl TryFrom<String> for Timestamp {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Timestamp, String> {
+        let moment = Timestamp::parse(&text);
+        moment.ok_or_else(|| format!("“{text}” is not a time such as 2026-11-21T10:00:00.000Z"))
     }
 }
 

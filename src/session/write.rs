@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
-use super::disk::{self, PRIVATE_FILE, Temporary, named};
+use super::disk::{self, OrCannot, PRIVATE_FILE, Temporary};
 use super::folder::{ENDING, Folder};
 use super::format;
 use super::name::{self, STATE};
@@ -32,8 +32,7 @@ impl Draft {
 
     /// Gives it the name of its id. If that is taken, `created` is counted up.
     pub fn create(mut self, folder: &Folder) -> io::Result<PathBuf> {
-        let created = folder.reserve_id(self.conversation.created, ENDING)?;
-        let path = folder.file(&created.id());
+        let (created, path) = folder.reserve(self.conversation.created, ENDING)?;
         if created != self.conversation.created {
             self.conversation.created = created;
             let bytes = format::to_bytes(&self.conversation)?;
@@ -47,7 +46,7 @@ impl Draft {
 /// Writes a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
-        return Err(named(io::ErrorKind::AlreadyExists.into(), "write", path));
+        return Err(io::ErrorKind::AlreadyExists.into()).or_cannot("write", path);
     }
     Temporary::write_beside(path, bytes, PRIVATE_FILE)?.create(path)
 }
