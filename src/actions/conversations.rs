@@ -16,7 +16,7 @@ use crate::output::{Look, code, print, print_exactly, print_texts, source_lines}
 use crate::session::name::Which;
 use crate::session::rules::FileContent;
 use crate::session::store::{self, Purpose};
-use crate::session::{Conversation, Entry, Exchange};
+use crate::session::{Conversation, Entry};
 use crate::session::{edit, list};
 use crate::settings::{Settings, Values};
 use crate::text::fence;
@@ -199,8 +199,7 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     let Some(conversation) = conversation else {
         return Err(Error::nothing("there is no conversation"));
     };
-    let mut newest_first = conversation.exchanges.iter().rev();
-    let Some(answer) = newest_first.find_map(Exchange::answer) else {
+    let Some(answer) = conversation.last_answer() else {
         return Err(Error::nothing("there is no answer in the conversation"));
     };
     if let Some(incomplete) = incompleteness(answer) {
@@ -248,8 +247,7 @@ pub fn result(context: &Context, json: bool) -> Result<(), Error> {
     let Some(conversation) = conversation else {
         return Err(Error::nothing("there is no conversation"));
     };
-    let mut newest_first = conversation.exchanges.iter().rev();
-    let answer = newest_first.find_map(Exchange::answer);
+    let answer = conversation.last_answer();
     let steps = answer.map_or(&[][..], |answer| &answer.steps);
     let runs: Vec<&ToolRun> = steps.iter().flat_map(|step| &step.calls).collect();
     let Some(last) = runs.last() else {

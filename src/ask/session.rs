@@ -56,7 +56,7 @@ impl Session {
         let Some(handle) = &self.handle else {
             return;
         };
-        if !handle.which.is_id_or_number() {
+        if !handle.which.is_id() {
             return;
         }
         self.pins = true;
@@ -271,7 +271,7 @@ fn named(opened: Opened, must_exist: bool, notes: &Notes) -> Result<(Handle, Int
     if let Some(conversation) = conversation {
         return Ok((handle, Intent::Follow(Arc::new(conversation))));
     }
-    if must_exist || handle.which.is_id_or_number() {
+    if must_exist || handle.which.is_id() {
         return Err(handle.missing());
     }
     if io::stderr().is_terminal() {

@@ -224,6 +224,12 @@ impl Conversation {
         self.exchanges.iter().flat_map(|exchange| &exchange.entries)
     }
 
+    /// The newest answer, even if questions without one follow it.
+    pub fn last_answer(&self) -> Option<&Entry> {
+        let mut newest_first = self.exchanges.iter().rev();
+        newest_first.find_map(Exchange::answer)
+    }
+
     pub fn message_count(&self) -> usize {
         self.entries().count()
     }

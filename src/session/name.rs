@@ -104,9 +104,9 @@ impl Which {
         matches!(self, Which::Current(_))
     }
 
-    /// Whether it is chosen among those that exist, so q never creates it.
-    pub fn is_id_or_number(&self) -> bool {
-        matches!(self, Which::Id(_) | Which::Number(_))
+    /// Whether q has named it, so a user cannot begin it.
+    pub fn is_id(&self) -> bool {
+        matches!(self, Which::Id(_))
     }
 }
 

@@ -151,9 +151,6 @@ impl Sweep<'_> {
         if metadata.is_symlink() && is_current(path) {
             return matches!(disk::metadata(path), Ok(None));
         }
-        if metadata.is_dir() {
-            return false;
-        }
         let modified = metadata.modified().unwrap_or(self.now);
         self.now
             .duration_since(modified)

@@ -36,7 +36,7 @@ impl Draft {
         if created != self.conversation.created {
             self.conversation.created = created;
             let bytes = format::to_bytes(&self.conversation)?;
-            self.temporary = Temporary::write_beside(&path, &bytes, PRIVATE_FILE)?;
+            self = Draft::write(folder, self.conversation, &bytes)?;
         }
         self.temporary.create(&path)?;
         Ok(path)
