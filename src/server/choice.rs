@@ -114,8 +114,6 @@ impl Choice {
 mod tests {
     use std::path::Path;
 
-    use time::OffsetDateTime;
-
     use super::*;
     use crate::flags::Arguments;
     use crate::message::tests::rows;
