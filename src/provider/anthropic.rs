@@ -1,14 +1,14 @@
 //! Makes requests for Anthropic's Messages API, and reads its replies (pure).
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
-use super::failure::{self, ServerError};
-use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
-use super::reply::Reply;
+use super::failure;
+use super::finish::Finish;
+use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::reply::{FailedSearch, Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
@@ -185,11 +185,11 @@ fn result_of(run: &ToolRun) -> Value {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     #[serde(rename = "type")]
-    kind: IfReadable<String>,
+    kind: Raw<'a>,
     /// The number of the block.
-    index: Count,
-    delta: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
+    index: Raw<'a>,
+    delta: Raw<'a>,
+    error: Raw<'a>,
 }
 
 /// A piece of a block.
@@ -197,67 +197,62 @@ struct Event<'a> {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
     #[serde(rename = "type")]
-    kind: IfReadable<String>,
-    text: Text<'a>,
-    thinking: Text<'a>,
-    citation: Option<&'a RawValue>,
-    signature: Text<'a>,
-    partial_json: Text<'a>,
+    kind: Raw<'a>,
+    text: Raw<'a>,
+    thinking: Raw<'a>,
+    citation: Raw<'a>,
+    signature: Raw<'a>,
+    partial_json: Raw<'a>,
 }
 
 /// The API's count of the input leaves out what was read from a cache or written into one, so these are added.
 fn usage_of(counts: &Value) -> Usage {
-    let count = |place| lenient::count(counts, place);
-    let read = count("/cache_read_input_tokens");
-    let cached = read.unwrap_or(0) + count("/cache_creation_input_tokens").unwrap_or(0);
-    Usage {
-        input_tokens: count("/input_tokens").map(|tokens| tokens + cached),
-        output_tokens: count("/output_tokens"),
-        cached_tokens: read,
-        reasoning_tokens: count("/output_tokens_details/thinking_tokens"),
-        cost: None,
-    }
+    let mut usage = lenient::usage(
+        counts,
+        [
+            "/input_tokens",
+            "/output_tokens",
+            "/cache_read_input_tokens",
+            "/output_tokens_details/thinking_tokens",
+        ],
+    );
+    let written = lenient::count(counts, "/cache_creation_input_tokens");
+    let cached = usage.cached_tokens.unwrap_or(0) + written.unwrap_or(0);
+    usage.input_tokens = usage.input_tokens.map(|tokens| tokens + cached);
+    usage
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else {
         return Ok(());
     };
-    let may_be_error = event.error.is_some() || event.kind.0.is_none();
+    let kind = event.kind.word();
+    let may_be_error = event.error.is_there() || matches!(kind.as_str(), "" | "error");
     failure::check(data, may_be_error)?;
-    let kind = event.kind.0.unwrap_or_default();
     if kind == "content_block_delta" {
-        if let Some(delta) = lenient::in_field(event.delta)? {
-            add_delta(event.index.0, &delta, reply)?;
-        }
-        return Ok(());
+        return add_delta(event.index.count(), &event.delta.parse()?, reply);
     }
     // Other events are rare, so reading all of their fields costs little.
     let mut fields: Value = surrogates::lossy(data)?;
-    reply.add_usage(usage_of(&fields["usage"]));
+    let mut usage = &fields["usage"];
     match kind.as_str() {
         "content_block_start" => {
             let block = fields["content_block"].take();
             if block.is_object() {
-                add_block(event.index.0, block, reply)?;
+                add_block(event.index.count(), block, reply)?;
             }
+            return Ok(());
         }
-        "message_start" => reply.add_usage(usage_of(&fields["message"]["usage"])),
-        "message_delta" => {
-            if fields["delta"]["stop_reason"].is_string() {
-                read_calls(reply);
-            }
-            finish(&fields["delta"], reply);
-        }
-        "message_stop" => {
-            read_calls(reply);
-            reply.end();
-        }
-        "error" => {
-            let error = failure::read(data);
-            return Err(error.unwrap_or_else(|| ServerError::new(data)).into());
-        }
+        "message_start" => usage = &fields["message"]["usage"],
         _ => {}
+    }
+    let end = &fields["delta"];
+    if kind == "message_stop" || end["stop_reason"].is_string() {
+        read_calls(reply);
+    }
+    reply.update(end_of(end, usage))?;
+    if kind == "message_stop" {
+        reply.end();
     }
     Ok(())
 }
@@ -272,53 +267,51 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         add_block(Some(index), block.clone(), reply)?;
     }
-    reply.add_usage(usage_of(&message["usage"]));
     read_calls(reply);
-    finish(&message, reply);
+    reply.update(end_of(&message, &message["usage"]))?;
     reply.end();
     Ok(())
 }
 
-/// Reads how a message ended, and why the model refused.
-fn finish(message: &Value, reply: &mut Reply) {
-    let word = text_field(message, "stop_reason");
-    reply.finish(word);
-    if word == "pause_turn" {
-        reply.pause();
-    }
+/// How a message ended, why the model refused, and the usage.
+fn end_of(message: &Value, usage: &Value) -> Update<'static> {
     let details = &message["stop_details"];
     let explanation = details["explanation"].as_str();
-    let category = details["category"].as_str();
-    reply.explain(explanation.or(category).unwrap_or_default());
+    let reason = explanation.unwrap_or(text_field(details, "category"));
+    Update {
+        finish: Finish::read(text_field(message, "stop_reason")),
+        reason: reason.to_owned(),
+        usage: usage_of(usage),
+        ..Update::default()
+    }
 }
 
 fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     let kind = text_field(&block, "type");
-    if kind.ends_with("thinking") {
-        reply.think("\n");
-        reply.think(text_field(&block, "thinking"));
-    }
+    let is_search = kind == "server_tool_use" && text_field(&block, "name").starts_with("web_");
+    let mut update = Update {
+        // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
+        begins_paragraph: kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
+        searches: is_search,
+        sources: lenient::sources(&block["citations"], "/url", "/title"),
+        ..Update::default()
+    };
     if kind == "text" {
-        let text = lenient::text_in(&block["text"])?;
-        reply.add(&json!(text).to_string())?;
+        update.text = lenient::json_in(&block["text"])?.into();
     }
-    if kind == TOOL_USE && !reply.offers_tools() {
-        reply.call_unoffered();
-    }
-    // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
-    if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
-        reply.begin_paragraph();
-    }
-    if kind == "server_tool_use" && text_field(&block, "name").starts_with("web_") {
-        reply.search();
+    if kind.ends_with("thinking") {
+        update.thoughts = Some(format!("\n{}", text_field(&block, "thinking")));
     }
     // If a search or a fetch has failed, an object with the reason stands in place of the pages.
     if kind.starts_with("web_")
         && let Some(code) = block["content"]["error_code"].as_str()
     {
-        reply.fail_search(kind == "web_fetch_tool_result", Some(code));
+        update.failed_search = Some(FailedSearch {
+            is_fetch: kind == "web_fetch_tool_result",
+            reason: Some(code.to_owned()),
+        });
     }
-    reply.add_sources(&block["citations"], "/url", "/title");
+    reply.update(update)?;
     keep_block(index, block, reply)
 }
 
@@ -337,45 +330,50 @@ fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result
         block[INPUT] = input.into();
     }
     if reply.has_room_for(&block, is_call)? {
-        let last = reply.echo_mut().keys().next_back();
+        let last = reply.echo.keys().next_back();
         let next = last.map_or(0, |last| last + 1);
-        reply.echo_mut().insert(index.unwrap_or(next), block);
+        reply.echo.insert(index.unwrap_or(next), block);
     }
     Ok(())
 }
 
 fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
-    let last = reply.echo_mut().keys().next_back().copied();
+    let last = reply.echo.keys().next_back().copied();
     let index = index.or(last).unwrap_or(0);
-    match delta.kind.0.as_deref().unwrap_or_default() {
+    let mut update = Update::default();
+    match delta.kind.word().as_str() {
         "text_delta" => {
-            let piece = delta.text.json()?;
-            reply.add(&piece)?;
             // Some servers do not say that a text begins.
-            if !reply.echo_mut().contains_key(&index) {
+            if !reply.echo.contains_key(&index) {
                 keep_block(Some(index), json!({"type": "text"}), reply)?;
             }
-            append(index, "text", &piece, reply)
+            update.text = delta.text.json()?;
+            append(index, "text", &update.text, reply)?;
         }
         "thinking_delta" => {
-            reply.think(&delta.thinking.text()?);
-            append(index, "thinking", &delta.thinking.json()?, reply)
+            update.thoughts = Some(delta.thinking.text()?);
+            append(index, "thinking", &delta.thinking.json()?, reply)?;
         }
-        "signature_delta" => append(index, "signature", &delta.signature.json()?, reply),
-        "input_json_delta" => append(index, INPUT, &delta.partial_json.json()?, reply),
-        "citations_delta" => add_citation(index, lenient::value(delta.citation), reply),
-        _ => Ok(()),
+        "signature_delta" => append(index, "signature", &delta.signature.json()?, reply)?,
+        "input_json_delta" => append(index, INPUT, &delta.partial_json.json()?, reply)?,
+        "citations_delta" => {
+            let citation = delta.citation.value();
+            update.sources = lenient::sources(&json!([citation]), "/url", "/title");
+            keep_citation(index, citation, reply)?;
+        }
+        _ => {}
     }
+    reply.update(update)
 }
 
 /// Appends a JSON string to a field of a block, if there is room for it.
 fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let block = reply.echo_mut().get(&index);
+    let block = reply.echo.get(&index);
     let is_call = block.is_some_and(|block| block["type"] == TOOL_USE);
     if !reply.has_room(piece.len(), is_call)? {
         return Ok(());
     }
-    if let Some(Value::Object(fields)) = reply.echo_mut().get_mut(&index)
+    if let Some(Value::Object(fields)) = reply.echo.get_mut(&index)
         && let Value::String(text) = fields.entry(field).or_insert("".into())
     {
         text.push_str(&surrogates::lossy::<String>(piece)?);
@@ -383,37 +381,37 @@ fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(),
     Ok(())
 }
 
-/// Adds a citation to the block of its text. If it cites a page, the page is a source.
-fn add_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+/// Keeps a citation with the text that it belongs to.
+fn keep_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if reply.has_room_for(&citation, false)?
-        && let Some(Value::Object(block)) = reply.echo_mut().get_mut(&index)
+        && let Some(Value::Object(block)) = reply.echo.get_mut(&index)
     {
         match block.entry("citations").or_insert(json!([])) {
-            Value::Array(citations) => citations.push(citation.clone()),
+            Value::Array(citations) => citations.push(citation),
             none => *none = json!([citation]),
         }
     }
-    reply.add_sources(&json!([citation]), "/url", "/title");
     Ok(())
 }
 
 /// Finds the calls in the complete blocks, and turns the inputs of blocks from text into JSON.
 fn read_calls(reply: &mut Reply) {
-    let mut blocks = std::mem::take(reply.echo_mut());
+    let mut blocks = std::mem::take(&mut reply.echo);
     for block in blocks.values_mut() {
         let Value::String(input) = &block[INPUT] else {
             continue;
         };
         let mut fields = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
-        if text_field(block, "type") == TOOL_USE && reply.offers_tools() {
-            let id = text_field(block, "id");
-            let call = reply.add_call(id, text_field(block, "name"), input);
+        let id = text_field(block, "id");
+        if text_field(block, "type") == TOOL_USE
+            && let Some(call) = reply.add_call(id, text_field(block, "name"), input)
+        {
             fields = calls::object(&call.arguments);
             block["id"] = call.id.as_str().into();
         }
         block[INPUT] = fields;
     }
-    *reply.echo_mut() = blocks;
+    reply.echo = blocks;
 }
 
 #[cfg(test)]

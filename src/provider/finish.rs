@@ -3,7 +3,7 @@
 /// Why the model stopped, with the provider's word for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
-    /// The answer is complete. The word may be empty.
+    /// The answer is complete.
     Complete(String),
     /// The answer reached the token limit.
     Limit(String),
@@ -16,12 +16,8 @@ pub enum Finish {
     Blocked(String),
 }
 
-/// The word for a normal end in `--json`.
-const STOP: &str = "stop";
-
-/// The words for a normal end. An empty word means the same.
+/// The words for a normal end.
 const COMPLETE: &[&str] = &[
-    "",
     "stop",
     "end_turn",
     "stop_sequence",
@@ -34,6 +30,9 @@ const COMPLETE: &[&str] = &[
 
 /// The words for a stop to call tools.
 const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"];
+
+/// Anthropic's word for an answer that it interrupts in the middle of a search.
+const PAUSE: &str = "pause_turn";
 
 /// The words for the token limit of the answer or of the context.
 const LIMIT: &[&str] = &[
@@ -73,19 +72,17 @@ const BLOCKED: &[&str] = &[
     "sensitive",
 ];
 
-/// Whether a word is a finish reason. Some servers fill the field with another word while the answer continues.
-pub(super) fn is_word(word: &str) -> bool {
-    let lower = word.to_lowercase();
-    !matches!(lower.as_str(), "" | "null" | "finish_reason_unspecified")
-}
-
 impl Finish {
-    /// Reads a provider's word, in upper or lower case.
-    pub(super) fn new(word: &str) -> Finish {
+    /// Reads a provider's word, in upper or lower case; `None` if it is no finish reason. Some servers fill the field with
+    /// another word while the answer continues.
+    pub(super) fn read(word: &str) -> Option<Finish> {
         let lower = word.to_lowercase();
+        if matches!(lower.as_str(), "" | "null" | "finish_reason_unspecified") {
+            return None;
+        }
         let is = |words: &[&str]| words.contains(&&*lower);
         let word = word.to_owned();
-        if is(COMPLETE) {
+        let finish = if is(COMPLETE) {
             Finish::Complete(word)
         } else if is(LIMIT) {
             Finish::Limit(word)
@@ -95,7 +92,8 @@ impl Finish {
             Finish::Failed(word)
         } else {
             Finish::Other(word)
-        }
+        };
+        Some(finish)
     }
 
     /// Whether the provider says that tool calls ended the answer.
@@ -106,27 +104,28 @@ impl Finish {
         }
     }
 
+    /// Whether the provider continues the answer when it is asked to.
+    pub(super) fn is_pause(&self) -> bool {
+        matches!(self, Finish::Other(word) if word == PAUSE)
+    }
+
     pub(super) fn word_mut(&mut self) -> &mut String {
         use Finish::{Blocked, Complete, Failed, Limit, Other};
         let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
         word
     }
 
-    /// The provider's word; `stop` for a normal end without one.
+    /// The provider's word.
     pub fn word(&self) -> &str {
         use Finish::{Blocked, Complete, Failed, Limit, Other};
         let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
-        if word.is_empty() && matches!(self, Complete(_)) {
-            STOP
-        } else {
-            word
-        }
+        word
     }
 
     /// The word in JSON: `stop`, `length` or the provider's.
     pub fn reported(&self) -> &str {
         match self {
-            Finish::Complete(_) => STOP,
+            Finish::Complete(_) => "stop",
             Finish::Limit(_) => "length",
             _ => self.word(),
         }
@@ -152,7 +151,7 @@ mod tests {
         ] {
             for word in words {
                 for word in [word.to_string(), word.to_uppercase()] {
-                    assert_eq!(Finish::new(&word), make(word.clone()), "{word}");
+                    assert_eq!(Finish::read(&word), Some(make(word.clone())), "{word}");
                 }
             }
         }
@@ -171,8 +170,21 @@ mod tests {
             ("tool_calls", true, true),
             ("TOOL_USE", true, true),
         ] {
-            assert_eq!(is_word(word), is_one, "{word}");
-            assert_eq!(Finish::new(word).is_for_calls(), is_for_calls, "{word}");
+            assert_eq!(Finish::read(word).is_some(), is, "{word}");
+        }
+    }
+
+    #[test]
+    fn some_words_say_that_calls_ended_the_answer() {
+        for (word, is) in [
+            ("tool_calls", true),
+            ("TOOL_USE", true),
+            ("stop", false),
+            ("length", false),
+            ("other", false),
+        ] {
+            let finish = Finish::read(word).expect(word);
+            assert_eq!(finish.is_for_calls(), is, "{word}");
         }
     }
 
@@ -181,15 +193,17 @@ mod tests {
         for (word, own, reported) in [
             ("END_TURN", "END_TURN", "stop"),
             ("stop", "stop", "stop"),
-            ("", "stop", "stop"),
             ("MAX_TOKENS", "MAX_TOKENS", "length"),
             ("tool_use", "tool_use", "tool_use"),
             ("SAFETY", "SAFETY", "SAFETY"),
             ("error", "error", "error"),
         ] {
-            let finish = Finish::new(word);
-            let found = (finish.word(), finish.reported());
-            assert_eq!(found, (own, reported), "{word}");
+            let finish = Finish::read(word).expect(word);
+            assert_eq!(
+                (finish.word(), finish.reported()),
+                (own, reported),
+                "{word}"
+            );
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use super::failure;
-use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
-use super::reply::Reply;
+use super::finish::Finish;
+use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::reply::{Reply, Update};
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks};
 use super::schema;
-use crate::message::{Attachment, Message, Role, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolRun, Usage};
 
 pub static DIALECT: Dialect = Dialect {
     name: "gemini",
@@ -181,165 +181,149 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     candidates: Option<Vec<Candidate<'a>>>,
-    usage_metadata: IfReadable<Value>,
-    prompt_feedback: IfReadable<Value>,
-    error: Option<&'a RawValue>,
+    usage_metadata: Raw<'a>,
+    prompt_feedback: Raw<'a>,
+    error: Raw<'a>,
 }
 
 /// One of several answers to the same prompt, or a piece of it.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
-    index: Count,
+    index: Raw<'a>,
     content: Option<Parts<'a>>,
-    finish_reason: IfReadable<String>,
-    finish_message: IfReadable<String>,
-    grounding_metadata: Option<&'a RawValue>,
+    finish_reason: Raw<'a>,
+    finish_message: Raw<'a>,
+    grounding_metadata: Raw<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Parts<'a> {
-    parts: Option<Vec<&'a RawValue>>,
+    parts: Option<Vec<Raw<'a>>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    text: Text<'a>,
+    text: Raw<'a>,
     /// True where the text is reasoning.
-    thought: IfReadable<bool>,
+    thought: Raw<'a>,
     #[serde(rename = "functionCall")]
-    function_call: IfReadable<Value>,
+    function_call: Raw<'a>,
     /// A call that Google runs itself.
     #[serde(rename = "toolCall", alias = "executableCode")]
-    server_call: IfReadable<Value>,
+    server_call: Raw<'a>,
 }
 
 fn usage_of(counts: &Value) -> Usage {
-    let count = |place| lenient::count(counts, place);
+    let mut usage = lenient::usage(
+        counts,
+        [
+            "/promptTokenCount",
+            "/candidatesTokenCount",
+            "/cachedContentTokenCount",
+            "/thoughtsTokenCount",
+        ],
+    );
     // The results of Google's own tools become a part of the prompt.
-    let by_tools = count("/toolUsePromptTokenCount").unwrap_or(0);
-    let answer = count("/candidatesTokenCount");
-    let thoughts = count("/thoughtsTokenCount");
-    let output = match (answer, thoughts) {
-        (Some(answer), Some(thoughts)) => Some(answer + thoughts),
-        _ => answer.or(thoughts),
-    };
-    Usage {
-        input_tokens: count("/promptTokenCount").map(|tokens| tokens + by_tools),
-        output_tokens: output,
-        cached_tokens: count("/cachedContentTokenCount"),
-        reasoning_tokens: thoughts,
-        cost: None,
+    let by_tools = lenient::count(counts, "/toolUsePromptTokenCount").unwrap_or(0);
+    usage.input_tokens = usage.input_tokens.map(|tokens| tokens + by_tools);
+    if let Some(thoughts) = usage.reasoning_tokens {
+        usage.output_tokens = Some(usage.output_tokens.unwrap_or(0) + thoughts);
     }
+    usage
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else {
         return Ok(());
     };
-    let may_be_error = event.error.is_some() || event.candidates.is_none();
+    let may_be_error = event.error.is_there() || event.candidates.is_none();
     failure::check(data, may_be_error)?;
-    if let Some(counts) = event.usage_metadata.0 {
-        reply.add_usage(usage_of(&counts));
-    }
-    if let Some(feedback) = event.prompt_feedback.0 {
-        read_feedback(&feedback, reply);
-    }
+    let feedback = event.prompt_feedback.value();
+    let block = feedback["blockReason"].as_str();
+    reply.update(Update {
+        usage: usage_of(&event.usage_metadata.value()),
+        // The prompt itself is blocked.
+        finish: block.map(|word| Finish::Blocked(word.to_owned())),
+        reason: text_field(&feedback, "blockReasonMessage").to_owned(),
+        ..Update::default()
+    })?;
     for candidate in event.candidates.unwrap_or_default() {
         // q asks for only one answer.
-        if candidate.index.0.unwrap_or(0) == 0 {
+        if candidate.index.count().unwrap_or(0) == 0 {
             return read_candidate(candidate, reply);
         }
     }
     Ok(())
 }
 
-/// Reads what the API says about the prompt, which it may have blocked.
-fn read_feedback(feedback: &Value, reply: &mut Reply) {
-    if let Some(word) = feedback["blockReason"].as_str() {
-        reply.block(word);
-        let reason = feedback["blockReasonMessage"].as_str();
-        reply.explain(reason.unwrap_or_default());
-    }
-}
-
 fn read_candidate(candidate: Candidate, reply: &mut Reply) -> Result<(), ReplyError> {
     let content = candidate.content.unwrap_or_default();
     for part in content.parts.unwrap_or_default() {
-        read_part(part.get(), reply)?;
+        read_part(part, reply)?;
     }
-    add_sources(&lenient::value(candidate.grounding_metadata), reply);
-    let word = candidate.finish_reason.0.unwrap_or_default();
-    reply.finish(&word);
-    reply.explain(&candidate.finish_message.0.unwrap_or_default());
-    Ok(())
+    reply.update(Update {
+        sources: sources_of(&candidate.grounding_metadata.value()),
+        finish: Finish::read(&candidate.finish_reason.word()),
+        reason: candidate.finish_message.word(),
+        ..Update::default()
+    })
 }
 
-fn read_part(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_part(raw: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
+    let Some(part) = raw.read::<Part>() else {
+        return Ok(());
+    };
+    let is_thought = part.thought.read() == Some(true);
+    if part.function_call.is_there() {
+        let call = part.function_call.value();
+        let arguments = lenient::arguments(&call["args"]);
+        reply.add_call(
+            text_field(&call, "id"),
+            text_field(&call, "name"),
+            &arguments,
+        );
+    }
     if reply.offers_tools() {
-        keep(json, reply)?;
+        keep(raw.value(), reply)?;
     }
-    if json.starts_with('"') {
-        return reply.add(json);
-    }
-    let Some(part) = serde_json::from_str::<IfReadable<Part>>(json)?.0 else {
-        return Ok(());
+    let server_call = part.server_call.value();
+    let mut update = Update {
+        runs_call: part.server_call.is_there(),
+        searches: text_field(&server_call, "toolType").contains("SEARCH"),
+        ..Update::default()
     };
-    if part.thought.0 == Some(true) {
-        reply.think(&part.text.text()?);
-        return Ok(());
+    if is_thought {
+        update.thoughts = Some(part.text.text()?);
+    } else {
+        update.text = part.text.json()?;
     }
-    reply.add(&part.text.json()?)?;
-    if let Some(call) = part.server_call.0 {
-        reply.server_calls();
-        let kind = text_field(&call, "toolType");
-        if kind.contains("SEARCH") {
-            reply.search();
-        }
-    }
-    if part.function_call.0.is_some() && !reply.offers_tools() {
-        reply.call_unoffered();
-    }
-    Ok(())
+    reply.update(update)
 }
 
-/// Keeps a part to send it back with the results of the calls, and finds a call in it. The API wants reasoning and empty
+/// Keeps a part to send it back with the results of the calls. The API wants reasoning and empty
 /// text back only if they are signed.
-fn keep(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let part = match serde_json::from_str(json) {
-        Ok(Value::String(text)) => json!({"text": text}),
-        Ok(part @ Value::Object(_)) => part,
-        _ => return Ok(()),
-    };
+fn keep(part: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     let is_signed = part.get("thoughtSignature").is_some();
     let says_nothing = part["thought"] == true || part == json!({"text": ""});
     if says_nothing && !is_signed {
         return Ok(());
     }
-    if let Some(call) = part.get(FUNCTION_CALL) {
-        let id = text_field(call, "id");
-        let name = text_field(call, "name");
-        let arguments = match &call["args"] {
-            Value::Null => String::new(),
-            arguments => arguments.to_string(),
-        };
-        reply.add_call(id, name, &arguments);
-    }
     let is_call = part.get(FUNCTION_CALL).is_some();
     reply.keep(part, is_call)
 }
 
-fn add_sources(grounding: &Value, reply: &mut Reply) {
-    let mut sources = Vec::new();
+fn sources_of(grounding: &Value) -> Vec<Source> {
+    let mut pages = Vec::new();
     for chunk in elements(&grounding["groundingChunks"]) {
         // A chunk has one field, named by its kind: a page, a place, a file.
         if let Some(chunk) = chunk.as_object() {
-            sources.extend(chunk.values().cloned());
+            pages.extend(chunk.values().cloned());
         }
     }
-    reply.add_sources(&sources.into(), "/uri", "/title");
+    lenient::sources(&pages.into(), "/uri", "/title")
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure::ServerError;
+use crate::message::{Source, Usage};
 use crate::text::surrogates;
 
 /// Why data from a server is not a part of an answer.
@@ -32,58 +33,56 @@ impl From<ServerError> for ReplyError {
     }
 }
 
-/// A value that counts as missing if it has the wrong form.
-#[derive(Debug, Default)]
-pub struct IfReadable<T>(pub Option<T>);
+/// A value in an event, which is read when it is needed; a missing value is null. It borrows from the event, because copying
+/// text takes time.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Null is frequent. Read as an option, it does not cost the time that the message of an error takes.
-        let json = Option::<&RawValue>::deserialize(deserializer)?;
-        Ok(IfReadable(if_readable(json)))
+impl<'a> Raw<'a> {
+    /// Whether it is not null.
+    pub fn is_there(self) -> bool {
+        self.0.is_some()
     }
-}
 
-/// A count of tokens. Some servers write whole numbers as `9.0`; anything else counts as missing.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Count(pub Option<u64>);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Option::<&RawValue>::deserialize(deserializer)?;
-        let Some(json) = json else {
-            return Ok(Count(None));
-        };
-        let number = json.get().parse().ok();
-        Ok(Count(number.and_then(whole)))
+    /// This value, or another one if it is null.
+    pub fn or(self, other: Raw<'a>) -> Raw<'a> {
+        Raw(self.0.or(other.0))
     }
-}
 
-/// The count of tokens at a place in JSON.
-pub fn count(json: &Value, place: &str) -> Option<u64> {
-    json.pointer(place)?.as_f64().and_then(whole)
-}
-
-fn whole(number: f64) -> Option<u64> {
-    let is_whole = number.fract() == 0.0 && (0.0..1e15).contains(&number);
-    is_whole.then_some(number as u64)
-}
-
-/// Text of an answer: a string, or a list of strings and parts. A part has text unless it names another type. Any other
-/// value has no text. It borrows from the event, because copying text takes time.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Text<'a>(Option<&'a RawValue>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = <&RawValue>::deserialize(deserializer)?;
-        Ok(Text(Some(json)))
+    /// The value, or null if it has an odd form.
+    pub fn value(self) -> Value {
+        let json = self.0.map(RawValue::get);
+        json.and_then(|json| surrogates::lossy(json).ok())
+            .unwrap_or_default()
     }
-}
 
-impl Text<'_> {
-    /// The text as one JSON string.
-    pub fn json(&self) -> Result<Cow<'_, str>, ReplyError> {
+    /// The value as this type, if it has its form.
+    pub fn read<T: Deserialize<'a>>(self) -> Option<T> {
+        serde_json::from_str(self.0?.get()).ok()
+    }
+
+    /// The value as this type, which it must have unless it is null.
+    pub fn parse<T: Deserialize<'a> + Default>(self) -> Result<T, ReplyError> {
+        match self.0 {
+            Some(json) => Ok(serde_json::from_str(json.get())?),
+            None => Ok(T::default()),
+        }
+    }
+
+    /// A word, which is empty if the value is no string.
+    pub fn word(self) -> String {
+        self.read().unwrap_or_default()
+    }
+
+    /// A count. Some servers write whole numbers as `9.0`; anything else counts as missing.
+    pub fn count(self) -> Option<u64> {
+        self.read().and_then(whole)
+    }
+
+    /// Text of an answer as one JSON string: from a string, or from a list of strings and parts. A part has text unless it
+    /// names another type. Any other value has no text.
+    pub fn json(self) -> Result<Cow<'a, str>, ReplyError> {
         let json = self.0.map_or("", RawValue::get);
         if json.starts_with('"') {
             return Ok(json.into());
@@ -91,40 +90,39 @@ impl Text<'_> {
         if !json.starts_with('[') {
             return Ok("\"\"".into());
         }
-        let parts: Vec<&RawValue> = serde_json::from_str(json)?;
+        let parts: Vec<Raw> = self.parse()?;
         let mut joined = String::from("\"");
         for part in parts {
-            let string = part.get();
-            if string.starts_with('"') {
-                joined.push_str(without_quotes(string));
-            } else if let Some(part) = if_readable::<Part>(Some(part))
-                && part.is_text()
-            {
-                joined.push_str(without_quotes(&part.text.json()?));
-            }
+            joined.push_str(without_quotes(&part.json_of_part()?));
         }
         joined.push('"');
         Ok(joined.into())
     }
 
-    /// Whether it is a list that has reasoning.
-    pub fn has_thinking(&self) -> bool {
-        let json = self.0.map_or("", RawValue::get);
-        json.starts_with('[') && json.contains("\"thinking\"")
-    }
-
-    /// The reasoning in it.
-    pub fn thoughts(&self) -> Result<String, ReplyError> {
-        let mut thoughts = String::new();
-        for part in elements(&value(self.0)) {
-            thoughts += &text_in(&part["thinking"])?;
+    fn json_of_part(self) -> Result<Cow<'a, str>, ReplyError> {
+        match self.read::<Part>() {
+            Some(part) if part.is_text() => part.text.json(),
+            Some(_) => Ok("\"\"".into()),
+            None => self.json(),
         }
-        Ok(thoughts)
     }
 
     /// The text itself, no longer JSON.
-    pub fn text(&self) -> Result<String, ReplyError> {
+    pub fn text(self) -> Result<String, ReplyError> {
         Ok(surrogates::lossy(&self.json()?)?)
+    }
+
+    /// The reasoning in a list of parts, if it has any.
+    pub fn thoughts(self) -> Result<Option<String>, ReplyError> {
+        let json = self.0.map_or("", RawValue::get);
+        if !json.starts_with('[') || !json.contains("\"thinking\"") {
+            return Ok(None);
+        }
+        let mut thoughts = String::new();
+        for part in elements(&self.value()) {
+            thoughts += &text_in(&part["thinking"])?;
+        }
+        Ok(Some(thoughts))
     }
 }
 
@@ -137,14 +135,36 @@ fn without_quotes(string: &str) -> &str {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
     #[serde(rename = "type")]
-    kind: IfReadable<String>,
-    text: Text<'a>,
+    kind: Raw<'a>,
+    text: Raw<'a>,
 }
 
 impl Part<'_> {
     fn is_text(&self) -> bool {
-        matches!(self.kind.0.as_deref(), None | Some("text" | "output_text"))
+        matches!(self.kind.word().as_str(), "" | "text" | "output_text")
     }
+}
+
+/// The count of tokens at a place in JSON.
+pub fn count(json: &Value, place: &str) -> Option<u64> {
+    json.pointer(place)?.as_f64().and_then(whole)
+}
+
+/// The usage with the counts of input, output, cached input and reasoning at these places.
+pub fn usage(counts: &Value, [input, output, cached, reasoning]: [&str; 4]) -> Usage {
+    Usage {
+        input_tokens: count(counts, input),
+        output_tokens: count(counts, output),
+        cached_tokens: count(counts, cached),
+        reasoning_tokens: count(counts, reasoning),
+        // OpenRouter alone reports it.
+        cost: counts["cost"].as_f64(),
+    }
+}
+
+fn whole(number: f64) -> Option<u64> {
+    let is_whole = number.fract() == 0.0 && (0.0..1e15).contains(&number);
+    is_whole.then_some(number as u64)
 }
 
 /// The arguments of a call: JSON as text, or JSON itself, which becomes compact text.
@@ -168,7 +188,25 @@ pub fn elements(list: &Value) -> &[Value] {
 
 /// The text of an answer in a value.
 pub fn text_in(json: &Value) -> Result<String, ReplyError> {
-    serde_json::from_str::<Text>(&json.to_string())?.text()
+    Ok(surrogates::lossy(&json_in(json)?)?)
+}
+
+/// The same as a JSON string.
+pub fn json_in(json: &Value) -> Result<String, ReplyError> {
+    let json = json.to_string();
+    let raw: Raw = serde_json::from_str(&json)?;
+    Ok(raw.json()?.into_owned())
+}
+
+/// The sources in a list. `url` and `title` are their places in each element.
+pub fn sources(list: &Value, url: &str, title: &str) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for element in elements(list) {
+        let text = |place| element.pointer(place).and_then(Value::as_str);
+        let url = text(url).unwrap_or_default();
+        sources.extend(Source::new(url, text(title).unwrap_or_default()));
+    }
+    sources
 }
 
 /// Reads an event: a JSON object. Some servers send other things to keep a connection alive, which are no events.
@@ -196,33 +234,6 @@ pub fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
     Ok(values.unwrap_or_default())
 }
 
-/// The JSON of a field as a value; null if there is none.
-pub fn value(json: Option<&RawValue>) -> Value {
-    let Some(json) = json else {
-        return Value::Null;
-    };
-    surrogates::lossy(json.get()).unwrap_or_default()
-}
-
-/// Reads the JSON of a field that must have the right form. `None` if the field is missing or null.
-pub fn in_field<'a, T>(json: Option<&'a RawValue>) -> Result<Option<T>, ReplyError>
-where
-    T: Deserialize<'a>,
-{
-    let Some(json) = json else {
-        return Ok(None);
-    };
-    Ok(serde_json::from_str(json.get())?)
-}
-
-/// Reads the JSON of a field that counts as missing if it has an odd form.
-pub fn if_readable<'a, T>(json: Option<&'a RawValue>) -> Option<T>
-where
-    T: Deserialize<'a>,
-{
-    serde_json::from_str(json?.get()).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,12 +254,15 @@ mod tests {
             (r#""\ud83d\ude00""#, "😀"),
             (r#""thinking""#, "thinking"),
         ] {
-            let text_of: Text = serde_json::from_str(json).expect(json);
+            let text_of: Raw = serde_json::from_str(json).expect(json);
             assert_eq!(text_of.text().expect(json), text, "{json}");
-            let found = text_of.has_thinking();
-            assert_eq!(found, json.contains(r#"{"type":"thinking""#), "{json}");
+            assert_eq!(
+                text_of.thoughts().expect(json).is_some(),
+                json.contains(r#"{"type":"thinking""#),
+                "{json}"
+            );
         }
-        let half: Text =
+        let half: Raw =
             serde_json::from_str(r#"["a", {"text": "\ud83d"}]"#).expect("half a character");
         assert_eq!(half.json().expect("text"), r#""a\ud83d""#);
     }
@@ -280,9 +294,12 @@ mod tests {
             ("{", Err(())),
             ("[1", Err(())),
         ] {
-            let event = event::<IfReadable<Value>>(data);
-            let found = event.map(|event| event.is_some()).map_err(|_| ());
-            assert_eq!(found, read, "{data}");
+            let event = event::<Value>(data);
+            assert_eq!(
+                event.map(|event| event.is_some()).map_err(|_| ()),
+                read,
+                "{data}"
+            );
         }
     }
 
@@ -300,8 +317,11 @@ mod tests {
             ("999999999999999", Some(999_999_999_999_999)),
             ("1e15", None),
         ] {
-            let found = serde_json::from_str::<Count>(json).expect(json).0;
-            assert_eq!(found, count, "{json}");
+            assert_eq!(
+                serde_json::from_str::<Raw>(json).expect(json).count(),
+                count,
+                "{json}"
+            );
             let within: Value =
                 serde_json::from_str(&format!("{{\"a\":{{\"b\":{json}}}}}")).expect(json);
             assert_eq!(super::count(&within, "/a/b"), count, "{json}");

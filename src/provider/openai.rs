@@ -1,17 +1,19 @@
 //! Makes requests for OpenAI's chat completions, and reads the replies of the many compatible servers (pure).
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
-use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
-use super::reply::Reply;
+use super::finish::Finish;
+use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::reply::{Reply, Update};
 use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{self, Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
+use crate::message::{
+    self, Attachment, AttachmentKind, Message, Source, Step, Tool, ToolRun, Usage,
+};
 use crate::text::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -241,26 +243,26 @@ fn add_extra(turn: &mut Value, extra: &Value) {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
-    usage: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
+    usage: Raw<'a>,
+    error: Raw<'a>,
     /// The addresses of Perplexity's sources.
-    citations: Option<&'a RawValue>,
+    citations: Raw<'a>,
     /// Perplexity's sources with their titles.
-    search_results: Option<&'a RawValue>,
+    search_results: Raw<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Choice<'a> {
-    index: Count,
+    index: Raw<'a>,
     /// In a stream.
     delta: Option<Delta<'a>>,
     /// In a complete answer; Perplexity sends both. It is boxed because few streams have it, and a smaller type is faster.
     message: Option<Box<Delta<'a>>>,
-    finish_reason: IfReadable<String>,
-    error: Option<&'a RawValue>,
+    finish_reason: Raw<'a>,
+    error: Raw<'a>,
     /// Moonshot has the usage here.
-    usage: Option<&'a RawValue>,
+    usage: Raw<'a>,
 }
 
 /// A piece of an answer, or a complete one. Reasoning comes in separate fields, and is kept only if it must be sent back
@@ -268,16 +270,15 @@ struct Choice<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    content: Text<'a>,
+    content: Raw<'a>,
     /// The model's words if it refuses to answer.
-    refusal: Text<'a>,
-    tool_calls: Option<&'a RawValue>,
-    annotations: Option<&'a RawValue>,
-    reasoning_content: Option<&'a RawValue>,
-    reasoning_details: Option<&'a RawValue>,
+    refusal: Raw<'a>,
+    tool_calls: Raw<'a>,
+    annotations: Raw<'a>,
+    reasoning_content: Raw<'a>,
+    reasoning_details: Raw<'a>,
     /// The field of Groq, vLLM, Ollama and OpenRouter for reasoning.
-    #[serde(borrow)]
-    reasoning: Option<&'a RawValue>,
+    reasoning: Raw<'a>,
 }
 
 impl<'a> Choice<'a> {
@@ -293,64 +294,52 @@ impl<'a> Choice<'a> {
 }
 
 impl Delta<'_> {
-    /// Whether it has reasoning in one of the fields for it or, as Mistral writes it, in a part of the content.
-    fn is_reasoning(&self) -> bool {
-        let fields = [
-            self.reasoning_content,
-            self.reasoning_details,
-            self.reasoning,
-        ];
-        for json in fields.into_iter().flatten() {
-            // Some servers have an empty text or list in nearly every event.
-            if json.get().len() > "\"\"".len() {
-                return true;
+    /// The text of the reasoning, in one of the fields for it or, as Mistral writes it, in parts of the content. OpenRouter
+    /// sends it in two fields.
+    fn thoughts(&self) -> Result<Option<String>, ReplyError> {
+        for field in [self.reasoning_content, self.reasoning] {
+            let text = field.word();
+            if !text.is_empty() {
+                return Ok(Some(text));
             }
         }
-        self.content.has_thinking()
-    }
-
-    /// The text of the reasoning. OpenRouter sends it in two fields.
-    fn thoughts(&self) -> Result<String, ReplyError> {
-        for field in [self.reasoning_content, self.reasoning] {
-            let text: String = lenient::if_readable(field).unwrap_or_default();
-            if !text.is_empty() {
-                return Ok(text);
-            }
+        let details = self.reasoning_details.value();
+        let details = elements(&details);
+        if details.is_empty() {
+            return self.content.thoughts();
         }
         let mut thoughts = String::new();
-        for detail in elements(&lenient::value(self.reasoning_details)) {
+        for detail in details {
             thoughts += text_field(detail, "text");
             thoughts += text_field(detail, "summary");
         }
-        if self.content.has_thinking() {
-            thoughts += &self.content.thoughts()?;
-        }
-        Ok(thoughts)
+        Ok(Some(thoughts))
     }
 }
 
 fn usage_of(counts: &Value) -> Usage {
-    let count = |place| lenient::count(counts, place);
-    let input = count("/prompt_tokens");
-    let cached = count("/prompt_tokens_details/cached_tokens");
-    let cached_by_deepseek = count("/prompt_cache_hit_tokens");
-    let mut output = count("/completion_tokens");
+    let mut usage = lenient::usage(
+        counts,
+        [
+            "/prompt_tokens",
+            "/completion_tokens",
+            "/prompt_tokens_details/cached_tokens",
+            "/completion_tokens_details/reasoning_tokens",
+        ],
+    );
+    // DeepSeek's name for it.
+    let cached = lenient::count(counts, "/prompt_cache_hit_tokens");
+    usage.cached_tokens = usage.cached_tokens.or(cached);
     // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total. Mistral counts audio in the
     // total, too.
     let has_audio = counts["prompt_audio_seconds"].is_number();
-    if let (Some(total), Some(input)) = (count("/total_tokens"), input)
+    let total = lenient::count(counts, "/total_tokens");
+    if let (Some(total), Some(input)) = (total, usage.input_tokens)
         && !has_audio
     {
-        output = output.max(total.checked_sub(input));
+        usage.output_tokens = usage.output_tokens.max(total.checked_sub(input));
     }
-    Usage {
-        input_tokens: input,
-        output_tokens: output,
-        cached_tokens: cached.or(cached_by_deepseek),
-        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
-        // OpenRouter alone reports it.
-        cost: counts["cost"].as_f64(),
-    }
+    usage
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
@@ -369,95 +358,71 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError>
     };
     // vLLM and Mistral report errors in fields of their own.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
-    let may_be_error = is_bare || chunk.error.is_some();
-    failure::check(data, may_be_error)?;
-    if let Some(counts) = lenient::if_readable(chunk.usage) {
-        reply.add_usage(usage_of(&counts));
-    }
+    failure::check(data, is_bare || chunk.error.is_there())?;
     // Options may ask for several answers; q prints the first.
     let mut choices = chunk.choices.iter().flatten();
-    let first = choices.find(|choice| choice.index.0.unwrap_or(0) == 0);
-    let delta = first.and_then(|choice| choice.delta(is_whole));
-    read_sources(&chunk, delta, reply);
-    if let Some(choice) = first {
-        read_choice(choice, delta, reply)?;
-    }
-    Ok(())
-}
+    let no_choice = Choice::default();
+    let choice = choices
+        .find(|choice| choice.index.count().unwrap_or(0) == 0)
+        .unwrap_or(&no_choice);
+    let no_delta = Delta::default();
+    let delta = choice.delta(is_whole).unwrap_or(&no_delta);
 
-/// Reads the sources. Those of the text come first, as they do in a stream.
-fn read_sources(chunk: &Chunk, delta: Option<&Delta>, reply: &mut Reply) {
-    let annotations = delta.and_then(|delta| delta.annotations);
-    add_sources(
-        annotations,
-        "/url_citation/url",
-        "/url_citation/title",
-        reply,
-    );
-    add_sources(chunk.citations, "", "/title", reply);
-    for pages in [annotations, chunk.citations, chunk.search_results] {
-        add_sources(pages, "/url", "/title", reply);
+    add_calls(delta.tool_calls, reply)?;
+    if reply.offers_tools() {
+        keep_reasoning(delta, reply)?;
     }
-}
-
-fn read_choice(
-    choice: &Choice,
-    delta: Option<&Delta>,
-    reply: &mut Reply,
-) -> Result<(), ReplyError> {
-    if let Some(counts) = lenient::if_readable(choice.usage) {
-        reply.add_usage(usage_of(&counts));
+    let mut usage = Usage::default();
+    let counts = chunk.usage.or(choice.usage);
+    if counts.is_there() {
+        usage = usage_of(&counts.value());
     }
-    if let Some(delta) = delta {
-        read_delta(delta, reply)?;
-    }
-    let error: Value = lenient::if_readable(choice.error).unwrap_or_default();
+    reply.update(Update {
+        thoughts: delta.thoughts()?,
+        text: delta.content.json()?,
+        refusal: delta.refusal.json()?,
+        sources: sources_of(&chunk, delta),
+        usage,
+        finish: Finish::read(&choice.finish_reason.word()),
+        ..Update::default()
+    })?;
+    let error = choice.error.value();
     if failure::is_something(&error)
         && let Some(error) = failure::from_value(&error)
     {
         return Err(error.into());
     }
-    let word = choice.finish_reason.0.as_deref().unwrap_or_default();
-    reply.finish(word);
     Ok(())
 }
 
-fn read_delta(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
-    if delta.is_reasoning() {
-        reply.think(&delta.thoughts()?);
+/// The sources. Those of the text come first, as they do in a stream.
+fn sources_of(chunk: &Chunk, delta: &Delta) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for (pages, url, title) in [
+        (
+            delta.annotations,
+            "/url_citation/url",
+            "/url_citation/title",
+        ),
+        (chunk.citations, "", "/title"),
+        (delta.annotations, "/url", "/title"),
+        (chunk.citations, "/url", "/title"),
+        (chunk.search_results, "/url", "/title"),
+    ] {
+        // Few events have one.
+        if pages.is_there() {
+            sources.extend(lenient::sources(&pages.value(), url, title));
+        }
     }
-    reply.add(&delta.content.json()?)?;
-    reply.refuse(&delta.refusal.json()?)?;
-    if reply.offers_tools() {
-        add_calls(delta.tool_calls, reply)?;
-        keep_reasoning(delta, reply)?;
-        return Ok(());
-    }
-    let calls: Vec<Value> = lenient::if_readable(delta.tool_calls).unwrap_or_default();
-    if !calls.is_empty() {
-        reply.call_unoffered();
-    }
-    Ok(())
-}
-
-/// Adds the sources in a field. Few events have one.
-fn add_sources(json: Option<&RawValue>, url: &str, title: &str, reply: &mut Reply) {
-    if json.is_some() {
-        reply.add_sources(&lenient::value(json), url, title);
-    }
+    sources
 }
 
 /// Adds calls, or parts of calls.
-fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(json) = json else {
-        return Ok(());
-    };
-    let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
-    for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
-        let fragment = Value::Object(fragment);
+fn add_calls(calls: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
+    for (fragment, position) in elements(&calls.value()).iter().zip(0..) {
         let function = &fragment["function"];
-        let index = lenient::count(&fragment, "/index").unwrap_or(position);
-        let id = text_field(&fragment, "id");
+        let index = lenient::count(fragment, "/index").unwrap_or(position);
+        let id = text_field(fragment, "id");
         let name = text_field(function, "name");
         let arguments = lenient::arguments(&function["arguments"]);
         let call = reply.call_fragment(index, id, name, &arguments)?;
@@ -477,13 +442,10 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyErro
 
 /// Joins the fragments of the reasoning, by field. A list is kept as text, which takes less memory.
 fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
-    let text: Option<String> = lenient::if_readable(delta.reasoning_content);
-    let text = text.unwrap_or_default();
-    let list: Option<Vec<&RawValue>> = lenient::if_readable(delta.reasoning_details);
+    let text = delta.reasoning_content.word();
     let mut details = String::new();
-    for detail in list.unwrap_or_default() {
-        details.push_str(detail.get());
-        details.push(',');
+    for detail in elements(&delta.reasoning_details.value()) {
+        details += &format!("{detail},");
     }
     let size = text.len() + details.len();
     if size == 0 || !reply.has_room(size, false)? {
@@ -504,7 +466,7 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
 
 /// The fields that are sent back with the calls.
 fn echo_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
-    let first = reply.echo_mut().entry(0);
+    let first = reply.echo.entry(0);
     first.or_insert_with(|| json!({})).as_object_mut()
 }
 

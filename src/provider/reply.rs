@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::finish::{Finish, is_word};
+use super::finish::Finish;
 use super::kept::{Kept, VALUE};
-use super::lenient::{ReplyError, elements};
+use super::lenient::ReplyError;
 use super::reasoning::Filter;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
@@ -31,6 +31,31 @@ pub struct Piece {
     pub thoughts: String,
     /// What the model or its provider does, unless that is answering.
     pub sign: Option<&'static str>,
+}
+
+/// What an event, or a part of it, adds to a reply. A dialect fills in what the event says.
+#[derive(Debug, Default)]
+pub(super) struct Update<'a> {
+    /// Reasoning, which is no part of the answer. The provider may hide the text of it.
+    pub thoughts: Option<String>,
+    /// The text is a paragraph of its own.
+    pub begins_paragraph: bool,
+    /// The provider searches the web.
+    pub searches: bool,
+    pub failed_search: Option<FailedSearch>,
+    /// Text of the answer as a JSON string. It may end in half a character, and the next text may have the other half.
+    pub text: Cow<'a, str>,
+    /// What the model says instead of an answer, as a JSON string.
+    pub refusal: Cow<'a, str>,
+    pub sources: Vec<Source>,
+    /// A later count replaces an earlier one.
+    pub usage: Usage,
+    /// The provider says that the model has stopped. More may come: text, usage, the end.
+    pub finish: Option<Finish>,
+    /// Why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
+    pub reason: String,
+    /// The server runs a call of its own, so more will come even after a finish reason.
+    pub runs_call: bool,
 }
 
 /// A search or a fetch by the provider that failed.
@@ -89,6 +114,11 @@ fn begins_block(text: &str) -> bool {
     is_heading || text.starts_with("```") || text.starts_with("~~~")
 }
 
+/// Whether a JSON string has no text. Nearly every event of some dialects has such a string.
+fn is_empty(string: &str) -> bool {
+    matches!(string, "" | "\"\"")
+}
+
 /// A reply as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Reply {
@@ -118,8 +148,6 @@ pub struct Reply {
     failed_searches: Vec<FailedSearch>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
-    /// Texts that came complete. They are the answer if it comes in no other way.
-    late: String,
     refusal: String,
     finish: Option<Finish>,
     /// Why the provider blocked the answer, or what failed, in its own words.
@@ -127,8 +155,6 @@ pub struct Reply {
     /// More has come after a finish reason, or will come.
     more_after_finish: bool,
     ended: bool,
-    /// The provider continues the answer when it is asked to.
-    paused: bool,
     usage: Usage,
     /// Tools were offered.
     offers_tools: bool,
@@ -138,7 +164,7 @@ pub struct Reply {
     /// The size of what is kept here, and of the text, which the caller may keep.
     kept: Kept,
     /// The model's turn as the API wants it back, by the provider's index or by position.
-    echo: BTreeMap<u64, Value>,
+    pub(super) echo: BTreeMap<u64, Value>,
 }
 
 impl Reply {
@@ -194,11 +220,6 @@ impl Reply {
         self.offers_tools
     }
 
-    /// The model calls a tool though none was offered. Such a reply does not end normally, whatever the provider says.
-    pub(super) fn call_unoffered(&mut self) {
-        self.called_unoffered = true;
-    }
-
     /// Counts a part of the reply that the next request needs. Returns whether there is room for it. It is an error if
     /// there is none for a part of a call.
     pub(super) fn has_room(&mut self, bytes: usize, is_call: bool) -> Result<bool, ReplyError> {
@@ -225,7 +246,7 @@ impl Reply {
     }
 
     /// Adds a fragment of the call with this index of the provider's, and returns the call's position. Each of the texts
-    /// may be empty.
+    /// may be empty. If no tools were offered, the reply does not end normally, whatever the provider says.
     pub(super) fn call_fragment(
         &mut self,
         index: u64,
@@ -233,6 +254,10 @@ impl Reply {
         name: &str,
         arguments: &str,
     ) -> Result<Option<usize>, ReplyError> {
+        if !self.offers_tools {
+            self.called_unoffered = true;
+            return Ok(None);
+        }
         self.more_after_finish |= self.finish.is_some();
         self.sign = None;
         self.has_room(id.len() + name.len() + arguments.len(), true)?;
@@ -242,14 +267,14 @@ impl Reply {
         Ok(place)
     }
 
-    /// Adds a call that came in one piece. Returns it with its id, which q may have made up.
-    pub(super) fn add_call(&mut self, id: &str, name: &str, arguments: &str) -> &ToolCall {
-        self.calls.add_whole(id, name, arguments)
-    }
-
-    /// What the API wants back, so far.
-    pub(super) fn echo_mut(&mut self) -> &mut BTreeMap<u64, Value> {
-        &mut self.echo
+    /// Adds a call that came in one piece. Returns it with its id, which q may have made up; `None` if no tools were
+    /// offered.
+    pub(super) fn add_call(&mut self, id: &str, name: &str, arguments: &str) -> Option<&ToolCall> {
+        if !self.offers_tools {
+            self.called_unoffered = true;
+            return None;
+        }
+        Some(self.calls.add_whole(id, name, arguments))
     }
 
     /// Adds to what the API wants back, if there is room.
@@ -260,8 +285,48 @@ impl Reply {
         Ok(())
     }
 
-    /// Adds a JSON string to the answer. It may end in half a character, and the next string may have the other half.
-    pub(super) fn add(&mut self, string: &str) -> Result<(), ReplyError> {
+    /// Adds what an event says. Another finish reason replaces only a normal end.
+    pub(super) fn update(&mut self, update: Update) -> Result<(), ReplyError> {
+        if let Some(thoughts) = update.thoughts {
+            self.think(&thoughts);
+        }
+        if update.begins_paragraph {
+            self.tail.gap = Gap::Paragraph;
+        }
+        if update.searches {
+            self.sign = Some("searching the web");
+            self.tail.gap = self.tail.gap.max(Gap::Search);
+        }
+        if let Some(failed) = update.failed_search {
+            let reason = failed.reason.as_ref().map_or(0, String::len);
+            if self.kept.add(VALUE + reason) {
+                self.failed_searches.push(failed);
+            }
+        }
+        self.add(&update.text)?;
+        self.add(&update.refusal)?;
+        let refusal = &*update.refusal;
+        if !is_empty(refusal) && self.kept.add(refusal.len()) {
+            self.refusal
+                .push_str(&surrogates::lossy::<String>(refusal)?);
+        }
+        self.sources.extend(update.sources);
+        self.add_usage(update.usage);
+        if update.finish.is_some() && self.may_end_normally() {
+            self.finish = update.finish;
+        }
+        if !update.reason.is_empty() {
+            self.reason = Some(update.reason);
+        }
+        self.more_after_finish |= update.runs_call;
+        Ok(())
+    }
+
+    /// Adds a JSON string to the answer.
+    fn add(&mut self, string: &str) -> Result<(), ReplyError> {
+        if is_empty(string) {
+            return Ok(());
+        }
         let high = std::mem::take(&mut self.surrogate);
         let joined = if high.is_empty() {
             Cow::from(string)
@@ -272,18 +337,6 @@ impl Reply {
         self.surrogate = surrogate.to_owned();
         self.add_text(&text);
         Ok(())
-    }
-
-    /// Adds a complete text, which may have come in pieces before.
-    pub(super) fn add_late(&mut self, text: &str) {
-        if self.in_commentary || self.has_begun() || text.trim().is_empty() {
-            return;
-        }
-        self.late.push_str(text);
-        if !self.kept.add(text.len()) {
-            let late = std::mem::take(&mut self.late);
-            self.add_text(&late);
-        }
     }
 
     /// A message begins. It is a paragraph of the answer, or commentary.
@@ -299,15 +352,7 @@ impl Reply {
             self.thoughts.push('\n');
             self.commentary.push(String::new());
         } else {
-            self.begin_paragraph();
-        }
-    }
-
-    /// The message has ended. What follows is another one; not every server says when one begins.
-    pub(super) fn end_message(&mut self, was_commentary: bool) {
-        self.begin_message(None, false);
-        if was_commentary {
-            self.late.clear();
+            self.tail.gap = Gap::Paragraph;
         }
     }
 
@@ -321,11 +366,6 @@ impl Reply {
         }
     }
 
-    /// The text that comes next is a paragraph of its own.
-    pub(super) fn begin_paragraph(&mut self) {
-        self.tail.gap = Gap::Paragraph;
-    }
-
     /// Whether commentary has come.
     pub(super) fn has_commentary(&self) -> bool {
         self.commentary.iter().any(|text| !text.trim().is_empty())
@@ -337,51 +377,13 @@ impl Reply {
     }
 
     /// Reasoning has come, which is no part of the answer. The provider may hide the text of it.
-    pub(super) fn think(&mut self, thought: &str) {
+    fn think(&mut self, thought: &str) {
         self.sign = Some(THINKING);
         self.thoughts.push_str(thought);
     }
 
-    /// The provider searches the web.
-    pub(super) fn search(&mut self) {
-        self.sign = Some("searching the web");
-        self.tail.gap = self.tail.gap.max(Gap::Search);
-    }
-
-    /// A search or a fetch by the provider has failed.
-    pub(super) fn fail_search(&mut self, is_fetch: bool, reason: Option<&str>) {
-        if self.kept.add(VALUE + reason.map_or(0, str::len)) {
-            self.failed_searches.push(FailedSearch {
-                is_fetch,
-                reason: reason.map(str::to_owned),
-            });
-        }
-    }
-
     pub fn failed_searches(&self) -> &[FailedSearch] {
         &self.failed_searches
-    }
-
-    /// Adds the sources in a list. `url` and `title` are their places in each element.
-    pub(super) fn add_sources(&mut self, list: &Value, url: &str, title: &str) {
-        for element in elements(list) {
-            let text = |place| element.pointer(place).and_then(Value::as_str);
-            let url = text(url).unwrap_or_default();
-            let title = text(title).unwrap_or_default();
-            self.sources.extend(Source::new(url, title));
-        }
-    }
-
-    /// Adds a JSON string that the model says instead of an answer.
-    pub(super) fn refuse(&mut self, string: &str) -> Result<(), ReplyError> {
-        // Nearly every event of some dialects has an empty one.
-        if string == "\"\"" {
-            return Ok(());
-        }
-        if self.kept.add(string.len()) {
-            self.refusal.push_str(&surrogates::lossy::<String>(string)?);
-        }
-        self.add(string)
     }
 
     fn add_text(&mut self, piece: &str) {
@@ -424,52 +426,22 @@ impl Reply {
         }
     }
 
-    /// The provider says with this word that the model has stopped. More may come: text, usage, the end. Another word
-    /// replaces only a normal end, and what is no finish reason changes nothing.
-    pub(super) fn finish(&mut self, word: &str) {
-        if is_word(word) && self.may_end_normally() {
-            self.finish = Some(Finish::new(word));
-        }
-    }
-
     /// Whether the provider has given no finish reason other than a normal end.
     fn may_end_normally(&self) -> bool {
         matches!(self.finish, None | Some(Finish::Complete(_)))
     }
 
-    /// The provider waits for a request to continue.
-    pub(super) fn pause(&mut self) {
-        self.paused = true;
-    }
-
     /// Whether the provider continues the answer when it is asked to, and q has kept all that this request needs.
     pub fn is_paused(&self) -> bool {
-        self.paused && !self.is_too_long()
+        self.has_paused() && !self.is_too_long()
     }
 
-    /// The provider has blocked the prompt itself, and gives this word as the reason.
-    pub(super) fn block(&mut self, word: &str) {
-        self.finish = Some(Finish::Blocked(word.to_owned()));
-    }
-
-    /// The provider says in these words why the answer ended so.
-    pub(super) fn explain(&mut self, reason: &str) {
-        if !reason.is_empty() {
-            self.reason = Some(reason.to_owned());
-        }
-    }
-
-    /// The server runs a call of its own, so more will come even after a finish reason.
-    pub(super) fn server_calls(&mut self) {
-        self.more_after_finish = true;
+    fn has_paused(&self) -> bool {
+        self.finish.as_ref().is_some_and(Finish::is_pause)
     }
 
     /// Nothing more will come.
     pub fn end(&mut self) {
-        if !self.has_begun() {
-            let late = std::mem::take(&mut self.late);
-            self.add_text(&late);
-        }
         if !std::mem::take(&mut self.surrogate).is_empty() {
             self.add_text("\u{FFFD}");
         }
@@ -504,7 +476,7 @@ impl Reply {
     }
 
     /// Stores the reported counts; a later count replaces an earlier one.
-    pub(super) fn add_usage(&mut self, usage: Usage) {
+    fn add_usage(&mut self, usage: Usage) {
         self.usage = Usage {
             input_tokens: usage.input_tokens.or(self.usage.input_tokens),
             output_tokens: usage.output_tokens.or(self.usage.output_tokens),
@@ -584,7 +556,7 @@ impl Reply {
     pub fn is_complete(&self) -> bool {
         let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
         let has_stopped = self.ended || self.finish.is_some();
-        has_stopped && !failed && !self.paused
+        has_stopped && !failed && !self.has_paused()
     }
 
     /// The counts reported so far; `None` if there are none.
@@ -601,18 +573,13 @@ mod tests {
     use super::super::kept::MAX_KEPT;
     use super::*;
 
-    #[test]
-    fn late_white_space_does_not_replace_commentary() {
-        let mut reply = Reply::new(false);
-        reply.begin_message(Some(0), true);
-        reply.add_text("Looking.");
-        reply.end_message(true);
-        reply.begin_message(Some(1), false);
-        reply.add_late(" \n");
-        reply.add_late(" \n");
-        reply.finish("completed");
-        reply.end();
-        assert_eq!(reply.take_text(), "Looking.");
+    /// Adds a finish reason.
+    fn finish_with(reply: &mut Reply, word: &str) {
+        let update = Update {
+            finish: Finish::read(word),
+            ..Update::default()
+        };
+        reply.update(update).expect(word);
     }
 
     #[test]
@@ -623,7 +590,7 @@ mod tests {
             ("length", Finish::Limit("length".into())),
             ("stop", Finish::Limit("length".into())),
         ] {
-            reply.finish(word);
+            finish_with(&mut reply, word);
             assert_eq!(reply.finished(), Some(&finish), "{word}");
         }
         assert!(reply.is_finished());
@@ -635,32 +602,42 @@ mod tests {
     fn texts_that_are_kept_are_bounded() {
         let long = "x".repeat(MAX_KEPT / 8);
         let mut reply = Reply::default();
-        // Each is another one.
-        for number in 0..9 {
-            reply.add_late(&format!("{number}{long}"));
-        }
-        let is_right = reply.late.is_empty() && reply.text.len() > MAX_KEPT;
-        assert!(is_right, "{}, {}", reply.late.len(), reply.text.len());
-        let mut reply = Reply::default();
         for _ in 0..9 {
-            reply.fail_search(false, Some(&long));
+            let failed = FailedSearch {
+                is_fetch: false,
+                reason: Some(long.clone()),
+            };
+            let update = Update {
+                failed_search: Some(failed),
+                ..Update::default()
+            };
+            reply.update(update).expect("no text");
         }
         assert_eq!(reply.failed_searches.len(), 7);
         let mut reply = Reply::default();
         for _ in 0..9 {
-            reply.refuse(&format!("\"{long}\"")).expect("a string");
+            let update = Update {
+                refusal: format!("\"{long}\"").into(),
+                ..Update::default()
+            };
+            reply.update(update).expect("a string");
         }
-        let is_right = reply.refusal.len() <= MAX_KEPT && reply.text.len() == 9 * long.len();
-        assert!(is_right, "{}", reply.refusal.len());
-        reply.pause();
-        let is_right = !reply.is_paused();
-        assert!(is_right, "what the provider wants back was not kept");
+        assert!(
+            reply.refusal.len() <= MAX_KEPT && reply.text.len() == 9 * long.len(),
+            "{}",
+            reply.refusal.len()
+        );
+        finish_with(&mut reply, "pause_turn");
+        assert!(
+            !reply.is_paused(),
+            "what the provider wants back was not kept"
+        );
     }
 
     #[test]
     fn a_call_after_the_end_means_that_more_may_come() {
         let mut reply = Reply::new(true);
-        reply.finish("stop");
+        finish_with(&mut reply, "stop");
         reply.call_fragment(0, "x", "a", "{}").expect("room");
         assert!(!reply.is_finished());
     }
@@ -675,7 +652,7 @@ mod tests {
             ("error", false),
         ] {
             let mut reply = Reply::default();
-            reply.finish(word);
+            finish_with(&mut reply, word);
             assert_eq!(reply.is_complete(), complete, "{word}");
         }
     }
@@ -693,7 +670,7 @@ mod tests {
             if has_calls {
                 reply.call_fragment(0, "x", "a", "").expect("room");
             }
-            reply.finish(word);
+            finish_with(&mut reply, word);
             reply.end();
             let found = (reply.finished(), reply.calls().is_empty());
             assert_eq!(found, (Some(&finish), !has_calls), "{word}");

@@ -1,17 +1,17 @@
 //! Makes requests for OpenAI's Responses API, which other servers have as well, and reads the replies (pure).
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
-use super::failure::{self, ServerError};
-use super::lenient::{self, Count, IfReadable, ReplyError, Text, elements, text_field};
-use super::reply::Reply;
+use super::failure;
+use super::finish::Finish;
+use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::reply::{FailedSearch, Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
-use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun, Usage};
+use crate::message::{Attachment, AttachmentKind, Message, Role, Source, Tool, ToolRun};
 use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
@@ -47,6 +47,9 @@ const CLIENT_CALLS: &[&str] = &[
     "shell_call",
     "apply_patch_call",
 ];
+
+/// The type of an item with reasoning.
+const REASONING: &str = "reasoning";
 
 /// The type of an item with text of the model.
 const MESSAGE: &str = "message";
@@ -172,168 +175,156 @@ fn result_of(run: &ToolRun) -> Value {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     #[serde(rename = "type")]
-    kind: IfReadable<String>,
+    kind: Raw<'a>,
     /// The number of the item.
-    output_index: Count,
-    delta: Text<'a>,
-    text: Text<'a>,
-    item: Option<&'a RawValue>,
-    response: Option<&'a RawValue>,
-    annotation: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-}
-
-fn usage_of(counts: &Value) -> Usage {
-    let count = |place| lenient::count(counts, place);
-    Usage {
-        input_tokens: count("/input_tokens"),
-        output_tokens: count("/output_tokens"),
-        cached_tokens: count("/input_tokens_details/cached_tokens"),
-        reasoning_tokens: count("/output_tokens_details/reasoning_tokens"),
-        // OpenRouter alone reports it.
-        cost: counts["cost"].as_f64(),
-    }
+    output_index: Raw<'a>,
+    delta: Raw<'a>,
+    item: Raw<'a>,
+    response: Raw<'a>,
+    annotation: Raw<'a>,
+    error: Raw<'a>,
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else {
         return Ok(());
     };
-    let may_be_error = event.error.is_some() || event.kind.0.is_none();
+    let kind = event.kind.word();
+    let may_be_error = event.error.is_there() || matches!(kind.as_str(), "" | "error");
     failure::check(data, may_be_error)?;
-    let kind = event.kind.0.unwrap_or_default();
+    let mut update = Update::default();
     match kind.as_str() {
         "response.output_text.delta" => {
-            reply.continue_message(event.output_index.0);
-            reply.add(&event.delta.json()?)?;
+            reply.continue_message(event.output_index.count());
+            update.text = event.delta.json()?;
         }
         "response.refusal.delta" => {
-            reply.continue_message(event.output_index.0);
-            reply.refuse(&event.delta.json()?)?;
-        }
-        "response.output_text.done" => {
-            reply.continue_message(event.output_index.0);
-            reply.add_late(&event.text.text()?);
+            reply.continue_message(event.output_index.count());
+            update.refusal = event.delta.json()?;
         }
         "response.output_item.added" => {
-            begin_item(&lenient::value(event.item), event.output_index.0, reply);
+            let item = event.item.value();
+            if item["type"] == MESSAGE {
+                reply.begin_message(event.output_index.count(), is_commentary(&item));
+            } else if item["type"] == REASONING {
+                update.thoughts = Some(String::new());
+            }
+            update.searches = item["type"] == WEB_SEARCH_CALL;
         }
-        "response.output_item.done" => end_item(lenient::value(event.item), reply)?,
+        "response.output_item.done" => return end_item(event.item.value(), reply),
         // xAI calls the end `response.done`.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-            end_response(&kind, event.response, reply)?;
-        }
-        "error" => {
-            let error = failure::read(data);
-            return Err(error.unwrap_or_else(|| ServerError::new(data)).into());
+            return end_response(&kind, event.response, reply);
         }
         "response.output_text.annotation.added" => {
-            let source = lenient::value(event.annotation);
-            reply.add_sources(&json!([source]), "/url", "/title");
+            update.sources = sources_in(&json!([event.annotation.value()]));
         }
         "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-            reply.think(&event.delta.text()?);
+            update.thoughts = Some(event.delta.text()?);
         }
         // The next part is a paragraph of its own.
         "response.reasoning_text.done" | "response.reasoning_summary_text.done" => {
-            reply.think("\n");
+            update.thoughts = Some("\n".to_owned());
         }
-        kind if kind.starts_with("response.reasoning") => reply.think(""),
-        kind if kind.starts_with("response.web_search_call") => reply.search(),
-        _ => {}
+        kind if kind.starts_with("response.reasoning") => update.thoughts = Some(String::new()),
+        kind => update.searches = kind.starts_with("response.web_search_call"),
     }
-    Ok(())
-}
-
-/// Reads the beginning of an item in a stream.
-fn begin_item(item: &Value, index: Option<u64>, reply: &mut Reply) {
-    match item["type"].as_str() {
-        Some(MESSAGE) => reply.begin_message(index, is_commentary(item)),
-        Some("reasoning") => reply.think(""),
-        Some(WEB_SEARCH_CALL) => reply.search(),
-        _ => {}
-    }
+    reply.update(update)
 }
 
 /// Reads a complete item of a stream.
 fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if item["type"] == MESSAGE {
-        reply.end_message(is_commentary(&item));
+        // What follows is another message; not every server says when one begins.
+        reply.begin_message(None, false);
     }
-    if !item.is_null() {
-        read_search(&item, reply);
-        take_item(item, reply)?;
+    if item.is_null() {
+        return Ok(());
     }
-    Ok(())
+    read_item(&item, reply)?;
+    keep(item, reply)
 }
 
 /// Reads the end of a stream.
-fn end_response(
-    kind: &str,
-    response: Option<&RawValue>,
-    reply: &mut Reply,
-) -> Result<(), ReplyError> {
-    if let Some(response) = response {
-        read_response(response.get(), reply)?;
-    }
+fn end_response(kind: &str, response: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
     // The response may be missing, or may not say how it ended.
-    match kind {
-        "response.incomplete" => reply.finish("incomplete"),
-        "response.failed" => reply.finish("failed"),
-        _ => {}
-    }
+    let fallback = match kind {
+        "response.incomplete" => "incomplete",
+        "response.failed" => "failed",
+        _ => "",
+    };
+    read_response(&response.value(), fallback, reply)?;
     let items = reply.echo();
     add_messages(&items, reply)?;
-    read_calls(reply);
+    read_calls(reply)?;
     reply.end();
     Ok(())
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read_response(body, reply)?;
-    read_calls(reply);
+    let response = Value::Object(surrogates::lossy(body)?);
+    read_response(&response, "", reply)?;
+    read_calls(reply)?;
     reply.end();
     Ok(())
 }
 
-fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let response = Value::Object(surrogates::lossy(json)?);
-    reply.add_usage(usage_of(&response["usage"]));
-    failure::check(json, true)?;
+/// Reads a response. `fallback` says how it ended, if it does not say so itself.
+fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    let usage = lenient::usage(
+        &response["usage"],
+        [
+            "/input_tokens",
+            "/output_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/output_tokens_details/reasoning_tokens",
+        ],
+    );
+    reply.update(Update {
+        usage,
+        ..Update::default()
+    })?;
+    failure::check(&response.to_string(), true)?;
     let items = elements(&response["output"]);
-    let keeps_items = reply.echo_mut().is_empty();
+    let keeps_items = reply.echo.is_empty();
     if keeps_items {
         read_thoughts(items, reply)?;
     }
     add_messages(items, reply)?;
     for item in items {
-        read_search(item, reply);
+        read_item(item, reply)?;
         if keeps_items {
-            take_item(item.clone(), reply)?;
+            keep(item.clone(), reply)?;
         }
     }
-    let status = response["status"].as_str();
-    let reason = response["incomplete_details"]["reason"].as_str();
-    let word = reason.filter(|reason| !reason.is_empty()).or(status);
-    reply.finish(word.unwrap_or_default());
-    Ok(())
+    let reason = text_field(&response["incomplete_details"], "reason");
+    let mut words = [reason, text_field(response, "status"), fallback].into_iter();
+    let word = words.find(|word| !word.is_empty()).unwrap_or_default();
+    reply.update(Update {
+        finish: Finish::read(word),
+        ..Update::default()
+    })
 }
 
 /// Reads the reasoning among these items, each part as a paragraph of its own.
 fn read_thoughts(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
+    let mut thoughts = String::new();
     for item in items {
-        if item["type"] != "reasoning" {
+        if item["type"] != REASONING {
             continue;
         }
-        let parts = elements(&item["summary"])
+        for part in elements(&item["summary"])
             .iter()
-            .chain(elements(&item["content"]));
-        for part in parts {
-            reply.think(&lenient::text_in(&part["text"])?);
-            reply.think("\n");
+            .chain(elements(&item["content"]))
+        {
+            thoughts += &lenient::text_in(&part["text"])?;
+            thoughts.push('\n');
         }
     }
-    Ok(())
+    reply.update(Update {
+        thoughts: Some(thoughts).filter(|thoughts| !thoughts.is_empty()),
+        ..Update::default()
+    })
 }
 
 /// Adds the messages among these items, unless they have come in pieces, as they do in most streams.
@@ -351,11 +342,16 @@ fn add_messages(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
             continue;
         }
         reply.begin_message(None, is_commentary);
-        let text = lenient::text_in(&item["content"])?;
-        reply.add(&json!(text).to_string())?;
-        for part in elements(&item["content"]) {
-            let refusal = lenient::text_in(&part["refusal"])?;
-            reply.refuse(&json!(refusal).to_string())?;
+        let content = &item["content"];
+        reply.update(Update {
+            text: lenient::json_in(content)?.into(),
+            ..Update::default()
+        })?;
+        for part in elements(content) {
+            reply.update(Update {
+                refusal: lenient::json_in(&part["refusal"])?.into(),
+                ..Update::default()
+            })?;
         }
     }
     Ok(())
@@ -367,22 +363,35 @@ fn is_commentary(message: &Value) -> bool {
 }
 
 /// Reads the sources of an item, and whether it is a search.
-fn read_search(item: &Value, reply: &mut Reply) {
+fn read_item(item: &Value, reply: &mut Reply) -> Result<(), ReplyError> {
+    let mut update = Update {
+        searches: item["type"] == WEB_SEARCH_CALL || item["type"] == CUSTOM_CALL,
+        ..Update::default()
+    };
     for part in elements(&item["content"]) {
-        reply.add_sources(&part["annotations"], "/url", "/title");
+        update.sources.extend(sources_in(&part["annotations"]));
     }
-    if item["type"] == WEB_SEARCH_CALL || item["type"] == CUSTOM_CALL {
-        reply.search();
-    }
+    reply.update(update)
+}
+
+fn sources_in(annotations: &Value) -> Vec<Source> {
+    lenient::sources(annotations, "/url", "/title")
 }
 
 /// Notes a search that failed, and keeps the item, to send it back with the results of the calls. Reasoning that is not
 /// encrypted is not kept, because the API would look for it in its store.
-fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn keep(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
-        reply.fail_search(false, None);
+        let failed = FailedSearch {
+            is_fetch: false,
+            reason: None,
+        };
+        reply.update(Update {
+            failed_search: Some(failed),
+            ..Update::default()
+        })?;
     }
-    if item["type"] != "reasoning" || item["encrypted_content"].is_string() {
+    if item["type"] != REASONING || item["encrypted_content"].is_string() {
         let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools();
         reply.keep(item, is_call)?;
     }
@@ -391,8 +400,9 @@ fn take_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
 
 /// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. It has
 /// also run a custom call that stands before a message: xAI sends these without their outputs.
-fn read_calls(reply: &mut Reply) {
-    let mut items = std::mem::take(reply.echo_mut());
+fn read_calls(reply: &mut Reply) -> Result<(), ReplyError> {
+    let mut items = std::mem::take(&mut reply.echo);
+    let mut unoffered = None;
     let mut last_message = 0;
     let mut ids_with_output = Vec::new();
     for (at, item) in items.values().enumerate() {
@@ -413,10 +423,14 @@ fn read_calls(reply: &mut Reply) {
         if kind == FUNCTION_CALL && reply.offers_tools() {
             add_call(item, reply);
         } else {
-            reply.finish(kind);
+            unoffered = Finish::read(kind);
         }
     }
-    *reply.echo_mut() = items;
+    reply.echo = items;
+    reply.update(Update {
+        finish: unoffered,
+        ..Update::default()
+    })
 }
 
 fn add_call(item: &mut Value, reply: &mut Reply) {
@@ -426,8 +440,9 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
         id = text_field(item, "id");
     }
     let arguments = lenient::arguments(&item["arguments"]);
-    let call = reply.add_call(id, text_field(item, "name"), &arguments);
-    item["call_id"] = call.id.as_str().into();
+    if let Some(call) = reply.add_call(id, text_field(item, "name"), &arguments) {
+        item["call_id"] = call.id.as_str().into();
+    }
 }
 
 #[cfg(test)]
@@ -438,24 +453,26 @@ mod tests {
 
     #[test]
     fn what_a_stream_has_said_is_not_said_again_at_its_end() {
-        let events = |word: &str| match word {
-            "end" => {
-                r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#
-            }
-            "done" => r#"{"type":"response.output_text.done","text":"Hi"}"#,
-            "delta" => r#"{"type":"response.output_text.delta","delta":"Hi"}"#,
-            "item" => {
-                r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}"#
-            }
-            _ => r#"{"type":"response.completed","response":{"status":"completed"}}"#,
-        };
-        let table = "delta end | delta done item end | done item end | end | delta done item bare | done item bare | done bare | item bare";
-        for words in table.split(" | ") {
-            let events: Vec<&str> = words.split(' ').map(events).collect();
-            let mut reply = replied(&DIALECT, &events);
-            assert_eq!(reply.take_text(), "Hi", "{words}");
-            let expected = Finish::Complete("completed".into());
-            assert_eq!(reply.finished(), Some(&expected), "{words}");
+        let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#;
+        let done = r#"{"type":"response.output_text.done","text":"Hi"}"#;
+        let delta = r#"{"type":"response.output_text.delta","delta":"Hi"}"#;
+        let item = r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}"#;
+        let bare = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
+        for events in [
+            &[delta, end][..],
+            &[delta, done, item, end],
+            &[done, item, end],
+            &[end],
+            &[delta, done, item, bare],
+            &[done, item, bare],
+            &[item, bare],
+        ] {
+            let mut reply = replied(&DIALECT, events);
+            assert_eq!(
+                (reply.take_text().as_str(), reply.finished()),
+                ("Hi", Some(&Finish::Complete("completed".into()))),
+                "{events:?}"
+            );
             assert!(reply.ended());
         }
     }
