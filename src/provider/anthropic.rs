@@ -5,12 +5,11 @@ use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
-use super::failure;
 use super::finish::Finish;
 use super::lenient::{self, Raw, ReplyError, elements, text_field};
 use super::reply::{FailedSearch, Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt};
-use super::{calls, openai, schema};
+use super::{calls, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
 use crate::text::surrogates;
 
@@ -20,9 +19,9 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[("anthropic-version", "2023-06-01")],
     key_header: ("x-api-key", ""),
     chat: |prompt, _| ("/v1/messages".to_owned(), body(prompt)),
+    mark: "\"type\"",
     event: read_event,
     whole: read_whole,
-    models: openai::read_models,
     ends_with_done: false,
     extras: &[
         (Extra::Effort, "/output_config/effort"),
@@ -189,7 +188,6 @@ struct Event<'a> {
     /// The number of the block.
     index: Raw<'a>,
     delta: Raw<'a>,
-    error: Raw<'a>,
 }
 
 /// A piece of a block.
@@ -223,12 +221,8 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(event) = lenient::event::<Event>(data)? else {
-        return Ok(());
-    };
+    let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
-    let may_be_error = event.error.is_there() || matches!(kind.as_str(), "" | "error");
-    failure::check(data, may_be_error)?;
     if kind == "content_block_delta" {
         return add_delta(event.index.count(), &event.delta.parse()?, reply);
     }
@@ -258,7 +252,6 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    failure::check(body, true)?;
     let message = Value::Object(surrogates::lossy(body)?);
     let blocks = elements(&message["content"]);
     for (block, index) in blocks.iter().zip(0..) {
@@ -268,9 +261,7 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         add_block(Some(index), block.clone(), reply)?;
     }
     read_calls(reply);
-    reply.update(end_of(&message, &message["usage"]))?;
-    reply.end();
-    Ok(())
+    reply.update(end_of(&message, &message["usage"]))
 }
 
 /// How a message ended, why the model refused, and the usage.
@@ -293,7 +284,7 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), 
         // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
         begins_paragraph: kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
         searches: is_search,
-        sources: lenient::sources(&block["citations"], "/url", "/title"),
+        sources: lenient::sources(&block["citations"]),
         ..Update::default()
     };
     if kind == "text" {
@@ -358,7 +349,7 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
         "input_json_delta" => append(index, INPUT, &delta.partial_json.json()?, reply)?,
         "citations_delta" => {
             let citation = delta.citation.value();
-            update.sources = lenient::sources(&json!([citation]), "/url", "/title");
+            update.sources = lenient::sources(&json!([citation]));
             keep_citation(index, citation, reply)?;
         }
         _ => {}

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::failure;
-use super::lenient::ReplyError;
+use super::lenient::{self, ReplyError};
 use super::reply::Reply;
 use super::request::{self, Extra, Field, ListedModel, Prompt, Quirks, Request};
 use crate::secret::Secret;
@@ -25,12 +25,12 @@ pub struct Dialect {
     pub(super) key_header: (&'static str, &'static str),
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
-    /// Adds the data of one event of a stream to the reply.
+    /// A string that every event of a stream contains. One without it may be an error.
+    pub(super) mark: &'static str,
+    /// Adds an event of a stream to the reply.
     pub(super) event: ReadFn,
     /// Adds an answer that came in one piece to the reply.
-    pub whole: ReadFn,
-    /// Reads the list of models, in the server's order.
-    pub models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
+    pub(super) whole: ReadFn,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
@@ -109,6 +109,13 @@ impl Dialect {
         self.enforces_maps || !shape.has_maps()
     }
 
+    /// Adds an answer that came in one piece to the reply.
+    pub fn read_whole(&self, body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+        (self.whole)(body, reply)?;
+        reply.end();
+        Ok(())
+    }
+
     /// Adds the data of one event of a stream to the reply.
     pub fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         // Proxies send this in every dialect, even if the answer has broken off.
@@ -118,10 +125,42 @@ impl Dialect {
             }
             return Ok(());
         }
-        // Gemini reports an error in a list, and gateways pass this on.
-        let is_list = data.trim_start().starts_with('[');
-        failure::check(data, is_list)?;
-        (self.event)(data, reply)
+        // Proxies and gateways report errors in forms of their own, and Gemini in a list.
+        let is_object = data.trim_start().starts_with('{');
+        let is_usual = is_object && data.contains(self.mark) && !data.contains("\"error\"");
+        failure::check(data, !is_usual)?;
+        // Some servers send other things to keep a connection alive, which are no events.
+        if is_object {
+            (self.event)(data, reply)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
+pub fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
+    let body: Value = serde_json::from_str(body)?;
+    let list = body.get("data").or(body.get("models")).unwrap_or(&body);
+    let list: Option<Vec<Value>> = serde_json::from_value(list.clone())?;
+    let mut models = Vec::new();
+    for model in list.unwrap_or_default() {
+        // Gemini has names such as `models/gemini-flash-latest`.
+        let id = model["id"].as_str().or(model["name"].as_str());
+        if let Some(id) = id {
+            let id = id.trim_start_matches("models/").to_owned();
+            let created = creation_time(&model);
+            models.push(ListedModel { id, created });
+        }
+    }
+    Ok(models)
+}
+
+fn creation_time(model: &Value) -> Option<String> {
+    match lenient::count(model, "/created") {
+        // With leading zeros, numbers sort like text.
+        Some(seconds) => Some(format!("{seconds:012}")),
+        // Anthropic's list has the time as text.
+        None => model["created_at"].as_str().map(str::to_owned),
     }
 }
 
@@ -375,6 +414,34 @@ pub(super) mod tests {
         ]
     }
 
+    #[test]
+    fn models_are_listed_in_order() {
+        let model = |id: &str, created: Option<&str>| ListedModel {
+            id: id.into(),
+            created: created.map(str::to_owned),
+        };
+        let listed = vec![model("b", Some("000000000007")), model("a", None)];
+        let list = r#"[{"id":"b","created":7},{"id":"a","created":"odd"}]"#;
+        assert_eq!(
+            read_models(&format!(r#"{{"object":"list","data":{list}}}"#)),
+            Ok(listed.clone())
+        );
+        assert_eq!(read_models(list), Ok(listed));
+        for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
+            assert_eq!(read_models(body), Ok(Vec::new()), "{body}");
+        }
+        for body in [
+            "{}",
+            r#"{"data":{}}"#,
+            r#"{"data":"a"}"#,
+            "\"a\"",
+            "7",
+            "<html>",
+        ] {
+            assert!(read_models(body).is_err(), "{body}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_event_breaks_a_dialect_and_when_text_is_taken_does_not_matter(
@@ -408,7 +475,7 @@ pub(super) mod tests {
             };
             prop_assert_eq!(read(true), read(false));
             for event in &events {
-                let _ = (api.whole)(event, &mut Reply::new(offers_tools));
+                let _ = api.read_whole(event, &mut Reply::new(offers_tools));
             }
         }
     }

@@ -5,11 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
-use super::failure;
 use super::finish::Finish;
 use super::lenient::{self, Raw, ReplyError, elements, text_field};
 use super::reply::{Reply, Update};
-use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks};
+use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
 use super::schema;
 use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolRun, Usage};
 
@@ -19,9 +18,9 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
     chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
-    event: read_event,
-    whole: read_whole,
-    models: read_models,
+    mark: "\"candidates\"",
+    event: read,
+    whole: read,
     ends_with_done: false,
     extras: &[
         (Extra::Effort, "/generationConfig/thinkingConfig"),
@@ -183,7 +182,6 @@ struct Event<'a> {
     candidates: Option<Vec<Candidate<'a>>>,
     usage_metadata: Raw<'a>,
     prompt_feedback: Raw<'a>,
-    error: Raw<'a>,
 }
 
 /// One of several answers to the same prompt, or a piece of it.
@@ -235,12 +233,8 @@ fn usage_of(counts: &Value) -> Usage {
     usage
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(event) = lenient::event::<Event>(data)? else {
-        return Ok(());
-    };
-    let may_be_error = event.error.is_there() || event.candidates.is_none();
-    failure::check(data, may_be_error)?;
+fn read(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    let event: Event = serde_json::from_str(data)?;
     let feedback = event.prompt_feedback.value();
     let block = feedback["blockReason"].as_str();
     reply.update(Update {
@@ -323,24 +317,7 @@ fn sources_of(grounding: &Value) -> Vec<Source> {
             pages.extend(chunk.values().cloned());
         }
     }
-    lenient::sources(&pages.into(), "/uri", "/title")
-}
-
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read_event(body, reply)?;
-    reply.end();
-    Ok(())
-}
-
-fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
-    let mut models = Vec::new();
-    for model in lenient::list_in(body, "models")? {
-        if let Some(name) = model["name"].as_str() {
-            let id = name.strip_prefix("models/").unwrap_or(name).to_owned();
-            models.push(ListedModel { id, created: None });
-        }
-    }
-    Ok(models)
+    lenient::sources(&pages.into())
 }
 
 #[cfg(test)]

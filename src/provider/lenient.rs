@@ -198,40 +198,20 @@ pub fn json_in(json: &Value) -> Result<String, ReplyError> {
     Ok(raw.json()?.into_owned())
 }
 
-/// The sources in a list. `url` and `title` are their places in each element.
-pub fn sources(list: &Value, url: &str, title: &str) -> Vec<Source> {
+/// The pages of the web in a list, in which each element is an address or has one.
+pub fn sources(list: &Value) -> Vec<Source> {
     let mut sources = Vec::new();
     for element in elements(list) {
-        let text = |place| element.pointer(place).and_then(Value::as_str);
-        let url = text(url).unwrap_or_default();
-        sources.extend(Source::new(url, text(title).unwrap_or_default()));
+        let cited = &element["url_citation"];
+        let page = if cited.is_object() { cited } else { element };
+        let addresses = [page, &page["url"], &page["uri"]];
+        let url = addresses.iter().find_map(|address| address.as_str());
+        sources.extend(Source::new(
+            url.unwrap_or_default(),
+            text_field(page, "title"),
+        ));
     }
     sources
-}
-
-/// Reads an event: a JSON object. Some servers send other things to keep a connection alive, which are no events.
-pub fn event<'a, T>(data: &'a str) -> Result<Option<T>, ReplyError>
-where
-    T: Deserialize<'a>,
-{
-    let text = data.trim_start();
-    if text.starts_with('{') {
-        return Ok(Some(serde_json::from_str(data)?));
-    }
-    if text.starts_with('[') {
-        // A list is no event, but one that is cut off is an error.
-        let _: &RawValue = serde_json::from_str(data)?;
-    }
-    Ok(None)
-}
-
-/// The list in a field of a body, or the body itself, as Together sends it. Null is an empty list: Ollama sends it if it has
-/// no models.
-pub fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
-    let body: Value = serde_json::from_str(body)?;
-    let list = body.get(field).cloned().unwrap_or(body);
-    let values: Option<Vec<Value>> = serde_json::from_value(list)?;
-    Ok(values.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -279,27 +259,6 @@ mod tests {
         ] {
             let value: Value = serde_json::from_str(json).expect(json);
             assert_eq!(arguments(&value), text, "{json}");
-        }
-    }
-
-    #[test]
-    fn only_what_begins_like_an_event_must_be_one() {
-        for (data, read) in [
-            (r#"{"n":1}"#, Ok(true)),
-            (" {} ", Ok(true)),
-            ("[1]", Ok(false)),
-            ("null", Ok(false)),
-            ("ping", Ok(false)),
-            (": keep-alive", Ok(false)),
-            ("{", Err(())),
-            ("[1", Err(())),
-        ] {
-            let event = event::<Value>(data);
-            assert_eq!(
-                event.map(|event| event.is_some()).map_err(|_| ()),
-                read,
-                "{data}"
-            );
         }
     }
 

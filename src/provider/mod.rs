@@ -17,5 +17,5 @@ mod responses;
 mod schema;
 pub mod table;
 
-pub use dialect::Dialect;
+pub use dialect::{Dialect, read_models};
 pub use lenient::ReplyError;

@@ -9,7 +9,7 @@ use super::failure;
 use super::finish::Finish;
 use super::lenient::{self, Raw, ReplyError, elements, text_field};
 use super::reply::{Reply, Update};
-use super::request::{self, AnswerForm, Extra, ListedModel, Prompt, Quirks, SHAPE_NAME};
+use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
 use crate::message::{
     self, Attachment, AttachmentKind, Message, Source, Step, Tool, ToolRun, Usage,
@@ -23,9 +23,10 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("authorization", "Bearer "),
     chat: |prompt, quirks| ("/chat/completions".to_owned(), body(prompt, quirks)),
-    event: read_event,
-    whole: read_whole,
-    models: read_models,
+    // A chunk without choices may be an error, which is found below.
+    mark: "",
+    event: |data, reply| read(data, false, reply),
+    whole: |body, reply| read(body, true, reply),
     ends_with_done: true,
     extras: &[
         (Extra::Effort, "/reasoning_effort"),
@@ -244,7 +245,6 @@ fn add_extra(turn: &mut Value, extra: &Value) {
 struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
     usage: Raw<'a>,
-    error: Raw<'a>,
     /// The addresses of Perplexity's sources.
     citations: Raw<'a>,
     /// Perplexity's sources with their titles.
@@ -342,23 +342,11 @@ fn usage_of(counts: &Value) -> Usage {
     usage
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(data, false, reply)
-}
-
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(body, true, reply)?;
-    reply.end();
-    Ok(())
-}
-
 fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(chunk) = lenient::event::<Chunk>(data)? else {
-        return Ok(());
-    };
+    let chunk: Chunk = serde_json::from_str(data)?;
     // vLLM and Mistral report errors in fields of their own.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
-    failure::check(data, is_bare || chunk.error.is_there())?;
+    failure::check(data, is_bare)?;
     // Options may ask for several answers; q prints the first.
     let mut choices = chunk.choices.iter().flatten();
     let no_choice = Choice::default();
@@ -398,20 +386,10 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError>
 /// The sources. Those of the text come first, as they do in a stream.
 fn sources_of(chunk: &Chunk, delta: &Delta) -> Vec<Source> {
     let mut sources = Vec::new();
-    for (pages, url, title) in [
-        (
-            delta.annotations,
-            "/url_citation/url",
-            "/url_citation/title",
-        ),
-        (chunk.citations, "", "/title"),
-        (delta.annotations, "/url", "/title"),
-        (chunk.citations, "/url", "/title"),
-        (chunk.search_results, "/url", "/title"),
-    ] {
+    for pages in [delta.annotations, chunk.citations, chunk.search_results] {
         // Few events have one.
         if pages.is_there() {
-            sources.extend(lenient::sources(&pages.value(), url, title));
+            sources.extend(lenient::sources(&pages.value()));
         }
     }
     sources
@@ -468,28 +446,6 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
 fn echo_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
     let first = reply.echo.entry(0);
     first.or_insert_with(|| json!({})).as_object_mut()
-}
-
-pub fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
-    let mut models = Vec::new();
-    for model in lenient::list_in(body, "data")? {
-        if let Some(id) = model["id"].as_str() {
-            models.push(ListedModel {
-                id: id.to_owned(),
-                created: creation_time(&model),
-            });
-        }
-    }
-    Ok(models)
-}
-
-fn creation_time(model: &Value) -> Option<String> {
-    match lenient::count(model, "/created") {
-        // With leading zeros, numbers sort like text.
-        Some(seconds) => Some(format!("{seconds:012}")),
-        // Anthropic's list has the time as text.
-        None => model["created_at"].as_str().map(str::to_owned),
-    }
 }
 
 #[cfg(test)]
@@ -583,32 +539,6 @@ mod tests {
             }
             let reply = reply_of(&events, "tool_calls");
             prop_assert_eq!(calls_of(&reply), [("x", "a", arguments.as_str())]);
-        }
-    }
-
-    #[test]
-    fn models_are_listed_in_order() {
-        let model = |id: &str, created: Option<&str>| ListedModel {
-            id: id.into(),
-            created: created.map(str::to_owned),
-        };
-        let listed = vec![model("b", Some("000000000007")), model("a", None)];
-        let list = r#"[{"id":"b","created":7},{"id":"a","created":"odd"}]"#;
-        let found = read_models(&format!(r#"{{"object":"list","data":{list}}}"#));
-        assert_eq!(found, Ok(listed.clone()));
-        assert_eq!(read_models(list), Ok(listed));
-        for body in [r#"{"data":[]}"#, r#"{"object":"list","data":null}"#, "[]"] {
-            assert_eq!(read_models(body), Ok(Vec::new()), "{body}");
-        }
-        for body in [
-            "{}",
-            r#"{"data":{}}"#,
-            r#"{"data":"a"}"#,
-            "\"a\"",
-            "7",
-            "<html>",
-        ] {
-            assert!(read_models(body).is_err(), "{body}");
         }
     }
 }

@@ -11,12 +11,13 @@ use super::lenient::{self, Raw, ReplyError, elements, text_field};
 use super::reply::{FailedSearch, Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
-use crate::message::{Attachment, AttachmentKind, Message, Role, Source, Tool, ToolRun};
+use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun};
 use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
     name: "responses",
     chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
+    mark: "\"type\"",
     event: read_event,
     whole: read_whole,
     ends_with_done: false,
@@ -182,16 +183,11 @@ struct Event<'a> {
     item: Raw<'a>,
     response: Raw<'a>,
     annotation: Raw<'a>,
-    error: Raw<'a>,
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let Some(event) = lenient::event::<Event>(data)? else {
-        return Ok(());
-    };
+    let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
-    let may_be_error = event.error.is_there() || matches!(kind.as_str(), "" | "error");
-    failure::check(data, may_be_error)?;
     let mut update = Update::default();
     match kind.as_str() {
         "response.output_text.delta" => {
@@ -214,10 +210,17 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         "response.output_item.done" => return end_item(event.item.value(), reply),
         // xAI calls the end `response.done`.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-            return end_response(&kind, event.response, reply);
+            // The response may be missing, or may not say how it ended.
+            let fallback = match kind.as_str() {
+                "response.incomplete" => "incomplete",
+                "response.failed" => "failed",
+                _ => "",
+            };
+            read_response(&event.response.value(), fallback, reply)?;
+            reply.end();
         }
         "response.output_text.annotation.added" => {
-            update.sources = sources_in(&json!([event.annotation.value()]));
+            update.sources = lenient::sources(&json!([event.annotation.value()]));
         }
         "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
             update.thoughts = Some(event.delta.text()?);
@@ -245,31 +248,12 @@ fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     keep(item, reply)
 }
 
-/// Reads the end of a stream.
-fn end_response(kind: &str, response: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
-    // The response may be missing, or may not say how it ended.
-    let fallback = match kind {
-        "response.incomplete" => "incomplete",
-        "response.failed" => "failed",
-        _ => "",
-    };
-    read_response(&response.value(), fallback, reply)?;
-    let items = reply.echo();
-    add_messages(&items, reply)?;
-    read_calls(reply)?;
-    reply.end();
-    Ok(())
-}
-
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let response = Value::Object(surrogates::lossy(body)?);
-    read_response(&response, "", reply)?;
-    read_calls(reply)?;
-    reply.end();
-    Ok(())
+    read_response(&response, "", reply)
 }
 
-/// Reads a response. `fallback` says how it ended, if it does not say so itself.
+/// Reads a complete response. `fallback` says how it ended, if it does not say so itself.
 fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let usage = lenient::usage(
         &response["usage"],
@@ -286,16 +270,18 @@ fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> Result<
     })?;
     failure::check(&response.to_string(), true)?;
     let items = elements(&response["output"]);
-    let keeps_items = reply.echo.is_empty();
-    if keeps_items {
-        read_thoughts(items, reply)?;
-    }
-    add_messages(items, reply)?;
+    let items_are_new = reply.echo.is_empty();
     for item in items {
         read_item(item, reply)?;
-        if keeps_items {
+        if items_are_new {
+            read_thoughts(item, reply)?;
             keep(item.clone(), reply)?;
         }
+    }
+    if items_are_new {
+        add_messages(items, reply)?;
+    } else {
+        add_messages(&reply.echo(), reply)?;
     }
     let reason = text_field(&response["incomplete_details"], "reason");
     let mut words = [reason, text_field(response, "status"), fallback].into_iter();
@@ -303,26 +289,23 @@ fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> Result<
     reply.update(Update {
         finish: Finish::read(word),
         ..Update::default()
-    })
+    })?;
+    read_calls(reply)
 }
 
-/// Reads the reasoning among these items, each part as a paragraph of its own.
-fn read_thoughts(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
+/// Reads the parts of an item with reasoning, each as a paragraph of its own.
+fn read_thoughts(item: &Value, reply: &mut Reply) -> Result<(), ReplyError> {
+    if item["type"] != REASONING {
+        return Ok(());
+    }
     let mut thoughts = String::new();
-    for item in items {
-        if item["type"] != REASONING {
-            continue;
-        }
-        for part in elements(&item["summary"])
-            .iter()
-            .chain(elements(&item["content"]))
-        {
-            thoughts += &lenient::text_in(&part["text"])?;
-            thoughts.push('\n');
-        }
+    let summary = elements(&item["summary"]).iter();
+    for part in summary.chain(elements(&item["content"])) {
+        thoughts += &lenient::text_in(&part["text"])?;
+        thoughts.push('\n');
     }
     reply.update(Update {
-        thoughts: Some(thoughts).filter(|thoughts| !thoughts.is_empty()),
+        thoughts: Some(thoughts),
         ..Update::default()
     })
 }
@@ -369,13 +352,11 @@ fn read_item(item: &Value, reply: &mut Reply) -> Result<(), ReplyError> {
         ..Update::default()
     };
     for part in elements(&item["content"]) {
-        update.sources.extend(sources_in(&part["annotations"]));
+        update
+            .sources
+            .extend(lenient::sources(&part["annotations"]));
     }
     reply.update(update)
-}
-
-fn sources_in(annotations: &Value) -> Vec<Source> {
-    lenient::sources(annotations, "/url", "/title")
 }
 
 /// Notes a search that failed, and keeps the item, to send it back with the results of the calls. Reasoning that is not
@@ -553,11 +534,12 @@ mod tests {
         ] {
             let output = json!([message("I look."), between, message("Found"), own]);
             let mut reply = Reply::new(true);
-            read_whole(
-                &json!({"status": "completed", "output": output}).to_string(),
-                &mut reply,
-            )
-            .expect("an answer");
+            DIALECT
+                .read_whole(
+                    &json!({"status": "completed", "output": output}).to_string(),
+                    &mut reply,
+                )
+                .expect("an answer");
             assert_eq!(reply.take_text(), "I look.\n\nFound", "{between}");
             assert_eq!(calls_of(&reply), [("fc", "a", "{}")]);
         }
@@ -589,7 +571,9 @@ mod tests {
                 (json!([{"type": "web_search_call", "call_id": "x"}]), false),
             ] {
                 let mut reply = Reply::default();
-                read_whole(&end(items.clone()), &mut reply).expect("a whole answer");
+                DIALECT
+                    .read_whole(&end(items.clone()), &mut reply)
+                    .expect("a whole answer");
                 let finish = if is_odd {
                     Finish::Other((*kind).to_owned())
                 } else {
@@ -615,9 +599,14 @@ mod tests {
         ] {
             let mut reply = Reply::new(true);
             let body = json!({"status": "completed", "output": items}).to_string();
-            read_whole(&body, &mut reply).expect("a whole answer");
-            assert_eq!(calls_of(&reply), calls, "{items}");
-            assert_eq!(reply.finished(), Some(finish), "{items}");
+            DIALECT
+                .read_whole(&body, &mut reply)
+                .expect("a whole answer");
+            assert_eq!(
+                (calls_of(&reply).as_slice(), reply.finished()),
+                (calls, Some(&finish)),
+                "{items}"
+            );
             assert_eq!(Value::from(reply.echo()), items);
         }
     }

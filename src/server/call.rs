@@ -501,7 +501,7 @@ mod tests {
             let body =
                 format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
             let mut reply = Reply::new(true);
-            (call.api.whole)(&body, &mut reply).expect(&body);
+            call.api.read_whole(&body, &mut reply).expect(&body);
             let error = call.check(&reply).err().map(|failed| failed.error.message);
             let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
             assert_eq!((error, reply.calls().len()), (expected, 1), "{word}");

@@ -86,7 +86,7 @@ pub fn read_reply(
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
-        let read = (api.whole)(text, reply);
+        let read = api.read_whole(text, reply);
         let is_empty = reply.is_blank() && reply.calls().is_empty();
         failure::check(text, is_empty || read.is_err())?;
         take(reply.take_piece(read.is_ok()))?;

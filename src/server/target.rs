@@ -10,7 +10,7 @@ use super::key_command;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
-use crate::provider::{ReplyError, failure, table};
+use crate::provider::{ReplyError, failure, read_models, table};
 use crate::secret::Secret;
 use crate::settings::{Cached, Environment, Key, Provider, Settings};
 use crate::text::nearest::did_you_mean;
@@ -234,7 +234,7 @@ impl Target {
         let request = self.complete(api.list_models(self.key()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
-        let listed = (api.models)(&body);
+        let listed = read_models(&body);
         let is_list = matches!(&listed, Ok(models) if !models.is_empty());
         let listed = match failure::check(&body, !is_list) {
             Ok(()) => listed,
