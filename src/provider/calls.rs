@@ -67,11 +67,9 @@ impl Calls {
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub fn settle(&mut self) {
         let calls = std::mem::take(&mut self.calls);
-        let indexes = std::mem::take(&mut self.indexes);
         for (position, call) in calls.into_iter().enumerate() {
             if !call.name.is_empty() {
                 self.calls.push(settled(call, self.before + position));
-                self.indexes.push(indexes[position]);
             }
         }
     }

@@ -13,8 +13,8 @@ const TAGS: &[(&str, &str)] = &[
 /// any text has been handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
 const CLOSE_ALONE: &str = "</think>";
 
-/// A text that begins with more white space than this, in bytes, does not begin with reasoning.
-const MAX_BLANKS: usize = 10_000;
+/// The most bytes that are held back at the beginning: white space, and perhaps the beginning of a tag.
+const MAX_HELD: usize = 10_000;
 
 /// The part of a reply to which the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,6 @@ enum Stage {
 pub struct Filter {
     stage: Stage,
     held: String,
-    /// How much white space the held text begins with.
-    held_blanks: usize,
     /// Reasoning that has not been taken yet.
     pub thoughts: String,
 }
@@ -44,7 +42,7 @@ pub struct Filter {
 impl Filter {
     /// Whether more than white space has come, of the answer or of reasoning before it.
     pub fn has_begun(&self) -> bool {
-        self.stage != Stage::Start || self.held.len() > self.held_blanks
+        self.stage != Stage::Start || !self.held.trim().is_empty()
     }
 
     /// Whether an opening tag has come and its closing tag has not.
@@ -66,41 +64,33 @@ impl Filter {
 
     /// At the end, adds to `answer` what was held back. The beginning of a tag may have been a short answer.
     pub fn end(&mut self, answer: &mut String) {
-        let has_text = self.held.len() > self.held_blanks;
         if self.is_within() {
             self.thoughts += &std::mem::take(&mut self.held);
-        } else if has_text {
+        } else if !self.held.trim().is_empty() {
             self.begin_answer(answer);
         }
     }
 
     fn add_at_start(&mut self, piece: &str, answer: &mut String) {
-        // Only new text is examined. To examine all of it for each piece would take quadratic time if blanks never end.
-        if self.held.len() == self.held_blanks {
-            self.held_blanks += piece.len() - piece.trim_start().len();
-        }
         self.held.push_str(piece);
-        let begin = &self.held[self.held_blanks..];
+        let begin = self.held.trim_start();
+        let rest;
         if let Some((thought, close)) = opened(begin) {
-            let thought = thought.to_owned();
-            self.leave_start(Stage::Thinking(close));
-            self.read_thoughts(&thought, answer);
-        } else if let Some((thought, rest)) = around_close_alone(begin) {
+            self.stage = Stage::Thinking(close);
+            rest = thought.to_owned();
+        } else if let Some((thought, after)) = around_close_alone(begin) {
+            self.stage = Stage::Thought;
             self.thoughts += thought;
-            let rest = rest.to_owned();
-            self.leave_start(Stage::Thought);
-            self.read_thoughts(&rest, answer);
-        } else if self.held_blanks > MAX_BLANKS
-            || (!may_open(begin) && !CLOSE_ALONE.starts_with(begin))
-        {
-            self.begin_answer(answer);
+            rest = after.to_owned();
+        } else {
+            let may_be_tag = may_open(begin) || CLOSE_ALONE.starts_with(begin);
+            if !may_be_tag || self.held.len() > MAX_HELD {
+                self.begin_answer(answer);
+            }
+            return;
         }
-    }
-
-    fn leave_start(&mut self, stage: Stage) {
-        self.stage = stage;
         self.held.clear();
-        self.held_blanks = 0;
+        self.read_thoughts(&rest, answer);
     }
 
     /// Reads text within reasoning or after it.
@@ -232,10 +222,10 @@ mod tests {
     #[test]
     fn endless_white_space_is_not_held_back() {
         let (mut filter, mut answer) = (Filter::default(), String::new());
-        for _ in 0..=MAX_BLANKS {
+        for _ in 0..=MAX_HELD {
             filter.add(" ", &mut answer);
         }
-        assert_eq!((filter.held.len(), answer.len()), (0, MAX_BLANKS + 1));
+        assert_eq!((filter.held.len(), answer.len()), (0, MAX_HELD + 1));
     }
 
     #[test]

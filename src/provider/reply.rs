@@ -10,6 +10,7 @@ use super::finish::Finish;
 use super::kept::{Kept, VALUE};
 use super::lenient::ReplyError;
 use super::reasoning::Filter;
+use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
 use crate::text::surrogates;
@@ -132,12 +133,10 @@ pub struct Reply {
     length_of_last_part: usize,
     /// Whether each message that has begun is commentary, by the provider's index.
     messages: BTreeMap<u64, bool>,
-    /// The index of the message that is coming, if it has one.
-    message: Option<u64>,
-    /// That message is commentary.
+    /// The message that is coming is commentary.
     in_commentary: bool,
-    /// What the model says on the way, by message. It is the answer only if nothing else comes.
-    commentary: Vec<String>,
+    /// What the model says on the way. It is the answer only if nothing else comes.
+    commentary: String,
     reasoning: Filter,
     /// Reasoning and commentary that have not been taken yet.
     thoughts: String,
@@ -148,10 +147,9 @@ pub struct Reply {
     failed_searches: Vec<FailedSearch>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
-    refusal: String,
     finish: Option<Finish>,
-    /// Why the provider blocked the answer, or what failed, in its own words.
-    reason: Option<String>,
+    /// Why the answer ended so: what the model says instead of an answer, or the provider's words.
+    reason: String,
     /// More has come after a finish reason, or will come.
     more_after_finish: bool,
     ended: bool,
@@ -176,17 +174,13 @@ impl Reply {
         }
     }
 
-    /// The reply of a known answer, which ended with this word.
-    pub fn of_known(word: &str) -> Reply {
-        let mut reply = Reply::default();
-        reply.finish(word);
-        reply.end();
-        reply
-    }
-
-    /// This reply as the continuation of an answer.
-    pub fn continuing(self, tail: Tail) -> Reply {
-        Reply { tail, ..self }
+    /// An empty reply to a request. It continues an answer that ends with `tail`.
+    pub fn to(request: &Request, tail: Tail) -> Reply {
+        Reply {
+            tail,
+            calls: Calls::after(request.calls_before),
+            ..Reply::new(request.offers_tools)
+        }
     }
 
     /// What a continuation of this answer follows. The provider pauses only while it searches, perhaps within a sentence.
@@ -194,14 +188,6 @@ impl Reply {
         Tail {
             gap: self.tail.gap.max(Gap::Search),
             ..self.tail
-        }
-    }
-
-    /// This reply to a question that has already led to this many calls.
-    pub fn after_calls(self, before: usize) -> Reply {
-        Reply {
-            calls: Calls::after(before),
-            ..self
         }
     }
 
@@ -307,8 +293,7 @@ impl Reply {
         self.add(&update.refusal)?;
         let refusal = &*update.refusal;
         if !is_empty(refusal) && self.kept.add(refusal.len()) {
-            self.refusal
-                .push_str(&surrogates::lossy::<String>(refusal)?);
+            self.reason.push_str(&surrogates::lossy::<String>(refusal)?);
         }
         self.sources.extend(update.sources);
         self.add_usage(update.usage);
@@ -316,7 +301,7 @@ impl Reply {
             self.finish = update.finish;
         }
         if !update.reason.is_empty() {
-            self.reason = Some(update.reason);
+            self.reason = update.reason;
         }
         self.more_after_finish |= update.runs_call;
         Ok(())
@@ -346,11 +331,10 @@ impl Reply {
         {
             self.messages.insert(index, is_commentary);
         }
-        self.message = index;
         self.in_commentary = is_commentary;
         if is_commentary {
             self.thoughts.push('\n');
-            self.commentary.push(String::new());
+            self.commentary.push_str("\n\n");
         } else {
             self.tail.gap = Gap::Paragraph;
         }
@@ -358,17 +342,13 @@ impl Reply {
 
     /// The next text belongs to the message with this index, if one has begun with it.
     pub(super) fn continue_message(&mut self, index: Option<u64>) {
-        if index != self.message
-            && let Some(begun) = index
-            && let Some(is_commentary) = self.messages.get(&begun)
-        {
-            self.begin_message(index, *is_commentary);
-        }
+        let begun = index.and_then(|index| self.messages.get(&index));
+        self.in_commentary = *begun.unwrap_or(&self.in_commentary);
     }
 
     /// Whether commentary has come.
     pub(super) fn has_commentary(&self) -> bool {
-        self.commentary.iter().any(|text| !text.trim().is_empty())
+        !self.commentary.trim().is_empty()
     }
 
     /// Whether more than white space has come, of the answer or of reasoning before it.
@@ -389,10 +369,11 @@ impl Reply {
     fn add_text(&mut self, piece: &str) {
         let fits = self.kept.add(piece.len());
         if self.in_commentary {
-            match self.commentary.last_mut() {
-                Some(commentary) if fits => commentary.push_str(piece),
+            if fits {
+                self.commentary.push_str(piece);
+            } else {
                 // A part of it must not become the answer.
-                _ => self.commentary.clear(),
+                self.commentary.clear();
             }
             self.think(piece);
             return;
@@ -469,10 +450,9 @@ impl Reply {
         if self.has_begun() || will_call || !self.is_complete() {
             return;
         }
-        for text in std::mem::take(&mut self.commentary) {
-            self.begin_message(None, false);
-            self.add_text(&text);
-        }
+        self.in_commentary = false;
+        let commentary = std::mem::take(&mut self.commentary);
+        self.add_text(commentary.trim());
     }
 
     /// Stores the reported counts; a later count replaces an earlier one.
@@ -533,12 +513,9 @@ impl Reply {
         self.finish.as_ref()
     }
 
-    /// Why it ended so: the provider's reason, or what the model said instead of an answer.
-    pub fn reason(&self) -> Option<&str> {
-        if self.reason.is_some() || self.refusal.is_empty() {
-            return self.reason.as_deref();
-        }
-        Some(&self.refusal)
+    /// Why it ended so, in the provider's words or the model's; empty if neither has said it.
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     /// Whether the provider has said that the answer ended, and no more of it should come.
@@ -623,9 +600,9 @@ mod tests {
             reply.update(update).expect("a string");
         }
         assert!(
-            reply.refusal.len() <= MAX_KEPT && reply.text.len() == 9 * long.len(),
+            reply.reason.len() <= MAX_KEPT && reply.text.len() == 9 * long.len(),
             "{}",
-            reply.refusal.len()
+            reply.reason.len()
         );
         finish_with(&mut reply, "pause_turn");
         assert!(

@@ -99,9 +99,7 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
-            *reply = Reply::new(request.offers_tools)
-                .after_calls(request.calls_before)
-                .continuing(tail);
+            *reply = Reply::to(request, tail);
             let mut text_has_come = false;
             // Sources wait for the first word, because a try that fails before it gives no answer.
             let mut sources = Vec::new();
@@ -173,7 +171,8 @@ impl Call<'_> {
             _ if reply.is_too_long() && !reply.calls().is_empty() => return Err(self.too_long()),
             _ => return Ok(()),
         };
-        if let Some(reason) = reply.reason() {
+        let reason = reply.reason();
+        if !reason.is_empty() {
             message += &format!(": {reason}");
         }
         Err(self.reported(&ServerError::new(message), None, meaning))

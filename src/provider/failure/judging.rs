@@ -48,21 +48,21 @@ const RULES: &[(Meaning, Rule)] = &[
         case.has_code(TOO_LONG_CODES) || case.says(TOO_LONG)
     }),
     (Meaning::Refuses(Extra::Store), |case| {
-        case.can_refuse(Extra::Store) && case.names(&["store"])
+        case.refuses(Extra::Store, &["store"])
     }),
     (Meaning::Refuses(Extra::Cache), |case| {
-        case.can_refuse(Extra::Cache) && case.names_at_top("cache_control")
+        case.refuses(Extra::Cache, &["cache_control"])
     }),
     (Meaning::UnknownModel, |case| case.is_unknown_model()),
     (Meaning::Refuses(Extra::Effort), |case| {
         case.can_refuse(Extra::Effort) && (case.names(EFFORT) || case.has_code(WRONG_PARAMETER))
     }),
     (Meaning::Refuses(Extra::Form), |case| {
-        case.can_refuse(Extra::Form) && case.names(FORM)
+        case.refuses(Extra::Form, FORM)
     }),
     // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
     (Meaning::Refuses(Extra::Effort), |case| {
-        case.can_refuse(Extra::Effort) && case.names(&[OUTPUT_CONFIG])
+        case.refuses(Extra::Effort, &[OUTPUT_CONFIG])
     }),
     (Meaning::Spent, |case| case.is_spent()),
     (Meaning::WrongKey, |case| {
@@ -260,22 +260,17 @@ impl Case<'_> {
         is_refusal && self.asked.contains(&extra)
     }
 
+    /// Whether it refuses this, and the error has one of its names.
+    fn refuses(&self, extra: Extra, names: &[&str]) -> bool {
+        self.can_refuse(extra) && self.names(names)
+    }
+
     /// Whether the error has one of these names, in its message, its code or its field.
     fn names(&self, names: &[&str]) -> bool {
         let error = self.error;
         let all = format!("{} {} {}", error.message, error.code, error.field);
         let all = all.to_lowercase();
         names.iter().any(|name| has_name(&all, name))
-    }
-
-    /// Whether the error names the field at the top of the body. A field inside a block may have the same name.
-    fn names_at_top(&self, field: &str) -> bool {
-        let text = format!("{} {}", self.error.message, self.error.field);
-        let ends_name = |char: char| !char.is_alphanumeric() && !matches!(char, '_' | '.');
-        text.split(ends_name).any(|name| {
-            let name = name.trim_start_matches("body.").trim_end_matches('.');
-            name == field
-        })
     }
 
     fn is_unknown_model(&self) -> bool {
@@ -640,18 +635,28 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_cache_is_the_field_at_the_top_of_the_body() {
-        let table = r##"
-            Refuses(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
-            Refuses(Cache) | 400 | {"message":"cache_control: Extra inputs are not permitted"}
-            Refuses(Cache) | 400 | {"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}
-            Refuses(Cache) | 400 | {"error":{"message":"Unknown field `cache_control`."}}
-            Refuses(Cache) | 400 | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
-            not Refuses(Cache) | 400 | {"error":{"message":"messages.3.content.0.thinking.cache_control: Extra inputs are not permitted"}}
-            not Refuses(Cache) | 400 | {"error":{"message":"no"}}
-        "##;
-        check(ALL, table);
-        check_never(&[Extra::Effort, Extra::Form], "Refuses(Cache)", table);
+    fn a_refused_cache_is_named() {
+        for [names, body] in rows(
+            r##"
+            yes | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
+            yes | {"message":"cache_control: Extra inputs are not permitted"}
+            yes | {"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}
+            yes | {"error":{"message":"Unknown field `cache_control`."}}
+            yes | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
+            no | {"error":{"message":"no"}}
+        "##,
+        ) {
+            assert_eq!(
+                means(body, Some(400), ALL) == Meaning::Refuses(Extra::Cache),
+                names == "yes",
+                "{body}"
+            );
+            assert_ne!(
+                means(body, Some(400), &[Extra::Effort, Extra::Form]),
+                Meaning::Refuses(Extra::Cache),
+                "{body}"
+            );
+        }
     }
 
     #[test]

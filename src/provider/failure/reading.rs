@@ -302,9 +302,7 @@ fn message_of(value: &Value) -> Option<ServerError> {
 fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.starts_with('<') {
-        // Amazon's storage and its copies answer in XML.
-        let words = title(text).or_else(|| element(text, "message"));
-        return words.map(ServerError::new);
+        return title(text).map(ServerError::new);
     }
     let line = text.lines().next()?;
     let beginning: String = line.chars().take(SHOWN_CHARACTERS).collect();
@@ -314,12 +312,7 @@ fn from_text(body: &str) -> Option<ServerError> {
 
 /// The title of an HTML page.
 pub fn title(page: &str) -> Option<String> {
-    element(page, "title")
-}
-
-/// The text of the first element with this name in lower case.
-fn element(page: &str, name: &str) -> Option<String> {
-    let begin = page.to_ascii_lowercase().find(&format!("<{name}"))?;
+    let begin = page.to_ascii_lowercase().find("<title")?;
     let (_, after) = page[begin..].split_once('>')?;
     let (text, _) = after.split_once('<')?;
     let text: String = on_one_line(text).chars().take(SHOWN_CHARACTERS).collect();
@@ -355,7 +348,6 @@ mod tests {
             no | {"error_message":"no"}
             the words | {"error":{"message":"","code":7,"details":"the words"}}
             INVALID | {"code":400,"reason":"INVALID","message":""}
-            Access denied | <?xml version="1.0"?><Error><Code>X</Code><Message>Access denied</Message></Error>
             field required | {"detail":[{"loc":["body"],"msg":"field required"}]}
             rejected | {"type":"about:blank","title":"rejected","status":422}
             too deep | {"title":"rejected","detail":"too deep"}
