@@ -439,12 +439,12 @@ impl Run {
 
     /// Asks for the answer's shape in a way that more servers support.
     fn ask_less_of_api(&mut self) {
-        let knows_object_form = self.target.provider().api.knows_object_form;
+        let enforces_maps = self.target.provider().api.enforces_maps;
         let Some((shape, enforcement)) = &mut self.shape else {
             return;
         };
         let can_ask_for_object =
-            *enforcement == ShapeEnforcement::ByApi && knows_object_form && shape.is_object();
+            *enforcement == ShapeEnforcement::ByApi && enforces_maps && shape.is_object();
         *enforcement = if can_ask_for_object {
             ShapeEnforcement::AsObject
         } else {

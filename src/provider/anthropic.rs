@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::lenient::{self, Raw, ReplyError, ReplyResult, elements, text_field};
 use super::reply::{FailedSearch, Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
@@ -29,7 +29,6 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Cache, "/cache_control"),
     ],
     enforces_maps: false,
-    knows_object_form: false,
     searches: true,
 };
 
@@ -53,7 +52,7 @@ fn body(prompt: &Prompt) -> Value {
         "model": prompt.model,
         "max_tokens": prompt.max_tokens.unwrap_or(MAX_TOKENS),
         "stream": prompt.stream,
-        "system": (!prompt.system.is_empty()).then_some(prompt.system),
+        "system": prompt.system,
         "messages": messages(prompt),
         "output_config": output_config(prompt),
         "tools": tools(prompt),
@@ -161,21 +160,12 @@ fn results_of(step: &Step) -> Value {
 }
 
 fn result_of(run: &ToolRun) -> Value {
-    let mut content = Value::from(run.result.as_str());
-    if !run.images.is_empty() {
-        let mut parts = vec![json!({"type": "text", "text": content})];
-        parts.extend(run.images.iter().map(part_of));
-        content = parts.into();
-    }
-    let mut result = json!({
+    request::without_empty(json!({
         "type": "tool_result",
         "tool_use_id": run.id,
-        "content": content,
-    });
-    if run.is_error {
-        result["is_error"] = true.into();
-    }
-    result
+        "content": attachment::result(run, "text", part_of),
+        "is_error": run.is_error.then_some(true),
+    }))
 }
 
 /// An event of a stream, of any type. Unknown types are ignored, as the API's documents ask. This type and the one below
@@ -190,12 +180,10 @@ struct Event<'a> {
     delta: Raw<'a>,
 }
 
-/// A piece of a block.
+/// A piece of a block. Only one of its fields is there.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    #[serde(rename = "type")]
-    kind: Raw<'a>,
     text: Raw<'a>,
     thinking: Raw<'a>,
     citation: Raw<'a>,
@@ -205,22 +193,14 @@ struct Delta<'a> {
 
 /// The API's count of the input leaves out what was read from a cache or written into one, so these are added.
 fn usage_of(counts: &Value) -> Usage {
-    let mut usage = lenient::usage(
-        counts,
-        [
-            "/input_tokens",
-            "/output_tokens",
-            "/cache_read_input_tokens",
-            "/output_tokens_details/thinking_tokens",
-        ],
-    );
+    let mut usage = lenient::usage(counts);
     let written = lenient::count(counts, "/cache_creation_input_tokens");
     let cached = usage.cached_tokens.unwrap_or(0) + written.unwrap_or(0);
     usage.input_tokens = usage.input_tokens.map(|tokens| tokens + cached);
     usage
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
     if kind == "content_block_delta" {
@@ -251,7 +231,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     let message = Value::Object(surrogates::lossy(body)?);
     let blocks = elements(&message["content"]);
     for (block, index) in blocks.iter().zip(0..) {
@@ -277,7 +257,7 @@ fn end_of(message: &Value, usage: &Value) -> Update<'static> {
     }
 }
 
-fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> ReplyResult {
     let kind = text_field(&block, "type");
     let is_search = kind == "server_tool_use" && text_field(&block, "name").starts_with("web_");
     let mut update = Update {
@@ -308,7 +288,7 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> Result<(), 
 
 /// Keeps a block, to send it back after a pause or with the results of its calls. Until the block is complete, its input is
 /// text.
-fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> ReplyResult {
     let is_call = block["type"] == TOOL_USE;
     if text_field(&block, "type").ends_with(TOOL_USE) {
         let mut input = String::new();
@@ -320,45 +300,43 @@ fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> Result
         }
         block[INPUT] = input.into();
     }
-    if reply.has_room_for(&block, is_call)? {
-        let last = reply.echo.keys().next_back();
-        let next = last.map_or(0, |last| last + 1);
-        reply.echo.insert(index.unwrap_or(next), block);
-    }
-    Ok(())
+    reply.keep(index, block, is_call)
 }
 
-fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
+fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> ReplyResult {
     let last = reply.echo.keys().next_back().copied();
     let index = index.or(last).unwrap_or(0);
-    let mut update = Update::default();
-    match delta.kind.word().as_str() {
-        "text_delta" => {
-            // Some servers do not say that a text begins.
-            if !reply.echo.contains_key(&index) {
-                keep_block(Some(index), json!({"type": "text"}), reply)?;
-            }
-            update.text = delta.text.json()?;
-            append(index, "text", &update.text, reply)?;
+    // Some servers do not say that a text begins.
+    if delta.text.is_there() && !reply.echo.contains_key(&index) {
+        keep_block(Some(index), json!({"type": "text"}), reply)?;
+    }
+    for (field, piece) in [
+        ("text", delta.text),
+        ("thinking", delta.thinking),
+        ("signature", delta.signature),
+        (INPUT, delta.partial_json),
+    ] {
+        if piece.is_there() {
+            append(index, field, &piece.json()?, reply)?;
         }
-        "thinking_delta" => {
-            update.thoughts = Some(delta.thinking.text()?);
-            append(index, "thinking", &delta.thinking.json()?, reply)?;
-        }
-        "signature_delta" => append(index, "signature", &delta.signature.json()?, reply)?,
-        "input_json_delta" => append(index, INPUT, &delta.partial_json.json()?, reply)?,
-        "citations_delta" => {
-            let citation = delta.citation.value();
-            update.sources = lenient::sources(&json!([citation]));
-            keep_citation(index, citation, reply)?;
-        }
-        _ => {}
+    }
+    let mut update = Update {
+        text: delta.text.json()?,
+        ..Update::default()
+    };
+    if delta.thinking.is_there() {
+        update.thoughts = Some(delta.thinking.text()?);
+    }
+    if delta.citation.is_there() {
+        let citation = delta.citation.value();
+        update.sources = lenient::sources(&json!([citation]));
+        keep_citation(index, citation, reply)?;
     }
     reply.update(update)
 }
 
 /// Appends a JSON string to a field of a block, if there is room for it.
-fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> ReplyResult {
     let block = reply.echo.get(&index);
     let is_call = block.is_some_and(|block| block["type"] == TOOL_USE);
     if !reply.has_room(piece.len(), is_call)? {
@@ -373,11 +351,11 @@ fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> Result<(),
 }
 
 /// Keeps a citation with the text that it belongs to.
-fn keep_citation(index: u64, citation: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn keep_citation(index: u64, citation: Value, reply: &mut Reply) -> ReplyResult {
     if reply.has_room_for(&citation, false)?
-        && let Some(Value::Object(block)) = reply.echo.get_mut(&index)
+        && let Some(block) = reply.echo.get_mut(&index)
     {
-        match block.entry("citations").or_insert(json!([])) {
+        match &mut block["citations"] {
             Value::Array(citations) => citations.push(citation),
             none => *none = json!([citation]),
         }

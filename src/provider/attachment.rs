@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::message::Attachment;
+use crate::message::{Attachment, ToolRun};
 
 /// The ending of the file names of PDFs.
 const PDF: &str = ".pdf";
@@ -22,6 +22,17 @@ pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     if !text.trim().is_empty() {
         parts.push(json!({"type": "text", "text": text}));
     }
+    parts.into()
+}
+
+/// The result of a call: text, or parts where it has images.
+pub fn result(run: &ToolRun, kind_of_text: &str, part_of: fn(&Attachment) -> Value) -> Value {
+    let text = run.result.as_str();
+    if run.images.is_empty() {
+        return text.into();
+    }
+    let mut parts = vec![json!({"type": kind_of_text, "text": text})];
+    parts.extend(run.images.iter().map(part_of));
     parts.into()
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::failure;
-use super::lenient::{self, ReplyError};
+use super::lenient::{self, ReplyResult};
 use super::reply::Reply;
 use super::request::{self, Extra, Field, ListedModel, Prompt, Quirks, Request};
 use crate::secret::Secret;
@@ -35,15 +35,13 @@ pub struct Dialect {
     pub(super) ends_with_done: bool,
     /// What a request can do without, each with its place in the body.
     pub(super) extras: &'static [(Extra, &'static str)],
-    /// The API accepts shapes with maps: objects without fixed names for their fields.
-    pub(super) enforces_maps: bool,
-    /// The API can be asked for a JSON object of any shape.
-    pub knows_object_form: bool,
+    /// The API can enforce JSON objects without fixed names for their fields, within a shape or as a whole answer.
+    pub enforces_maps: bool,
     /// The provider can search the web for an answer.
     pub searches: bool,
 }
 
-type ReadFn = fn(&str, &mut Reply) -> Result<(), ReplyError>;
+type ReadFn = fn(&str, &mut Reply) -> ReplyResult;
 
 impl Dialect {
     /// The request for a prompt, with the fields that the user has set. These are not among the request's extras, so they
@@ -110,14 +108,14 @@ impl Dialect {
     }
 
     /// Adds an answer that came in one piece to the reply.
-    pub fn read_whole(&self, body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         (self.whole)(body, reply)?;
         reply.end();
         Ok(())
     }
 
     /// Adds the data of one event of a stream to the reply.
-    pub fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    pub fn read_event(&self, data: &str, reply: &mut Reply) -> ReplyResult {
         // Proxies send this in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {
@@ -138,7 +136,7 @@ impl Dialect {
 }
 
 /// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
-pub fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
+pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
     let body: Value = serde_json::from_str(body)?;
     let list = body.get("data").or(body.get("models")).unwrap_or(&body);
     let list: Option<Vec<Value>> = serde_json::from_value(list.clone())?;
@@ -170,6 +168,7 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::super::kept::MAX_KEPT;
+    use super::super::lenient::ReplyError;
     use super::super::request::AnswerForm;
     use super::super::table;
     use super::*;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::lenient::{self, Raw, ReplyResult, elements, text_field};
 use super::reply::{Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
 use super::schema;
@@ -28,7 +28,6 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Store, "/store"),
     ],
     enforces_maps: true,
-    knows_object_form: true,
     searches: true,
 };
 
@@ -114,12 +113,13 @@ fn results_of(step: &Step) -> Value {
 fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
     let kind = if run.is_error { "error" } else { "result" };
     let result = json!({kind: run.result});
-    let mut response = json!({"name": run.name, "response": result});
     // The model knows only the ids that it gave.
-    let id = call.and_then(|call| call["id"].as_str());
-    if let Some(id) = id.filter(|id| !id.is_empty()) {
-        response["id"] = id.into();
-    }
+    let id = call.map(|call| text_field(call, "id"));
+    let response = request::without_empty(json!({
+        "name": run.name,
+        "response": result,
+        "id": id,
+    }));
     json!({"functionResponse": response})
 }
 
@@ -215,15 +215,7 @@ struct Part<'a> {
 }
 
 fn usage_of(counts: &Value) -> Usage {
-    let mut usage = lenient::usage(
-        counts,
-        [
-            "/promptTokenCount",
-            "/candidatesTokenCount",
-            "/cachedContentTokenCount",
-            "/thoughtsTokenCount",
-        ],
-    );
+    let mut usage = lenient::usage(counts);
     // The results of Google's own tools become a part of the prompt.
     let by_tools = lenient::count(counts, "/toolUsePromptTokenCount").unwrap_or(0);
     usage.input_tokens = usage.input_tokens.map(|tokens| tokens + by_tools);
@@ -233,7 +225,7 @@ fn usage_of(counts: &Value) -> Usage {
     usage
 }
 
-fn read(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
     let feedback = event.prompt_feedback.value();
     let block = feedback["blockReason"].as_str();
@@ -253,7 +245,7 @@ fn read(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-fn read_candidate(candidate: Candidate, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
     let content = candidate.content.unwrap_or_default();
     for part in content.parts.unwrap_or_default() {
         read_part(part, reply)?;
@@ -266,7 +258,7 @@ fn read_candidate(candidate: Candidate, reply: &mut Reply) -> Result<(), ReplyEr
     })
 }
 
-fn read_part(raw: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_part(raw: Raw, reply: &mut Reply) -> ReplyResult {
     let Some(part) = raw.read::<Part>() else {
         return Ok(());
     };
@@ -299,14 +291,14 @@ fn read_part(raw: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
 
 /// Keeps a part to send it back with the results of the calls. The API wants reasoning and empty
 /// text back only if they are signed.
-fn keep(part: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn keep(part: Value, reply: &mut Reply) -> ReplyResult {
     let is_signed = part.get("thoughtSignature").is_some();
     let says_nothing = part["thought"] == true || part == json!({"text": ""});
     if says_nothing && !is_signed {
         return Ok(());
     }
     let is_call = part.get(FUNCTION_CALL).is_some();
-    reply.keep(part, is_call)
+    reply.keep(None, part, is_call)
 }
 
 fn sources_of(grounding: &Value) -> Vec<Source> {

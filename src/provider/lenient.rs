@@ -21,6 +21,9 @@ pub enum ReplyError {
     TooLong,
 }
 
+/// What reading a part of a reply comes to.
+pub type ReplyResult<T = ()> = Result<T, ReplyError>;
+
 impl From<serde_json::Error> for ReplyError {
     fn from(error: serde_json::Error) -> ReplyError {
         ReplyError::Malformed(error.to_string())
@@ -63,7 +66,7 @@ impl<'a> Raw<'a> {
     }
 
     /// The value as this type, which it must have unless it is null.
-    pub fn parse<T: Deserialize<'a> + Default>(self) -> Result<T, ReplyError> {
+    pub fn parse<T: Deserialize<'a> + Default>(self) -> ReplyResult<T> {
         match self.0 {
             Some(json) => Ok(serde_json::from_str(json.get())?),
             None => Ok(T::default()),
@@ -82,7 +85,7 @@ impl<'a> Raw<'a> {
 
     /// Text of an answer as one JSON string: from a string, or from a list of strings and parts. A part has text unless it
     /// names another type. Any other value has no text.
-    pub fn json(self) -> Result<Cow<'a, str>, ReplyError> {
+    pub fn json(self) -> ReplyResult<Cow<'a, str>> {
         let json = self.0.map_or("", RawValue::get);
         if json.starts_with('"') {
             return Ok(json.into());
@@ -99,7 +102,7 @@ impl<'a> Raw<'a> {
         Ok(joined.into())
     }
 
-    fn json_of_part(self) -> Result<Cow<'a, str>, ReplyError> {
+    fn json_of_part(self) -> ReplyResult<Cow<'a, str>> {
         match self.read::<Part>() {
             Some(part) if part.is_text() => part.text.json(),
             Some(_) => Ok("\"\"".into()),
@@ -108,12 +111,12 @@ impl<'a> Raw<'a> {
     }
 
     /// The text itself, no longer JSON.
-    pub fn text(self) -> Result<String, ReplyError> {
+    pub fn text(self) -> ReplyResult<String> {
         Ok(surrogates::lossy(&self.json()?)?)
     }
 
     /// The reasoning in a list of parts, if it has any.
-    pub fn thoughts(self) -> Result<Option<String>, ReplyError> {
+    pub fn thoughts(self) -> ReplyResult<Option<String>> {
         let json = self.0.map_or("", RawValue::get);
         if !json.starts_with('[') || !json.contains("\"thinking\"") {
             return Ok(None);
@@ -150,13 +153,30 @@ pub fn count(json: &Value, place: &str) -> Option<u64> {
     json.pointer(place)?.as_f64().and_then(whole)
 }
 
-/// The usage with the counts of input, output, cached input and reasoning at these places.
-pub fn usage(counts: &Value, [input, output, cached, reasoning]: [&str; 4]) -> Usage {
+/// The tokens and the cost that an API reports, under whatever names.
+pub fn usage(counts: &Value) -> Usage {
+    let first = |places: &[&str]| places.iter().find_map(|place| count(counts, place));
     Usage {
-        input_tokens: count(counts, input),
-        output_tokens: count(counts, output),
-        cached_tokens: count(counts, cached),
-        reasoning_tokens: count(counts, reasoning),
+        input_tokens: first(&["/input_tokens", "/prompt_tokens", "/promptTokenCount"]),
+        output_tokens: first(&[
+            "/output_tokens",
+            "/completion_tokens",
+            "/candidatesTokenCount",
+        ]),
+        cached_tokens: first(&[
+            "/input_tokens_details/cached_tokens",
+            "/prompt_tokens_details/cached_tokens",
+            "/cache_read_input_tokens",
+            "/cachedContentTokenCount",
+            // DeepSeek's name for it.
+            "/prompt_cache_hit_tokens",
+        ]),
+        reasoning_tokens: first(&[
+            "/output_tokens_details/reasoning_tokens",
+            "/completion_tokens_details/reasoning_tokens",
+            "/output_tokens_details/thinking_tokens",
+            "/thoughtsTokenCount",
+        ]),
         // OpenRouter alone reports it.
         cost: counts["cost"].as_f64(),
     }
@@ -187,12 +207,12 @@ pub fn elements(list: &Value) -> &[Value] {
 }
 
 /// The text of an answer in a value.
-pub fn text_in(json: &Value) -> Result<String, ReplyError> {
+pub fn text_in(json: &Value) -> ReplyResult<String> {
     Ok(surrogates::lossy(&json_in(json)?)?)
 }
 
 /// The same as a JSON string.
-pub fn json_in(json: &Value) -> Result<String, ReplyError> {
+pub fn json_in(json: &Value) -> ReplyResult<String> {
     let json = json.to_string();
     let raw: Raw = serde_json::from_str(&json)?;
     Ok(raw.json()?.into_owned())

@@ -7,7 +7,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::lenient::{self, Raw, ReplyResult, elements, text_field};
 use super::reply::{Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
@@ -33,7 +33,6 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Form, "/response_format"),
     ],
     enforces_maps: true,
-    knows_object_form: true,
     searches: false,
 };
 
@@ -296,7 +295,7 @@ impl<'a> Choice<'a> {
 impl Delta<'_> {
     /// The text of the reasoning, in one of the fields for it or, as Mistral writes it, in parts of the content. OpenRouter
     /// sends it in two fields.
-    fn thoughts(&self) -> Result<Option<String>, ReplyError> {
+    fn thoughts(&self) -> ReplyResult<Option<String>> {
         for field in [self.reasoning_content, self.reasoning] {
             let text = field.word();
             if !text.is_empty() {
@@ -318,18 +317,7 @@ impl Delta<'_> {
 }
 
 fn usage_of(counts: &Value) -> Usage {
-    let mut usage = lenient::usage(
-        counts,
-        [
-            "/prompt_tokens",
-            "/completion_tokens",
-            "/prompt_tokens_details/cached_tokens",
-            "/completion_tokens_details/reasoning_tokens",
-        ],
-    );
-    // DeepSeek's name for it.
-    let cached = lenient::count(counts, "/prompt_cache_hit_tokens");
-    usage.cached_tokens = usage.cached_tokens.or(cached);
+    let mut usage = lenient::usage(counts);
     // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total. Mistral counts audio in the
     // total, too.
     let has_audio = counts["prompt_audio_seconds"].is_number();
@@ -342,7 +330,7 @@ fn usage_of(counts: &Value) -> Usage {
     usage
 }
 
-fn read(data: &str, is_whole: bool, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let chunk: Chunk = serde_json::from_str(data)?;
     // vLLM and Mistral report errors in fields of their own.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
@@ -396,7 +384,7 @@ fn sources_of(chunk: &Chunk, delta: &Delta) -> Vec<Source> {
 }
 
 /// Adds calls, or parts of calls.
-fn add_calls(calls: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
+fn add_calls(calls: Raw, reply: &mut Reply) -> ReplyResult {
     for (fragment, position) in elements(&calls.value()).iter().zip(0..) {
         let function = &fragment["function"];
         let index = lenient::count(fragment, "/index").unwrap_or(position);
@@ -419,7 +407,7 @@ fn add_calls(calls: Raw, reply: &mut Reply) -> Result<(), ReplyError> {
 }
 
 /// Joins the fragments of the reasoning, by field. A list is kept as text, which takes less memory.
-fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
+fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
     let text = delta.reasoning_content.word();
     let mut details = String::new();
     for detail in elements(&delta.reasoning_details.value()) {

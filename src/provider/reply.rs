@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::calls::Calls;
 use super::finish::Finish;
 use super::kept::{Kept, VALUE};
-use super::lenient::ReplyError;
+use super::lenient::{ReplyError, ReplyResult};
 use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
@@ -208,7 +208,7 @@ impl Reply {
 
     /// Counts a part of the reply that the next request needs. Returns whether there is room for it. It is an error if
     /// there is none for a part of a call.
-    pub(super) fn has_room(&mut self, bytes: usize, is_call: bool) -> Result<bool, ReplyError> {
+    pub(super) fn has_room(&mut self, bytes: usize, is_call: bool) -> ReplyResult<bool> {
         let has_room = self.kept.add(bytes);
         if is_call && !has_room {
             Err(ReplyError::TooLong)
@@ -218,11 +218,7 @@ impl Reply {
     }
 
     /// The same for a part that is a value of its own.
-    pub(super) fn has_room_for(
-        &mut self,
-        value: &Value,
-        is_call: bool,
-    ) -> Result<bool, ReplyError> {
+    pub(super) fn has_room_for(&mut self, value: &Value, is_call: bool) -> ReplyResult<bool> {
         self.has_room(VALUE + value.to_string().len(), is_call)
     }
 
@@ -239,7 +235,7 @@ impl Reply {
         id: &str,
         name: &str,
         arguments: &str,
-    ) -> Result<Option<usize>, ReplyError> {
+    ) -> ReplyResult<Option<usize>> {
         if !self.offers_tools {
             self.called_unoffered = true;
             return Ok(None);
@@ -263,16 +259,18 @@ impl Reply {
         Some(self.calls.add_whole(id, name, arguments))
     }
 
-    /// Adds to what the API wants back, if there is room.
-    pub(super) fn keep(&mut self, item: Value, is_call: bool) -> Result<(), ReplyError> {
+    /// Adds to what the API wants back, if there is room: at this index of the provider's, or after the rest.
+    pub(super) fn keep(&mut self, index: Option<u64>, item: Value, is_call: bool) -> ReplyResult {
         if self.has_room_for(&item, is_call)? {
-            self.echo.insert(self.echo.len() as u64, item);
+            let last = self.echo.keys().next_back();
+            let next = last.map_or(0, |last| last + 1);
+            self.echo.insert(index.unwrap_or(next), item);
         }
         Ok(())
     }
 
     /// Adds what an event says. Another finish reason replaces only a normal end.
-    pub(super) fn update(&mut self, update: Update) -> Result<(), ReplyError> {
+    pub(super) fn update(&mut self, update: Update) -> ReplyResult {
         if let Some(thoughts) = update.thoughts {
             self.think(&thoughts);
         }
@@ -308,7 +306,7 @@ impl Reply {
     }
 
     /// Adds a JSON string to the answer.
-    fn add(&mut self, string: &str) -> Result<(), ReplyError> {
+    fn add(&mut self, string: &str) -> ReplyResult {
         if is_empty(string) {
             return Ok(());
         }

@@ -154,7 +154,7 @@ pub fn with_fields(mut body: Value, fields: &[Field]) -> Value {
 
 /// A JSON object without its null and empty fields: servers refuse some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
-    let empty = [json!(null), json!([]), json!({})];
+    let empty = [json!(null), json!(""), json!([]), json!({})];
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|_, value| !empty.contains(value));
     }

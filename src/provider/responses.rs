@@ -7,7 +7,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyError, elements, text_field};
+use super::lenient::{self, Raw, ReplyResult, elements, text_field};
 use super::reply::{FailedSearch, Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
@@ -66,7 +66,7 @@ fn body(prompt: &Prompt) -> Value {
         "model": prompt.model,
         "stream": prompt.stream,
         "store": prompt.refuses_storage.then_some(false),
-        "instructions": (!prompt.system.is_empty()).then_some(prompt.system),
+        "instructions": prompt.system,
         "input": input(prompt),
         "max_output_tokens": prompt.max_tokens,
         "reasoning": request::without_empty(effort),
@@ -158,16 +158,10 @@ fn offer(tool: &Tool) -> Value {
 }
 
 fn result_of(run: &ToolRun) -> Value {
-    let mut output = Value::from(run.result.as_str());
-    if !run.images.is_empty() {
-        let mut parts = vec![json!({"type": "input_text", "text": output})];
-        parts.extend(run.images.iter().map(part_of));
-        output = parts.into();
-    }
     json!({
         "type": "function_call_output",
         "call_id": run.id,
-        "output": output,
+        "output": attachment::result(run, "input_text", part_of),
     })
 }
 
@@ -185,7 +179,7 @@ struct Event<'a> {
     annotation: Raw<'a>,
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
     let mut update = Update::default();
@@ -236,7 +230,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 }
 
 /// Reads a complete item of a stream.
-fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn end_item(item: Value, reply: &mut Reply) -> ReplyResult {
     if item["type"] == MESSAGE {
         // What follows is another message; not every server says when one begins.
         reply.begin_message(None, false);
@@ -248,24 +242,15 @@ fn end_item(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     keep(item, reply)
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     let response = Value::Object(surrogates::lossy(body)?);
     read_response(&response, "", reply)
 }
 
 /// Reads a complete response. `fallback` says how it ended, if it does not say so itself.
-fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    let usage = lenient::usage(
-        &response["usage"],
-        [
-            "/input_tokens",
-            "/output_tokens",
-            "/input_tokens_details/cached_tokens",
-            "/output_tokens_details/reasoning_tokens",
-        ],
-    );
+fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> ReplyResult {
     reply.update(Update {
-        usage,
+        usage: lenient::usage(&response["usage"]),
         ..Update::default()
     })?;
     failure::check(&response.to_string(), true)?;
@@ -278,11 +263,8 @@ fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> Result<
             keep(item.clone(), reply)?;
         }
     }
-    if items_are_new {
-        add_messages(items, reply)?;
-    } else {
-        add_messages(&reply.echo(), reply)?;
-    }
+    add_messages(items, reply)?;
+    add_messages(&reply.echo(), reply)?;
     let reason = text_field(&response["incomplete_details"], "reason");
     let mut words = [reason, text_field(response, "status"), fallback].into_iter();
     let word = words.find(|word| !word.is_empty()).unwrap_or_default();
@@ -294,7 +276,7 @@ fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> Result<
 }
 
 /// Reads the parts of an item with reasoning, each as a paragraph of its own.
-fn read_thoughts(item: &Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_thoughts(item: &Value, reply: &mut Reply) -> ReplyResult {
     if item["type"] != REASONING {
         return Ok(());
     }
@@ -311,7 +293,7 @@ fn read_thoughts(item: &Value, reply: &mut Reply) -> Result<(), ReplyError> {
 }
 
 /// Adds the messages among these items, unless they have come in pieces, as they do in most streams.
-fn add_messages(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
+fn add_messages(items: &[Value], reply: &mut Reply) -> ReplyResult {
     let has_answer = reply.has_begun();
     let has_commentary = reply.has_commentary();
     for item in items {
@@ -346,7 +328,7 @@ fn is_commentary(message: &Value) -> bool {
 }
 
 /// Reads the sources of an item, and whether it is a search.
-fn read_item(item: &Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_item(item: &Value, reply: &mut Reply) -> ReplyResult {
     let mut update = Update {
         searches: item["type"] == WEB_SEARCH_CALL || item["type"] == CUSTOM_CALL,
         ..Update::default()
@@ -361,7 +343,7 @@ fn read_item(item: &Value, reply: &mut Reply) -> Result<(), ReplyError> {
 
 /// Notes a search that failed, and keeps the item, to send it back with the results of the calls. Reasoning that is not
 /// encrypted is not kept, because the API would look for it in its store.
-fn keep(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
+fn keep(item: Value, reply: &mut Reply) -> ReplyResult {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
         let failed = FailedSearch {
             is_fetch: false,
@@ -374,14 +356,14 @@ fn keep(item: Value, reply: &mut Reply) -> Result<(), ReplyError> {
     }
     if item["type"] != REASONING || item["encrypted_content"].is_string() {
         let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools();
-        reply.keep(item, is_call)?;
+        reply.keep(None, item, is_call)?;
     }
     Ok(())
 }
 
 /// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. It has
 /// also run a custom call that stands before a message: xAI sends these without their outputs.
-fn read_calls(reply: &mut Reply) -> Result<(), ReplyError> {
+fn read_calls(reply: &mut Reply) -> ReplyResult {
     let mut items = std::mem::take(&mut reply.echo);
     let mut unoffered = None;
     let mut last_message = 0;

@@ -286,14 +286,8 @@ fn message_of(value: &Value) -> Option<ServerError> {
     match value {
         Value::String(message) if !message.is_empty() => Some(from_words(message)),
         Value::Array(_) | Value::Object(_) => {
-            let Some(inner) = from_value(value) else {
-                return Some(ServerError::new(on_one_line(&value.to_string())));
-            };
-            // Its code and its status describe this detail, not the error.
-            Some(ServerError {
-                field: inner.field,
-                ..ServerError::new(inner.message)
-            })
+            let words = || ServerError::new(on_one_line(&value.to_string()));
+            Some(from_value(value).unwrap_or_else(words))
         }
         _ => None,
     }
