@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyError, ReplyResult, elements, text_field};
+use super::lenient::{self, Raw, ReplyResult, elements, text_field};
 use super::reply::{FailedSearch, Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
@@ -212,10 +212,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     match kind.as_str() {
         "content_block_start" => {
             let block = fields["content_block"].take();
-            if block.is_object() {
-                add_block(event.index.count(), block, reply)?;
-            }
-            return Ok(());
+            return add_block(event.index.count(), block, reply);
         }
         "message_start" => usage = &fields["message"]["usage"],
         _ => {}
@@ -235,9 +232,6 @@ fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     let message = Value::Object(surrogates::lossy(body)?);
     let blocks = elements(&message["content"]);
     for (block, index) in blocks.iter().zip(0..) {
-        if !block.is_object() {
-            return Err(ReplyError::Malformed("a block is no object".to_owned()));
-        }
         add_block(Some(index), block.clone(), reply)?;
     }
     read_calls(reply);
@@ -258,6 +252,9 @@ fn end_of(message: &Value, usage: &Value) -> Update<'static> {
 }
 
 fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> ReplyResult {
+    if !block.is_object() {
+        return Ok(());
+    }
     let kind = text_field(&block, "type");
     let is_search = kind == "server_tool_use" && text_field(&block, "name").starts_with("web_");
     let mut update = Update {

@@ -47,14 +47,11 @@ pub fn file_name(pdf: &Attachment) -> String {
     }
 }
 
-/// The name of a PDF as a title for Anthropic, without the characters that it refuses. `None` if no others are left.
-pub fn title(pdf: &Attachment) -> Option<String> {
+/// The name of a PDF as a title for Anthropic, without the characters that it refuses. Empty if no others are left.
+pub fn title(pdf: &Attachment) -> String {
     let accepted = base_name(pdf).replace(|character| !is_accepted(character), " ");
     let words = Vec::from_iter(accepted.split_whitespace());
-    if words.is_empty() {
-        return None;
-    }
-    Some(words.join(" "))
+    words.join(" ")
 }
 
 fn is_accepted(character: char) -> bool {
@@ -98,21 +95,21 @@ pub mod tests {
     #[test]
     fn names_lose_their_folders_and_are_written_as_the_apis_want_them() {
         for (name, file_name, title) in [
-            ("plan.pdf", "plan.pdf", Some("plan pdf")),
-            ("/home/me/plan.PDF", "plan.PDF", Some("plan PDF")),
-            ("../a/plan", "plan.pdf", Some("plan")),
+            ("plan.pdf", "plan.pdf", "plan pdf"),
+            ("/home/me/plan.PDF", "plan.PDF", "plan PDF"),
+            ("../a/plan", "plan.pdf", "plan"),
             (
-                "v_2 (a) [x]-y.pdf",
-                "v_2 (a) [x]-y.pdf",
-                Some("v 2 (a) [x]-y pdf"),
+                "plan_v2 (final) [x]-y.pdf",
+                "plan_v2 (final) [x]-y.pdf",
+                "plan v2 (final) [x]-y pdf",
             ),
-            ("a/größe.pdf", "größe.pdf", Some("gr e pdf")),
-            ("-", "-.pdf", Some("-")),
-            ("計画", "計画.pdf", None),
+            ("a/größe.pdf", "größe.pdf", "gr e pdf"),
+            ("-", "-.pdf", "-"),
+            ("計画", "計画.pdf", ""),
         ] {
             let pdf = attachment(name, "application/pdf", "cGRm");
             assert_eq!(
-                (&*super::file_name(&pdf), super::title(&pdf).as_deref()),
+                (&*super::file_name(&pdf), &*super::title(&pdf)),
                 (file_name, title),
                 "{name}"
             );

@@ -66,10 +66,7 @@ impl Dialect {
         }
         let body = Some(request::with_fields(body, fields));
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
-        let mut calls_before = 0;
-        for step in prompt.steps {
-            calls_before += step.calls.len();
-        }
+        let calls_before = prompt.steps.iter().map(|step| step.calls.len()).sum();
         Request {
             path,
             headers: self.headers(key),

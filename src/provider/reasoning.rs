@@ -52,14 +52,12 @@ impl Filter {
 
     /// Takes the next piece, and adds to `answer` what is known to belong to it.
     pub fn add(&mut self, piece: &str, answer: &mut String) {
-        match self.stage {
-            Stage::Answer => answer.push_str(piece),
-            Stage::Start => self.add_at_start(piece, answer),
-            Stage::Thinking(_) | Stage::Thought => {
-                let text = std::mem::take(&mut self.held) + piece;
-                self.read_thoughts(&text, answer);
-            }
+        if self.stage == Stage::Answer {
+            answer.push_str(piece);
+            return;
         }
+        let text = std::mem::take(&mut self.held) + piece;
+        self.read(&text, answer);
     }
 
     /// At the end, adds to `answer` what was held back. The beginning of a tag may have been a short answer.
@@ -71,30 +69,8 @@ impl Filter {
         }
     }
 
-    fn add_at_start(&mut self, piece: &str, answer: &mut String) {
-        self.held.push_str(piece);
-        let begin = self.held.trim_start();
-        let rest;
-        if let Some((thought, close)) = opened(begin) {
-            self.stage = Stage::Thinking(close);
-            rest = thought.to_owned();
-        } else if let Some((thought, after)) = around_close_alone(begin) {
-            self.stage = Stage::Thought;
-            self.thoughts += thought;
-            rest = after.to_owned();
-        } else {
-            let may_be_tag = may_open(begin) || CLOSE_ALONE.starts_with(begin);
-            if !may_be_tag || self.held.len() > MAX_HELD {
-                self.begin_answer(answer);
-            }
-            return;
-        }
-        self.held.clear();
-        self.read_thoughts(&rest, answer);
-    }
-
-    /// Reads text within reasoning or after it.
-    fn read_thoughts(&mut self, mut text: &str, answer: &mut String) {
+    /// Reads text at the beginning, within reasoning or after it.
+    fn read(&mut self, mut text: &str, answer: &mut String) {
         loop {
             if let Stage::Thinking(close) = self.stage {
                 let Some((thought, rest)) = text.split_once(close) else {
@@ -110,16 +86,28 @@ impl Filter {
                 self.stage = Stage::Thought;
                 text = rest;
             }
-            text = text.trim_start();
-            let Some((thought, close)) = opened(text) else {
-                break;
-            };
-            self.stage = Stage::Thinking(close);
-            text = thought;
-        }
-        self.held.push_str(text);
-        if !may_open(text) {
-            self.begin_answer(answer);
+            let begin = text.trim_start();
+            if let Some((thought, close)) = opened(begin) {
+                self.stage = Stage::Thinking(close);
+                text = thought;
+            } else if self.stage == Stage::Start
+                && let Some((thought, rest)) = around_close_alone(begin)
+            {
+                self.thoughts += thought;
+                self.stage = Stage::Thought;
+                text = rest;
+            } else {
+                // Only an answer without reasoning before it keeps its white space.
+                if self.stage == Stage::Thought {
+                    text = begin;
+                }
+                self.held.push_str(text);
+                let may_be_tag = may_open(begin) || CLOSE_ALONE.starts_with(begin);
+                if !may_be_tag || self.held.len() > MAX_HELD {
+                    self.begin_answer(answer);
+                }
+                return;
+            }
         }
     }
 

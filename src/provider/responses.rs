@@ -235,10 +235,7 @@ fn end_item(item: Value, reply: &mut Reply) -> ReplyResult {
         // What follows is another message; not every server says when one begins.
         reply.begin_message(None, false);
     }
-    if item.is_null() {
-        return Ok(());
-    }
-    read_item(&item, reply)?;
+    read_item(&item, true, reply)?;
     keep(item, reply)
 }
 
@@ -257,7 +254,7 @@ fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> ReplyRe
     let items = elements(&response["output"]);
     let items_are_new = reply.echo.is_empty();
     for item in items {
-        read_item(item, reply)?;
+        read_item(item, items_are_new, reply)?;
         if items_are_new {
             read_thoughts(item, reply)?;
             keep(item.clone(), reply)?;
@@ -327,12 +324,19 @@ fn is_commentary(message: &Value) -> bool {
     message["phase"] == "commentary"
 }
 
-/// Reads the sources of an item, and whether it is a search.
-fn read_item(item: &Value, reply: &mut Reply) -> ReplyResult {
+/// Reads the sources of an item, and whether it is a search. That one has failed is noted once.
+fn read_item(item: &Value, is_new: bool, reply: &mut Reply) -> ReplyResult {
+    let is_search = item["type"] == WEB_SEARCH_CALL;
     let mut update = Update {
-        searches: item["type"] == WEB_SEARCH_CALL || item["type"] == CUSTOM_CALL,
+        searches: is_search || item["type"] == CUSTOM_CALL,
         ..Update::default()
     };
+    if is_search && is_new && item["status"] == "failed" {
+        update.failed_search = Some(FailedSearch {
+            is_fetch: false,
+            reason: None,
+        });
+    }
     for part in elements(&item["content"]) {
         update
             .sources
@@ -341,24 +345,15 @@ fn read_item(item: &Value, reply: &mut Reply) -> ReplyResult {
     reply.update(update)
 }
 
-/// Notes a search that failed, and keeps the item, to send it back with the results of the calls. Reasoning that is not
-/// encrypted is not kept, because the API would look for it in its store.
+/// Keeps an item, to send it back with the results of the calls. Reasoning that is not encrypted is not kept, because the
+/// API would look for it in its store.
 fn keep(item: Value, reply: &mut Reply) -> ReplyResult {
-    if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
-        let failed = FailedSearch {
-            is_fetch: false,
-            reason: None,
-        };
-        reply.update(Update {
-            failed_search: Some(failed),
-            ..Update::default()
-        })?;
+    let is_secret = item["encrypted_content"].is_string();
+    if item.is_null() || item["type"] == REASONING && !is_secret {
+        return Ok(());
     }
-    if item["type"] != REASONING || item["encrypted_content"].is_string() {
-        let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools();
-        reply.keep(None, item, is_call)?;
-    }
-    Ok(())
+    let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools();
+    reply.keep(None, item, is_call)
 }
 
 /// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. It has
