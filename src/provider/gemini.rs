@@ -227,35 +227,33 @@ fn usage_of(counts: &Value) -> Usage {
 
 fn read(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
-    let feedback = event.prompt_feedback.value();
-    let block = feedback["blockReason"].as_str();
-    reply.update(Update {
-        usage: usage_of(&event.usage_metadata.value()),
-        // The prompt itself is blocked.
-        finish: block.map(|word| Finish::Blocked(word.to_owned())),
-        reason: text_field(&feedback, "blockReasonMessage").to_owned(),
-        ..Update::default()
-    })?;
-    for candidate in event.candidates.unwrap_or_default() {
-        // q asks for only one answer.
-        if candidate.index.count().unwrap_or(0) == 0 {
-            return read_candidate(candidate, reply);
-        }
-    }
-    Ok(())
-}
-
-fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
-    let content = candidate.content.unwrap_or_default();
-    for part in content.parts.unwrap_or_default() {
+    // q asks for only one answer.
+    let mut candidates = event.candidates.into_iter().flatten();
+    let candidate = candidates
+        .find(|candidate| candidate.index.count().unwrap_or(0) == 0)
+        .unwrap_or_default();
+    for part in candidate
+        .content
+        .unwrap_or_default()
+        .parts
+        .unwrap_or_default()
+    {
         read_part(part, reply)?;
     }
-    reply.update(Update {
+    let mut update = Update {
+        usage: usage_of(&event.usage_metadata.value()),
         sources: sources_of(&candidate.grounding_metadata.value()),
         finish: Finish::read(&candidate.finish_reason.word()),
         reason: candidate.finish_message.word(),
         ..Update::default()
-    })
+    };
+    // The prompt itself may be blocked.
+    let feedback = event.prompt_feedback.value();
+    if let Some(word) = feedback["blockReason"].as_str() {
+        update.finish = Some(Finish::Blocked(word.to_owned()));
+        update.reason = text_field(&feedback, "blockReasonMessage").to_owned();
+    }
+    reply.update(update)
 }
 
 fn read_part(raw: Raw, reply: &mut Reply) -> ReplyResult {

@@ -182,20 +182,16 @@ struct Event<'a> {
 fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
+    let index = event.output_index.count();
+    reply.continue_message(index);
     let mut update = Update::default();
     match kind.as_str() {
-        "response.output_text.delta" => {
-            reply.continue_message(event.output_index.count());
-            update.text = event.delta.json()?;
-        }
-        "response.refusal.delta" => {
-            reply.continue_message(event.output_index.count());
-            update.refusal = event.delta.json()?;
-        }
+        "response.output_text.delta" => update.text = event.delta.json()?,
+        "response.refusal.delta" => update.refusal = event.delta.json()?,
         "response.output_item.added" => {
             let item = event.item.value();
             if item["type"] == MESSAGE {
-                reply.begin_message(event.output_index.count(), is_commentary(&item));
+                reply.begin_message(index, is_commentary(&item));
             } else if item["type"] == REASONING {
                 update.thoughts = Some(String::new());
             }
@@ -216,14 +212,13 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_text.annotation.added" => {
             update.sources = lenient::sources(&json!([event.annotation.value()]));
         }
-        "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
+        kind if kind.starts_with("response.reasoning") => {
             update.thoughts = Some(event.delta.text()?);
+            // The next part is a paragraph of its own.
+            if kind.ends_with("text.done") {
+                update.thoughts = Some("\n".to_owned());
+            }
         }
-        // The next part is a paragraph of its own.
-        "response.reasoning_text.done" | "response.reasoning_summary_text.done" => {
-            update.thoughts = Some("\n".to_owned());
-        }
-        kind if kind.starts_with("response.reasoning") => update.thoughts = Some(String::new()),
         kind => update.searches = kind.starts_with("response.web_search_call"),
     }
     reply.update(update)

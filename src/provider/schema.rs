@@ -94,9 +94,10 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
         let value = match name {
             // The first is set below. The others say nothing about the answer.
             "additionalProperties" | "$schema" | "$id" | "$comment" => continue,
-            "properties" | "$defs" | "definitions" => named_with_rules_in_words(value),
             "items" if value.is_object() => with_rules_in_words(value),
-            "anyOf" | "allOf" => each_with_rules_in_words(value),
+            "properties" | "$defs" | "definitions" | "anyOf" | "allOf" => {
+                each_with_rules_in_words(value)
+            }
             "oneOf" if !has_any_of => {
                 name = "anyOf";
                 each_with_rules_in_words(value)
@@ -124,17 +125,18 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
     Value::Object(words)
 }
 
-fn named_with_rules_in_words(schemas: &Value) -> Value {
-    let mut changed = Map::new();
-    for (name, schema) in schemas.as_object().into_iter().flatten() {
-        changed.insert(name.clone(), with_rules_in_words(schema));
-    }
-    Value::Object(changed)
-}
-
+/// The same for each schema in a list, or under a name.
 fn each_with_rules_in_words(schemas: &Value) -> Value {
-    let schemas = schemas.as_array().into_iter().flatten();
-    schemas.map(with_rules_in_words).collect()
+    match schemas {
+        Value::Array(list) => list.iter().map(with_rules_in_words).collect(),
+        Value::Object(named) => {
+            let named = named.iter();
+            named
+                .map(|(name, schema)| (name.clone(), with_rules_in_words(schema)))
+                .collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// Whether Anthropic accepts a keyword with this value.

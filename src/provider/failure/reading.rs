@@ -1,6 +1,5 @@
 //! Finds the message and other details in the body of an error (pure).
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -35,12 +34,12 @@ impl ServerError {
     }
 
     /// The server's message, and before it the field that the error is about, unless the message names that itself.
-    pub fn words(&self) -> Cow<'_, str> {
+    pub fn words(&self) -> String {
         let last = self.field.rsplit('.').next().unwrap_or_default();
         if self.message.contains(last) {
-            return Cow::Borrowed(&self.message);
+            return self.message.clone();
         }
-        Cow::Owned(format!("{}: {}", self.field, self.message))
+        format!("{}: {}", self.field, self.message)
     }
 
     fn has_message(&self) -> bool {
