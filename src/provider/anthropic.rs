@@ -45,7 +45,6 @@ const INPUT: &str = "input";
 const TOOL_USE: &str = "tool_use";
 
 fn body(prompt: &Prompt) -> Value {
-    let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
     let no_calls = json!({"type": "none"});
     let cache = json!({"type": "ephemeral"});
     request::without_empty(json!({
@@ -56,7 +55,7 @@ fn body(prompt: &Prompt) -> Value {
         "messages": messages(prompt),
         "output_config": output_config(prompt),
         "tools": tools(prompt),
-        "tool_choice": forbids_calls.then_some(no_calls),
+        "tool_choice": prompt.forbids_calls.then_some(no_calls),
         "cache_control": caches(prompt).then_some(cache),
     }))
 }

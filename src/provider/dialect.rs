@@ -462,11 +462,11 @@ pub(super) mod tests {
                 for event in &events {
                     let _ = api.read_event(event, &mut reply);
                     if takes_early {
-                        text.push_str(&reply.take_text());
+                        text.push_str(&reply.take_piece(false).text);
                     }
                 }
                 reply.end();
-                text.push_str(&reply.take_text());
+                text.push_str(&reply.take_piece(false).text);
                 (text, reply.calls().to_vec(), reply.echo(), reply.finished().cloned())
             };
             prop_assert_eq!(read(true), read(false));

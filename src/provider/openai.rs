@@ -171,10 +171,7 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
             "content": run.result,
         }));
     }
-    let mut images = Vec::new();
-    for image in images_of(step) {
-        images.push(part_of(image, quirks));
-    }
+    let images = Vec::from_iter(images_of(step).map(|image| part_of(image, quirks)));
     // A result can have only text, so the images follow in a message of the user.
     if !images.is_empty() {
         elements.push(json!({"role": "user", "content": images}));

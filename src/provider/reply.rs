@@ -473,17 +473,12 @@ impl Reply {
         let mut thoughts = std::mem::take(&mut self.thoughts);
         thoughts.push_str(&std::mem::take(&mut self.reasoning.thoughts));
         Piece {
-            text: self.take_text(),
+            text: std::mem::take(&mut self.text),
             is_last: is_whole && self.is_complete(),
             sources: std::mem::take(&mut self.sources),
             thoughts,
             sign,
         }
-    }
-
-    /// The text of the answer that has come since the last call.
-    pub(super) fn take_text(&mut self) -> String {
-        std::mem::take(&mut self.text)
     }
 
     /// The last message of the answer, or its part after the last search. If there is neither, all that this reply has

@@ -31,7 +31,7 @@ pub struct Prompt<'a> {
     pub steps: &'a [Step],
     /// A turn of the model that the provider paused, in the form in which the API sent it.
     pub paused_turn: &'a [Value],
-    /// The tools are there, but must not be called again.
+    /// There are tools, but they must not be called again.
     pub forbids_calls: bool,
     pub form: AnswerForm<'a>,
 }

@@ -56,10 +56,8 @@ const REASONING: &str = "reasoning";
 const MESSAGE: &str = "message";
 
 fn body(prompt: &Prompt) -> Value {
-    let has_tools = !prompt.tools.is_empty();
-    let forbids_calls = prompt.forbids_calls && has_tools;
     // Reasoning is sent back with the results of calls. If the provider does not store it, it must come with the reply.
-    let needs_reasoning = prompt.refuses_storage && has_tools;
+    let needs_reasoning = prompt.refuses_storage && !prompt.tools.is_empty();
     let effort = json!({"effort": prompt.effort});
     let format = json!({"format": format_of(prompt.form)});
     request::without_empty(json!({
@@ -72,7 +70,7 @@ fn body(prompt: &Prompt) -> Value {
         "reasoning": request::without_empty(effort),
         "text": request::without_empty(format),
         "tools": tools(prompt),
-        "tool_choice": forbids_calls.then_some("none"),
+        "tool_choice": prompt.forbids_calls.then_some("none"),
         "include": needs_reasoning.then_some(["reasoning.encrypted_content"]),
     }))
 }
@@ -422,7 +420,7 @@ mod tests {
         ] {
             let mut reply = replied(&DIALECT, events);
             assert_eq!(
-                (reply.take_text().as_str(), reply.finished()),
+                (reply.take_piece(false).text.as_str(), reply.finished()),
                 ("Hi", Some(&Finish::Complete("completed".into()))),
                 "{events:?}"
             );
@@ -483,11 +481,17 @@ mod tests {
         ] {
             let events: Vec<&str> = events.iter().map(String::as_str).collect();
             let mut reply = replied_with_tools(&DIALECT, &events);
-            assert_eq!(reply.take_text(), "Hi", "{case}");
-            let expected = [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")];
-            assert_eq!(calls_of(&reply), expected, "{case}");
-            let found = reply.finished();
-            assert_eq!(found, Some(&Finish::Complete("completed".into())), "{case}");
+            assert_eq!(reply.take_piece(false).text, "Hi", "{case}");
+            assert_eq!(
+                calls_of(&reply),
+                [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")],
+                "{case}"
+            );
+            assert_eq!(
+                reply.finished(),
+                Some(&Finish::Complete("completed".into())),
+                "{case}"
+            );
             assert_eq!(Value::from(reply.echo()), kept, "{case}");
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
@@ -512,7 +516,11 @@ mod tests {
                     &mut reply,
                 )
                 .expect("an answer");
-            assert_eq!(reply.take_text(), "I look.\n\nFound", "{between}");
+            assert_eq!(
+                reply.take_piece(false).text,
+                "I look.\n\nFound",
+                "{between}"
+            );
             assert_eq!(calls_of(&reply), [("fc", "a", "{}")]);
         }
     }
