@@ -170,21 +170,10 @@ mod tests {
             ("tool_calls", true, true),
             ("TOOL_USE", true, true),
         ] {
-            assert_eq!(Finish::read(word).is_some(), is, "{word}");
-        }
-    }
-
-    #[test]
-    fn some_words_say_that_calls_ended_the_answer() {
-        for (word, is) in [
-            ("tool_calls", true),
-            ("TOOL_USE", true),
-            ("stop", false),
-            ("length", false),
-            ("other", false),
-        ] {
-            let finish = Finish::read(word).expect(word);
-            assert_eq!(finish.is_for_calls(), is, "{word}");
+            let finish = Finish::read(word);
+            assert_eq!(finish.is_some(), is_one, "{word}");
+            let ends_for_calls = finish.is_some_and(|finish| finish.is_for_calls());
+            assert_eq!(ends_for_calls, is_for_calls, "{word}");
         }
     }
 

@@ -174,6 +174,16 @@ impl Reply {
         }
     }
 
+    /// The reply of a known answer, which ended with this word.
+    pub fn of_known(word: &str) -> Reply {
+        let mut reply = Reply {
+            finish: Finish::read(word),
+            ..Reply::default()
+        };
+        reply.end();
+        reply
+    }
+
     /// An empty reply to a request. It continues an answer that ends with `tail`.
     pub fn to(request: &Request, tail: Tail) -> Reply {
         Reply {

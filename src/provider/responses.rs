@@ -584,7 +584,7 @@ mod tests {
                 .expect("a whole answer");
             assert_eq!(
                 (calls_of(&reply).as_slice(), reply.finished()),
-                (calls, Some(&finish)),
+                (calls, Some(finish)),
                 "{items}"
             );
             assert_eq!(Value::from(reply.echo()), items);

@@ -273,8 +273,8 @@ mod tests {
             names that look like words of JSON Schema
             {"properties": {"$ref": {"type": "null"}, "definitions": {"type": "null"}}}
             {"type": "object", "properties": {"$ref": {"type": "null"}, "definitions": {"type": "null"}}}
-        "##,
-        ) {
+        "##;
+        for (case, schema, cleaned) in cases(table) {
             let schema = of_object(&tool(schema));
             assert_eq!(without_references(&schema), cleaned, "{case}");
         }
