@@ -118,7 +118,7 @@ impl AnswerFile {
             Err(error) => return Err(self.unusable(&error.to_string())),
         };
         let known: KnownAnswer =
-            serde_json::from_slice(&bytes).map_err(|error| self.unusable(&error.to_string()))?;
+            serde_json::from_slice(&bytes).map_err(|_| self.unusable("it is no known answer"))?;
         match self.fault_of(&known) {
             Some(fault) => Err(self.unusable(fault)),
             None => Ok(Some(known)),

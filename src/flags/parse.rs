@@ -193,12 +193,17 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
     let before = &typed[..typed.len() - words.len()];
     let mut literal = before.to_vec();
     literal.push("--".into());
-    literal.extend_from_slice(words);
+    // What follows `--` was meant as words.
+    let mut parts = words.splitn(2, |word| word == "--");
+    let begin = parts.next().unwrap_or_default();
+    let end = parts.next().unwrap_or_default();
+    literal.extend_from_slice(begin);
+    literal.extend_from_slice(end);
     let as_words = command_line(&literal);
 
     let mut options = before.to_vec();
     let mut question = Vec::new();
-    let mut rest = words;
+    let mut rest = begin;
     while let [word, after @ ..] = rest {
         match option_length(arguments.mode, word) {
             Some(length) if length <= rest.len() => {
@@ -212,7 +217,9 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
         }
     }
     let mut as_options = String::new();
-    if question.len() < words.len() {
+    let has_options = question.len() < begin.len();
+    question.extend_from_slice(end);
+    if has_options {
         if question.iter().any(|word| looks_like_option(word)) {
             options.push("--".into());
         }

@@ -77,7 +77,7 @@ impl Finish {
     /// another word while the answer continues.
     pub(super) fn read(word: &str) -> Option<Finish> {
         let lower = word.to_lowercase();
-        if matches!(lower.as_str(), "" | "null" | "finish_reason_unspecified") {
+        if matches!(lower.as_str(), "" | "null") {
             return None;
         }
         let is = |words: &[&str]| words.contains(&&*lower);
@@ -162,7 +162,6 @@ mod tests {
         for (word, is_one, is_for_calls) in [
             ("", false, false),
             ("null", false, false),
-            ("FINISH_REASON_UNSPECIFIED", false, false),
             ("stop", true, false),
             ("length", true, false),
             ("odd", true, false),

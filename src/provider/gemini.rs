@@ -39,6 +39,9 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// The field that makes a part a call.
+/// The finish reason of an answer that continues.
+const UNSPECIFIED: &str = "FINISH_REASON_UNSPECIFIED";
+
 const FUNCTION_CALL: &str = "functionCall";
 
 fn path(prompt: &Prompt) -> String {
@@ -240,10 +243,14 @@ fn read(data: &str, reply: &mut Reply) -> ReplyResult {
     {
         read_part(part, reply)?;
     }
+    let mut finish = candidate.finish_reason.word();
+    if finish == UNSPECIFIED {
+        finish.clear();
+    }
     let mut update = Update {
         usage: usage_of(&event.usage_metadata.value()),
         sources: sources_of(&candidate.grounding_metadata.value()),
-        finish: Finish::read(&candidate.finish_reason.word()),
+        finish: Finish::read(&finish),
         reason: candidate.finish_message.word(),
         ..Update::default()
     };

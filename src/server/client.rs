@@ -24,7 +24,7 @@ use crate::secret::{self, Secret};
 use crate::settings::Environment;
 
 /// The most that q reads of an error's body.
-const MAX_ERROR_BODY: u64 = 64 << 10;
+const MAX_ERROR_BODY: u64 = 1 << 20;
 
 /// How much of a response is received at once. The library accepts 64 KiB of headers, and can refuse longer ones only if
 /// this is more. Its own size is 128 KiB, but clearing so much takes longer than reading a short answer.
@@ -223,7 +223,10 @@ impl Client {
             Method::Get => completed(agent.get(&url), headers, limits).call(),
             Method::Delete => completed(agent.delete(&url), headers, limits).call(),
             Method::Post(body) => {
-                let request = agent.post(&url).content_type("application/json");
+                let mut request = agent.post(&url);
+                if !headers.iter().any(is_content_type) {
+                    request = request.content_type("application/json");
+                }
                 completed(request, headers, limits).send(body)
             }
         };
@@ -348,6 +351,8 @@ impl Client {
                 return (cause, Some(advice));
             }
             ureq::Error::ConnectProxyFailed(reason) => {
+                // The library names the status twice.
+                let reason = reason.split('/').next().unwrap_or_default();
                 format!("the proxy made no connection: {reason}")
             }
             ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
@@ -433,6 +438,10 @@ fn error_body(body: ureq::Body) -> String {
     } else {
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+fn is_content_type((name, _): &(String, Secret)) -> bool {
+    name.eq_ignore_ascii_case("content-type")
 }
 
 /// A request with its headers and limits.

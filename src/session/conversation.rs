@@ -267,7 +267,8 @@ impl Conversation {
         if let Some(entry) = exchange.entries.last()
             && let Some(updated) = entry.timestamp()
         {
-            self.updated = updated;
+            // A clock that was behind for a moment must not make the conversation look idle.
+            self.updated = updated.max(self.updated);
         }
         self.exchanges.push(exchange);
     }

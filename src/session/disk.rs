@@ -18,8 +18,18 @@ pub(super) const PRIVATE_FILE: u32 = 0o600;
 /// The most that is read of a file, which may grow meanwhile.
 const MAX_READ: u64 = format::MAX_SIZE as u64 + 1;
 
+/// Whether q has given a file this name for a moment.
+pub(super) fn is_temporary(name: &str) -> bool {
+    let Some(numbers) = name.strip_prefix(TEMPORARY) else {
+        return false;
+    };
+    numbers
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
 /// The beginning of the names of temporary files. One that a killed run has left does no harm.
-pub(super) const TEMPORARY: &str = ".tmp-q-";
+const TEMPORARY: &str = ".tmp-q-";
 
 /// The kind of the error if a pipe, a device or a folder is in a conversation's place.
 pub const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;

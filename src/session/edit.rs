@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::conversation::Exchange;
-use super::disk::{self, TEMPORARY};
-use super::folder::{Folder, is_current, is_state, name_of, stem_of};
+use super::disk;
+use super::folder::{Folder, is_current, is_own, is_state, name_of, stem_of};
 use super::format;
 use super::lock::{Lock, PATIENTLY};
 use super::name::{self, Which};
@@ -87,7 +87,8 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     let existed = if which.is_current() && !folder.is_auto_named(&path) {
         metadata.is_some()
     } else {
-        remove(folder, &path)?
+        // A link to itself is removed, too, but was no conversation.
+        remove(folder, &path)? && metadata.is_some()
     };
     if let Some(link) = link
         && link.is_symlink()
@@ -105,10 +106,13 @@ pub fn clear_all(folder: &Folder, deleted: &mut usize) -> io::Result<()> {
     }
     let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
     let mut result = Ok(());
-    for path in folder.paths()? {
-        let is_conversation = stem_of(&path).is_some();
+    let mut paths = folder.paths()?;
+    // Which error is reported must not depend on the order of the folder.
+    paths.sort();
+    for path in paths {
+        let is_conversation = is_own(&path);
         let is_file = path.is_file() || path.is_symlink();
-        if !is_file || !(is_conversation || name_of(&path).starts_with(TEMPORARY)) {
+        if !is_file || !(is_conversation || disk::is_temporary(&name_of(&path))) {
             continue;
         }
         let is_mere_link = path.is_symlink() && (is_current(&path) || !path.exists());
@@ -151,7 +155,7 @@ fn remove(folder: &Folder, path: &Path) -> io::Result<bool> {
 fn links_to(folder: &Folder, path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut links = Vec::new();
     for other in folder.paths()? {
-        let is_temporary = name_of(&other).starts_with(TEMPORARY);
+        let is_temporary = disk::is_temporary(&name_of(&other));
         if !is_temporary && other != path && folder.follow(&other)? == path {
             links.push(other);
         }

@@ -231,6 +231,15 @@ pub(super) fn is_state(path: &Path) -> bool {
     stem_of(path).is_some_and(|stem| name::base(&stem) != stem)
 }
 
+/// Whether q can have made a file of this name. What others have put into the folder is theirs.
+pub(super) fn is_own(path: &Path) -> bool {
+    let Some(stem) = stem_of(path) else {
+        return false;
+    };
+    let name = name::base(&stem);
+    name::is_plain(name) && (!name.starts_with(UNNAMED) || name::is_id(name))
+}
+
 pub(super) fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()

@@ -9,6 +9,9 @@ use super::timestamp::UNNAMED;
 use crate::error::Error;
 use crate::text::one_line::quoted;
 
+/// The fewest digits of an id: from the year to the second. Those of q itself go on to the millisecond.
+const DIGITS_OF_ID: usize = 14;
+
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;
 
@@ -122,11 +125,23 @@ pub fn base(name: &str) -> &str {
     base
 }
 
+/// Whether a name has only characters that names of conversations have.
+pub(super) fn is_plain(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// Whether a name is an id, which is a time.
+pub(super) fn is_id(name: &str) -> bool {
+    let Some(digits) = name.strip_prefix(UNNAMED) else {
+        return false;
+    };
+    digits.len() >= DIGITS_OF_ID && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn check(name: &str) -> Result<(), String> {
     let is_length_allowed = (1..=MAX_LENGTH).contains(&name.len());
-    let mut bytes = name.bytes();
-    let is_plain = bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    if !is_length_allowed || !is_plain {
+    if !is_length_allowed || !is_plain(name) {
         return Err(format!(
             "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -"
         ));

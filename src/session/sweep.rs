@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-use super::disk::{self, PRIVATE_FILE, TEMPORARY};
-use super::folder::{Folder, is_current, name_of};
+use super::disk::{self, PRIVATE_FILE};
+use super::folder::{Folder, is_current, is_own, name_of};
 use super::lock::Lock;
 use super::name::SLOT;
 use super::rules::Rules;
@@ -117,7 +117,7 @@ impl Sweep<'_> {
         let mut targets = HashMap::new();
         for link in paths {
             let name = name_of(link);
-            if name.starts_with(UNNAMED) || name.starts_with(TEMPORARY) {
+            if name.starts_with(UNNAMED) || disk::is_temporary(&name) {
                 continue;
             }
             let target = self.folder.resolve(link);
@@ -134,10 +134,11 @@ impl Sweep<'_> {
 
     /// The age at which a file is removed; `None` if it never is.
     fn limit(&self, path: &Path, targets: &HashMap<PathBuf, Option<Duration>>) -> Option<Duration> {
-        if name_of(path).starts_with(TEMPORARY) {
+        if disk::is_temporary(&name_of(path)) {
             return Some(INTERVAL);
         }
-        if !self.folder.is_auto_named(path) {
+        // What is named a little otherwise, such as an editor's backup, is not q's.
+        if !is_own(path) || !self.folder.is_auto_named(path) {
             return None;
         }
         targets.get(path).copied().unwrap_or(Some(self.keep))

@@ -84,6 +84,7 @@ impl Settings {
         check_roles(&providers, &written.roles, file)?;
         let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
         let model_counts = model_fits(&levels["provider"], &levels["model"], unnamed);
+        let provider_levels = levels["provider"].clone();
         let mut sourced = BTreeMap::new();
         for (key, mut set) in levels {
             if key == "model" && !model_counts {
@@ -91,6 +92,12 @@ impl Settings {
             }
             if let Some(highest) = set.pop() {
                 sourced.insert(key, highest);
+            }
+        }
+        for Sourced { text, origin } in &provider_levels {
+            // The file must be right even where another level decides.
+            if matches!(origin, Origin::File { .. }) {
+                check_provider(&providers, text, origin, "provider", file)?;
             }
         }
         let provider = sourced.get("provider").cloned();
@@ -229,6 +236,8 @@ impl Settings {
     pub fn chosen_provider(&self) -> Option<&Arc<Provider>> {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
+            // Which keys are set must not decide which known answer is looked for.
+            None if self.cached() == Cached::Only => None,
             None => first_with_key(&self.providers),
         }
     }

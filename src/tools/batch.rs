@@ -29,34 +29,36 @@ pub struct EndedCall {
     pub took: Duration,
 }
 
-/// Runs calls side by side. `servers` are those that have started. A server runs one call at a time. `on_end` gets each call when it has ended, on any thread.
+/// Runs calls side by side. `servers` are those that have started; a server runs its calls one after another. `on_end` gets
+/// each call when it has ended, on any thread.
 pub fn run(
-    mut calls: Vec<ReadyCall>,
+    calls: Vec<ReadyCall>,
     servers: &[Option<&Server>],
     on_end: &(dyn Fn(&EndedCall) + Sync),
 ) -> Vec<EndedCall> {
-    let others = calls.len().saturating_sub(1);
-    // The last is taken first.
-    calls.reverse();
-    let waiting = Mutex::new(calls);
+    let lanes = lanes(calls, servers);
+    let others = lanes.len().saturating_sub(1);
+    let waiting = Mutex::new(lanes);
     let ended = Mutex::new(Vec::new());
     let work = || {
         loop {
-            let Some(call) = lock(&waiting).pop() else {
+            let Some(lane) = lock(&waiting).pop() else {
                 return;
             };
-            let began = Instant::now();
-            let outcome = match servers[call.server] {
-                Some(server) => server.call(&call.tool, &call.arguments, call.reads),
-                None => Outcome::failed("The tool server did not start."),
-            };
-            let call = EndedCall {
-                place: call.place,
-                outcome,
-                took: began.elapsed(),
-            };
-            on_end(&call);
-            lock(&ended).push(call);
+            for call in lane {
+                let began = Instant::now();
+                let outcome = match servers[call.server] {
+                    Some(server) => server.call(&call.tool, &call.arguments, call.reads),
+                    None => Outcome::failed("The tool server did not start."),
+                };
+                let call = EndedCall {
+                    place: call.place,
+                    outcome,
+                    took: began.elapsed(),
+                };
+                on_end(&call);
+                lock(&ended).push(call);
+            }
         }
     };
     thread::scope(|scope| {
@@ -67,4 +69,19 @@ pub fn run(
         work();
     });
     ended.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls that run one after another, in their order: those of one server. Each command is alone.
+fn lanes(calls: Vec<ReadyCall>, servers: &[Option<&Server>]) -> Vec<Vec<ReadyCall>> {
+    let mut lanes: Vec<Vec<ReadyCall>> = Vec::new();
+    for call in calls {
+        let is_connected = servers[call.server].is_some_and(Server::is_connected);
+        let mut others = lanes.iter_mut();
+        let of_same_server = others.find(|lane| is_connected && lane[0].server == call.server);
+        match of_same_server {
+            Some(lane) => lane.push(call),
+            None => lanes.push(vec![call]),
+        }
+    }
+    lanes
 }

@@ -62,7 +62,7 @@ fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
     for number in 0..10 {
         let _case = case(number);
         let question = number.to_string();
-        let args = ["--no-save", "-n", "--cached", &question];
+        let args = ["--no-save", "-n", "--cached", "-p", "openai", &question];
         let before = names(&sandbox);
         let mut running = sandbox.q(&args).spawn();
         while names(&sandbox) == before {

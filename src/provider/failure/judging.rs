@@ -58,7 +58,9 @@ const RULES: &[(Meaning, Rule)] = &[
         case.can_refuse(Extra::Effort) && (case.names(EFFORT) || case.has_code(WRONG_PARAMETER))
     }),
     (Meaning::Refuses(Extra::Form), |case| {
-        case.refuses(Extra::Form, FORM)
+        // As a plain word it may be any text, but not as the name of a field.
+        let is_field = case.can_refuse(Extra::Form) && case.error.field == "text";
+        is_field || case.refuses(Extra::Form, FORM)
     }),
     // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
     (Meaning::Refuses(Extra::Effort), |case| {
@@ -509,6 +511,8 @@ mod tests {
             Refuses(Form) | 400 | {"error":{"message":"This response_format type is unavailable now"}}
             Refuses(Form) | 400 | {"error":{"message":"This model does not support response format `json_schema`."}}
             Refuses(Form) | 400 | {"error":{"message":"Invalid value","param":"response_format"}}
+            Refuses(Form) | 400 | {"error":{"message":"Unknown parameter: 'text'.","param":"text"}}
+            not Refuses(Form) | 400 | {"error":{"message":"the text is too odd"}}
             Refuses(Form) | 400 | {"error":{"message":"Invalid value","param":"text.format.schema"}}
             not Refuses(Form) | 400 | {"error":{"message":"Invalid value","param":"text.verbosity"}}
             Refuses(Form) | 400 | {"error":{"message":"no","code":"invalid_json_schema"}}

@@ -297,8 +297,7 @@ fn from_text(body: &str) -> Option<ServerError> {
     if text.starts_with('<') {
         return title(text).map(ServerError::new);
     }
-    let line = text.lines().next()?;
-    let beginning: String = line.chars().take(SHOWN_CHARACTERS).collect();
+    let beginning: String = text.chars().take(SHOWN_CHARACTERS).collect();
     let error = ServerError::new(on_one_line(&beginning));
     Some(error).filter(ServerError::has_message)
 }
@@ -355,7 +354,7 @@ mod tests {
             bad | {"error":"x","message":"{\"detail\":\"bad\"}"}
             {"a": 1} | {"message":"{\"a\":\n1}"}
             [1] is wrong | {"message":"[1] is wrong"}
-            upstream | upstream␊failed
+            upstream failed | upstream␊failed
             Sign in | <html><head><TITLE>␊ Sign in </TITLE>
             server_error | {"error":{"type":"server_error"}}
             two lines | {"error":{"message":"two\nlines"}}
