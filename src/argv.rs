@@ -14,26 +14,19 @@ const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "r
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argv {
     /// The first is the program, which has no placeholders.
-    elements: Vec<Element>,
-    stdin: Option<Element>,
+    run: Vec<String>,
+    stdin: Option<String>,
     /// The arguments. Each has a placeholder.
     inputs: Vec<Field>,
     /// An argument may make an element begin with `-`.
     dashes: bool,
 }
 
-/// One element of an argv, or its standard input: text with placeholders.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Element {
-    begin: String,
-    placeholders: Vec<Placeholder>,
-}
-
-/// The place of an argument, and the text after it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Placeholder {
-    name: String,
-    after: String,
+/// A pair of single braces in a text, and where it begins and ends.
+struct Pair<'a> {
+    start: usize,
+    name: &'a str,
+    end: usize,
 }
 
 /// A command with all its arguments, ready to run.
@@ -57,32 +50,96 @@ impl Argv {
                 .map_err(|reason| format!("input: {reason}"))?,
             None => untyped_inputs(run, stdin)?,
         };
-        let read = |text: &str| Element::parse(text, &inputs);
-        let elements: Vec<Element> = run.iter().map(|text| read(text)).collect();
-        let stdin = stdin.map(read);
-        check_elements(run, &elements)?;
-        check_code(run, &elements, stdin.as_ref())?;
         let argv = Argv {
-            elements,
-            stdin,
+            run: run.to_vec(),
+            stdin: stdin.map(str::to_owned),
             inputs,
             dashes,
         };
+        argv.check_elements()?;
+        argv.check_code()?;
         argv.check_inputs()?;
-        argv.check_optional(run)?;
+        argv.check_optional()?;
         Ok(argv)
+    }
+
+    /// The names of inputs in single braces. Any other brace stands for itself.
+    fn placeholders<'a>(&self, text: &'a str) -> Vec<Pair<'a>> {
+        let mut pairs = pairs(text);
+        pairs.retain(|pair| is_name(pair.name) && self.has_input(pair.name));
+        pairs
+    }
+
+    fn has_placeholder(&self, text: &str) -> bool {
+        !self.placeholders(text).is_empty()
+    }
+
+    fn has_input(&self, name: &str) -> bool {
+        self.inputs.iter().any(|field| field.name == name)
+    }
+
+    /// Refuses elements in which the model could write a program or an option.
+    fn check_elements(&self) -> Result<(), String> {
+        for (index, text) in self.run.iter().enumerate() {
+            if text.contains('\0') {
+                return Err("run: contains a NUL byte, which no program can be given".to_owned());
+            }
+            let placeholders = self.placeholders(text);
+            let Some(first) = placeholders.first() else {
+                continue;
+            };
+            if index == 0 {
+                return Err("run: the program cannot be an argument".to_owned());
+            }
+            if text.starts_with('-') && !text[..first.start].contains('=') {
+                return Err(format!(
+                    "run: “{text}” is an option, in which an argument may only come after “=”"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses code that the model would write: in the options of an interpreter, in what follows them, or in its standard
+    /// input.
+    fn check_code(&self) -> Result<(), String> {
+        let Some(interpreter) = interpreter(&self.run) else {
+            return Ok(());
+        };
+        let mut is_value = false;
+        for text in &self.run[interpreter + 1..] {
+            if self.has_placeholder(text) {
+                return Err(format!(
+                    "run: “{text}” is code, in which the model may write nothing"
+                ));
+            }
+            let is_option = text.starts_with('-');
+            if !is_option && !is_value {
+                return Ok(());
+            }
+            // A shell's `-o` is followed by the name of a setting.
+            is_value = is_option && text.ends_with('o');
+        }
+        if let Some(stdin) = &self.stdin
+            && self.has_placeholder(stdin)
+        {
+            return Err("stdin: is code, in which the model may write nothing".to_owned());
+        }
+        Ok(())
     }
 
     fn check_inputs(&self) -> Result<(), String> {
         for Field { name, kind, .. } in &self.inputs {
+            let whole = whole(name);
             let mut is_used = false;
-            for element in self.elements.iter().chain(&self.stdin) {
-                if !element.has(name) {
+            for text in self.run.iter().chain(&self.stdin) {
+                let placeholders = self.placeholders(text);
+                if !placeholders.iter().any(|place| place.name == name) {
                     continue;
                 }
                 is_used = true;
                 // A list becomes several elements, which neither a part of an element nor standard input can.
-                let is_whole = element.is_only(name) && self.stdin.as_ref() != Some(element);
+                let is_whole = *text == whole && self.stdin.as_ref() != Some(text);
                 if *kind == Kind::List && !is_whole {
                     return Err(format!(
                         "input: the list “{name}” must be a whole element of run"
@@ -91,7 +148,7 @@ impl Argv {
             }
             if !is_used {
                 return Err(format!(
-                    "input: nothing uses “{name}”, which would be {{{name}}} in run or stdin"
+                    "input: nothing uses “{name}”, which would be {whole} in run or stdin"
                 ));
             }
         }
@@ -99,8 +156,8 @@ impl Argv {
     }
 
     /// Refuses an option whose value may be missing: it would take the next element as its value.
-    fn check_optional(&self, run: &[String]) -> Result<(), String> {
-        for (option, element) in run.iter().zip(self.elements.iter().skip(1)) {
+    fn check_optional(&self) -> Result<(), String> {
+        for (option, value) in self.run.iter().zip(self.run.iter().skip(1)) {
             // Nothing after `--` is an option's value.
             if !option.starts_with('-') || option == "--" {
                 continue;
@@ -109,9 +166,9 @@ impl Argv {
                 name, is_optional, ..
             } in &self.inputs
             {
-                if *is_optional && element.is_only(name) {
+                if *is_optional && *value == whole(name) {
                     return Err(format!(
-                        "run: without {name}, “{option}” would take what follows as its value; write them as one element, such as “--{name}={{{name}}}”"
+                        "run: without {name}, “{option}” would take what follows as its value; write them as one element, such as “--{name}={value}”"
                     ));
                 }
             }
@@ -132,7 +189,7 @@ impl Argv {
         resolve: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Invocation, String> {
         for name in arguments.keys() {
-            if !self.inputs.iter().any(|field| field.name == *name) {
+            if !self.has_input(name) {
                 let names: Vec<&str> = self.inputs.iter().map(|field| &*field.name).collect();
                 let names = names.join(", ");
                 return Err(format!(
@@ -153,26 +210,44 @@ impl Argv {
             }
         }
 
-        let mut argv = Vec::with_capacity(self.elements.len());
-        for element in &self.elements {
-            let Some(filled) = element.fill(&texts) else {
+        let mut argv = Vec::new();
+        for text in &self.run {
+            let Some(filled) = self.fill_element(text, &texts) else {
                 continue;
             };
-            let may_be_option = self.dashes || element.begin.starts_with('-');
             let is_option = filled.iter().any(|text| text.starts_with('-'));
-            if is_option && !may_be_option {
-                let names = element.names().join(" and ");
+            if is_option && !self.dashes && !text.starts_with('-') {
+                let placeholders = self.placeholders(text);
+                let names: Vec<&str> = placeholders.iter().map(|place| place.name).collect();
+                let names = names.join(" and ");
                 return Err(format!(
                     "The command would see an option, because {names} begins with “-”."
                 ));
             }
             argv.extend(filled);
         }
-        let stdin = self.stdin.as_ref().and_then(|element| element.fill(&texts));
-        Ok(Invocation {
-            argv,
-            stdin: stdin.map(|parts| parts.concat()),
-        })
+        let mut stdin = None;
+        if let Some(text) = &self.stdin {
+            stdin = self.fill_element(text, &texts).map(|parts| parts.concat());
+        }
+        Ok(Invocation { argv, stdin })
+    }
+
+    /// An element with arguments in their places. A list is an element for each item. `None` if an argument is missing.
+    fn fill_element(&self, text: &str, texts: &BTreeMap<&str, Vec<String>>) -> Option<Vec<String>> {
+        let mut filled = String::new();
+        let mut from = 0;
+        for Pair { start, name, end } in self.placeholders(text) {
+            let values = texts.get(name)?;
+            if *text == whole(name) {
+                return Some(values.clone());
+            }
+            filled.push_str(&text[from..start]);
+            filled.push_str(&values.concat());
+            from = end;
+        }
+        filled.push_str(&text[from..]);
+        Some(vec![filled])
     }
 }
 
@@ -180,9 +255,7 @@ impl Argv {
 fn untyped_inputs(run: &[String], stdin: Option<&str>) -> Result<Vec<Field>, String> {
     let mut inputs: Vec<Field> = Vec::new();
     for text in run.iter().map(String::as_str).chain(stdin) {
-        let mut rest = text;
-        while let Some(pair) = Pair::find_in(rest) {
-            let name = pair.inside;
+        for Pair { name, .. } in pairs(text) {
             if is_name(name) {
                 if !inputs.iter().any(|field| field.name == name) {
                     inputs.push(Field::text(name));
@@ -192,159 +265,35 @@ fn untyped_inputs(run: &[String], stdin: Option<&str>) -> Result<Vec<Field>, Str
                     "run: the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
                 ));
             }
-            rest = pair.after;
         }
     }
     Ok(inputs)
 }
 
-/// A pair of single braces in a text, and what is around it. Two braces of one kind in a row never belong to a pair.
-struct Pair<'a> {
-    before: &'a str,
-    inside: &'a str,
-    after: &'a str,
-}
-
-impl<'a> Pair<'a> {
-    fn find_in(text: &'a str) -> Option<Pair<'a>> {
-        let mut from = 0;
-        while let Some(found) = text[from..].find('{') {
-            let open = from + found;
-            let braces = text[open..]
-                .bytes()
-                .take_while(|byte| *byte == b'{')
-                .count();
-            from = open + braces;
-            let (inside, after) = text[from..].split_once('}')?;
-            if braces == 1 && !inside.contains('{') && !after.starts_with('}') {
-                let before = &text[..open];
-                return Some(Pair {
-                    before,
-                    inside,
-                    after,
-                });
-            }
-        }
-        None
-    }
-}
-
-impl Element {
-    /// Reads an element: the name of an input in braces is a placeholder, and any other brace stands for itself.
-    fn parse(text: &str, inputs: &[Field]) -> Element {
-        let mut element = Element {
-            begin: String::new(),
-            placeholders: Vec::new(),
+/// The pairs of single braces in a text. Two braces of one kind in a row never belong to a pair.
+fn pairs(text: &str) -> Vec<Pair<'_>> {
+    let mut pairs = Vec::new();
+    let mut from = 0;
+    while let Some(found) = text[from..].find('{') {
+        let start = from + found;
+        let inside = text[start..].trim_start_matches('{');
+        from = text.len() - inside.len();
+        let Some((name, after)) = inside.split_once('}') else {
+            break;
         };
-        let mut rest = text;
-        while let Some(Pair {
-            before,
-            inside,
-            after,
-        }) = Pair::find_in(rest)
-        {
-            element.push(before);
-            if inputs.iter().any(|field| field.name == inside) && is_name(inside) {
-                element.placeholders.push(Placeholder {
-                    name: inside.to_owned(),
-                    after: String::new(),
-                });
-            } else {
-                element.push(&format!("{{{inside}}}"));
-            }
-            rest = after;
-        }
-        element.push(rest);
-        element
-    }
-
-    fn push(&mut self, text: &str) {
-        match self.placeholders.last_mut() {
-            Some(last) => last.after.push_str(text),
-            None => self.begin.push_str(text),
+        let is_single = from - start == 1 && !after.starts_with('}');
+        if is_single && !name.contains('{') {
+            let end = text.len() - after.len();
+            pairs.push(Pair { start, name, end });
+            from = end;
         }
     }
-
-    fn has_placeholder(&self) -> bool {
-        !self.placeholders.is_empty()
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.placeholders.iter().any(|place| place.name == name)
-    }
-
-    /// Whether the element is this argument and nothing else.
-    fn is_only(&self, name: &str) -> bool {
-        match &self.placeholders[..] {
-            [only] => only.name == name && self.begin.is_empty() && only.after.is_empty(),
-            _ => false,
-        }
-    }
-
-    fn names(&self) -> Vec<&str> {
-        let placeholders = self.placeholders.iter();
-        placeholders.map(|place| place.name.as_str()).collect()
-    }
-
-    /// The element with arguments in their places. A list is an element for each item. `None` if an argument is missing.
-    fn fill(&self, texts: &BTreeMap<&str, Vec<String>>) -> Option<Vec<String>> {
-        if let [only] = &self.placeholders[..]
-            && self.is_only(&only.name)
-        {
-            return texts.get(only.name.as_str()).cloned();
-        }
-        let mut filled = self.begin.clone();
-        for Placeholder { name, after } in &self.placeholders {
-            filled.push_str(&texts.get(name.as_str())?.concat());
-            filled.push_str(after);
-        }
-        Some(vec![filled])
-    }
+    pairs
 }
 
-/// Refuses elements in which the model could write a program or an option.
-fn check_elements(run: &[String], elements: &[Element]) -> Result<(), String> {
-    let program = elements.first();
-    if program.is_none_or(Element::has_placeholder) {
-        return Err("run: the program cannot be an argument".to_owned());
-    }
-    for (text, element) in run.iter().zip(elements) {
-        if text.contains('\0') {
-            return Err("run: contains a NUL byte, which no program can be given".to_owned());
-        }
-        if element.has_placeholder() && text.starts_with('-') && !element.begin.contains('=') {
-            return Err(format!(
-                "run: “{text}” is an option, in which an argument may only come after “=”"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses code that the model would write: in the options of an interpreter, in what follows them, or in its standard input.
-fn check_code(run: &[String], elements: &[Element], stdin: Option<&Element>) -> Result<(), String> {
-    let Some(interpreter) = interpreter(run) else {
-        return Ok(());
-    };
-    let words = run.iter().zip(elements);
-    let mut is_value = false;
-    for (text, element) in words.skip(interpreter + 1) {
-        if element.has_placeholder() {
-            return Err(format!(
-                "run: “{text}” is code, in which the model may write nothing"
-            ));
-        }
-        let is_option = text.starts_with('-');
-        if !is_option && !is_value {
-            return Ok(());
-        }
-        // A shell's `-o` is followed by the name of a setting.
-        is_value = is_option && text.ends_with('o');
-    }
-    if stdin.is_some_and(Element::has_placeholder) {
-        return Err("stdin: is code, in which the model may write nothing".to_owned());
-    }
-    Ok(())
+/// An element that is this argument and nothing else.
+fn whole(name: &str) -> String {
+    format!("{{{name}}}")
 }
 
 /// Where an argv has an interpreter: at its beginning, or after `env`, its options and variables.
