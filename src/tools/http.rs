@@ -58,6 +58,9 @@ pub struct Site {
     pub keys: Vec<Secret>,
     /// What to do if the server refuses the key, or the lack of one.
     pub key_advice: String,
+    /// How long it may take until the tools are listed, and until a call is answered.
+    pub start: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 /// A client of one server. Each request has a thread of its own, because bytes other than progress must not extend the
@@ -68,24 +71,16 @@ pub struct Http {
     listener: Listener,
     /// The server's name for the session, if it has sessions.
     session: Arc<Mutex<Option<Secret>>>,
-    start: Option<Duration>,
-    timeout: Option<Duration>,
 }
 
 impl Http {
     /// Sends nothing yet.
-    pub fn new(
-        site: Arc<Site>,
-        listener: Listener,
-        start: Option<Duration>,
-        timeout: Option<Duration>,
-    ) -> Http {
+    pub fn new(site: Arc<Site>, listener: Listener) -> Http {
+        let session = Arc::default();
         Http {
             site,
             listener,
-            session: Arc::default(),
-            start,
-            timeout,
+            session,
         }
     }
 
@@ -179,7 +174,11 @@ impl Http {
     /// Sends a request, and passes on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
         let is_call = message["method"] == CALL;
-        let patience = if is_call { self.timeout } else { self.start };
+        let patience = if is_call {
+            self.site.timeout
+        } else {
+            self.site.start
+        };
         let limits = Limits {
             silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
             total: None,

@@ -230,6 +230,8 @@ fn site(
         headers,
         keys,
         key_advice: key_advice(section, server),
+        start: section.start,
+        timeout: section.timeout,
     })
 }
 

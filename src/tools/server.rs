@@ -47,9 +47,8 @@ impl Target {
 
 /// A server that can be called. Dropping it ends its program or session.
 pub struct Server {
-    pub spec: Spec,
+    spec: Spec,
     groups: Groups,
-    report: Report,
     /// `None` after the server has ended, and for commands. Whoever calls it holds the lock until the answer has come.
     connection: Mutex<Option<Connection>>,
 }
@@ -68,42 +67,30 @@ enum Transport {
 
 impl Server {
     /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
-    pub fn open(spec: Spec, groups: &Groups, report: Report) -> Result<(Server, About), Error> {
-        let mut server = Server {
-            spec,
-            groups: groups.clone(),
-            report,
-            connection: Mutex::new(None),
-        };
-        let opening = &server.spec;
-        let opened = match &opening.target {
+    pub fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<(Server, About), Error> {
+        let start = spec.section.start;
+        let opened = match &spec.target {
             Target::Commands(commands) => {
-                let about = commands.about(opening.section.start, groups);
+                let about = commands.about(start, groups);
                 about.map(|about| (None, about))
             }
-            _ => Connection::open(opening, groups, &server.report)
+            _ => Connection::open(&spec, None, after(start), groups, report)
                 .map(|(connection, about)| (Some(connection), about)),
         };
-        match opened {
-            Ok((connection, about)) => {
-                if let Some(connection) = &connection
-                    && let Transport::Local(process) = &connection.transport
-                {
-                    process.has_started();
-                }
-                server.connection = Mutex::new(connection);
-                Ok((server, about))
+        let (connection, about) = opened.map_err(|failure| {
+            groups.wait_if_closed();
+            let message = format!("{}: {failure}", spec.section.name);
+            Error {
+                advice: failure.advice,
+                ..Error::new(ErrorKind::Tools, message)
             }
-            Err(failure) => {
-                groups.wait_if_closed();
-                let message = format!("{}: {failure}", server.spec.section.name);
-                let error = Error::new(ErrorKind::Tools, message);
-                Err(Error {
-                    advice: failure.advice,
-                    ..error
-                })
-            }
-        }
+        })?;
+        let server = Server {
+            spec,
+            groups: groups.clone(),
+            connection: Mutex::new(connection),
+        };
+        Ok((server, about))
     }
 
     /// Whether there is something to end.
@@ -159,29 +146,29 @@ impl Server {
 
 impl Connection {
     /// Starts or reaches the server, and lists its tools. A program that refuses the handshake and ends is started again
-    /// without it.
-    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<(Connection, About), Failure> {
-        let deadline = after(spec.section.start);
-        let mut connection = Connection::begin(spec, None, groups, report)?;
-        let mut listed = connection.list_tools(spec, deadline);
-        let refusal = connection.protocol().refusal();
-        if let Err(failure) = &listed
-            && failure.has_ended_server
-            && refusal.is_some()
-        {
-            connection = Connection::begin(spec, refusal, groups, report)?;
-            listed = connection.list_tools(spec, deadline);
-        }
-        let failure = match listed {
+    /// without it: `refusal` is how it has refused.
+    fn open(
+        spec: &Spec,
+        refusal: Option<String>,
+        deadline: Option<Instant>,
+        groups: &Groups,
+        report: &Report,
+    ) -> Result<(Connection, About), Failure> {
+        let is_first = refusal.is_none();
+        let mut connection = Connection::begin(spec, refusal, groups, report)?;
+        let failure = match connection.list_tools(spec, deadline) {
             Ok(about) => return Ok((connection, about)),
             Err(failure) => failure,
         };
-        let Some(what) = connection.protocol().refusal() else {
+        let Some(refusal) = connection.protocol().refusal() else {
             return Err(failure);
         };
+        if is_first && failure.has_ended_server {
+            return Connection::open(spec, Some(refusal), deadline, groups, report);
+        }
         // The refusal says more than how the server failed after it.
         Err(Failure {
-            what,
+            what: refusal,
             advice: None,
             ..failure
         })
@@ -205,12 +192,8 @@ impl Connection {
         };
         let transport = match &spec.target {
             Target::Local(program) => Transport::Local(start(program, groups, listener)?),
+            Target::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), listener)),
             Target::Commands(_) => return Err(Failure::new("has commands, and no server")),
-            Target::Remote(site) => {
-                let section = &spec.section;
-                let site = Arc::clone(site);
-                Transport::Remote(Http::new(site, listener, section.start, section.timeout))
-            }
         };
         let connection = Connection {
             protocol,
@@ -225,7 +208,12 @@ impl Connection {
         while let Some(event) = self.next(deadline, "before its tools were listed")? {
             match event {
                 ServerEvent::Send(message) => self.send(message),
-                ServerEvent::Ready(about) => return Ok(about),
+                ServerEvent::Ready(about) => {
+                    if let Transport::Local(process) = &self.transport {
+                        process.has_started();
+                    }
+                    return Ok(about);
+                }
                 ServerEvent::Unusable(reason) => return Err(self.failure(&reason)),
                 _ => (),
             }
@@ -284,37 +272,26 @@ impl Connection {
         deadline: Option<Instant>,
         when: &str,
     ) -> Result<Option<ServerEvent>, Failure> {
+        let mut has_ended = false;
         loop {
             let mut wait = POLL_INTERVAL;
-            let mut is_last = false;
-            if let Some(deadline) = deadline {
-                let left = deadline.saturating_duration_since(Instant::now());
-                is_last = left <= POLL_INTERVAL;
-                wait = wait.min(left);
+            if let Some(deadline) = deadline
+                && !has_ended
+            {
+                wait = wait.min(deadline.saturating_duration_since(Instant::now()));
             }
             match self.events.recv_timeout(wait) {
                 Ok(received) => return received.map(Some),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.output_closed(when)),
-                Err(RecvTimeoutError::Timeout) => (),
+                Err(RecvTimeoutError::Timeout) if !has_ended => (),
+                Err(_) => return Err(self.output_closed(when)),
             }
-            if self.process_has_ended() {
+            if let Transport::Local(process) = &mut self.transport {
                 // Its last lines may still be on their way.
-                return match self.events.recv_timeout(POLL_INTERVAL) {
-                    Ok(received) => received.map(Some),
-                    Err(_) => Err(self.output_closed(when)),
-                };
+                has_ended = process.has_ended();
             }
-            if is_last {
+            if wait < POLL_INTERVAL && !has_ended {
                 return Ok(None);
             }
-        }
-    }
-
-    /// Whether the server's program has ended. A server over HTTP has none.
-    fn process_has_ended(&mut self) -> bool {
-        match &mut self.transport {
-            Transport::Local(process) => process.has_ended(),
-            Transport::Remote(_) => false,
         }
     }
 
@@ -435,7 +412,7 @@ mod tests {
     }
 
     fn open(spec: Spec, report: &Report) -> Result<(Server, About), Error> {
-        Server::open(spec, &Groups::default(), Arc::clone(report))
+        Server::open(spec, &Groups::default(), report)
     }
 
     fn process(server: &mut Server) -> &mut Process {

@@ -20,7 +20,7 @@ pub struct Servers {
     slots: Vec<Slot>,
     sender: Sender<Arrival>,
     arrivals: Receiver<Arrival>,
-    groups: Groups,
+    pub groups: Groups,
     /// Values that the model does not get.
     pub keys: Vec<Secret>,
     /// Values that are not shown; the keys are among them.
@@ -31,47 +31,39 @@ pub struct Servers {
 struct Arrival {
     /// The index of its slot.
     slot: usize,
-    opened: Result<(Server, About), Error>,
+    opened: Opened,
     /// How long it took to start and to list its tools.
     took: Duration,
 }
+
+/// A server with what it lists, or the error for the user.
+type Opened = Result<(Server, About), Error>;
 
 /// The place of one server.
 pub struct Slot {
     pub section: ToolServer,
     list: KnownList,
-    state: State,
+    /// `None` while it starts.
+    opened: Option<Opened>,
     /// The user knows that it has failed.
     is_reported: bool,
-}
-
-#[expect(clippy::large_enum_variant, reason = "a run has few")]
-enum State {
-    Starting,
-    Ready(Server, About),
-    /// With the error for the user.
-    Failed(Error),
 }
 
 impl Slot {
     /// What it offers: what it has listed now, else what it has listed before.
     pub fn about(&self) -> Option<&About> {
-        match &self.state {
-            State::Ready(_, about) => Some(about),
+        match &self.opened {
+            Some(Ok((_, about))) => Some(about),
             _ => self.list.about.as_ref(),
         }
     }
 
     /// Why it could not be started.
     pub fn error(&self) -> Option<&Error> {
-        match &self.state {
-            State::Failed(error) => Some(error),
+        match &self.opened {
+            Some(Err(error)) => Some(error),
             _ => None,
         }
-    }
-
-    fn is_starting(&self) -> bool {
-        matches!(self.state, State::Starting)
     }
 }
 
@@ -105,7 +97,7 @@ impl Servers {
         let groups = self.groups.clone();
         let began = Instant::now();
         let open = move || {
-            let opened = Server::open(spec, &groups, report);
+            let opened = Server::open(spec, &groups, &report);
             // If the run has ended meanwhile, the server ends here.
             let _ = sender.send(Arrival {
                 slot,
@@ -125,7 +117,7 @@ impl Servers {
         self.slots.push(Slot {
             section,
             list,
-            state: State::Starting,
+            opened: None,
             is_reported: false,
         });
         Ok(())
@@ -137,8 +129,8 @@ impl Servers {
 
     /// The server, if it is ready.
     pub fn get(&self, index: usize) -> Option<&Server> {
-        match &self.slots[index].state {
-            State::Ready(server, _) => Some(server),
+        match &self.slots[index].opened {
+            Some(Ok((server, _))) => Some(server),
             _ => None,
         }
     }
@@ -151,7 +143,7 @@ impl Servers {
 
     /// Whether some of them are still starting.
     pub fn are_starting(&self) -> bool {
-        self.slots.iter().any(Slot::is_starting)
+        self.slots.iter().any(|slot| slot.opened.is_none())
     }
 
     /// Takes the servers that have started meanwhile.
@@ -166,9 +158,21 @@ impl Servers {
     pub fn wait(&mut self, if_known: bool, fails_fast: bool, notes: &Notes) {
         self.receive(notes);
         let must_start = |slot: &Slot| if_known || slot.list.about.is_none();
+        self.wait_for_all(must_start, fails_fast, notes);
+    }
+
+    /// Waits for the servers that `must_start`. With `fails_fast`, returns as soon as one of them has failed.
+    fn wait_for_all(
+        &mut self,
+        must_start: impl Fn(&Slot) -> bool,
+        fails_fast: bool,
+        notes: &Notes,
+    ) {
+        let is_awaited = |slot: &Slot| slot.opened.is_none() && must_start(slot);
+        let has_failed = |slot: &Slot| slot.error().is_some() && must_start(slot);
         let mut names = Vec::new();
         for slot in &self.slots {
-            if slot.is_starting() && must_start(slot) {
+            if is_awaited(slot) {
                 names.push(slot.section.name.as_str());
             }
         }
@@ -177,18 +181,8 @@ impl Servers {
         }
         let spinner = notes.spinner();
         spinner.wait_for(&format!("waiting for {}", names.join(", ")));
-        while self
-            .slots
-            .iter()
-            .any(|slot| slot.is_starting() && must_start(slot))
-        {
-            let has_failed = |slot: &Slot| matches!(slot.state, State::Failed(_));
-            if fails_fast
-                && self
-                    .slots
-                    .iter()
-                    .any(|slot| has_failed(slot) && must_start(slot))
-            {
+        while self.slots.iter().any(is_awaited) {
+            if fails_fast && self.slots.iter().any(has_failed) {
                 break;
             }
             let Ok(arrival) = self.arrivals.recv() else {
@@ -206,20 +200,11 @@ impl Servers {
         notes: &Notes,
     ) -> Result<(&ToolServer, &About), String> {
         let name = self.slots[index].section.name.clone();
-        if self.slots[index].is_starting() {
-            let spinner = notes.spinner();
-            spinner.wait_for(&format!("waiting for {name}"));
-            while self.slots[index].is_starting()
-                && let Ok(arrival) = self.arrivals.recv()
-            {
-                self.take(arrival, notes);
-            }
-            spinner.stop();
-        }
+        self.wait_for_all(|slot| slot.section.name == name, false, notes);
         self.report_failures(notes);
         let slot = &self.slots[index];
-        match &slot.state {
-            State::Ready(_, about) => Ok((&slot.section, about)),
+        match &slot.opened {
+            Some(Ok((_, about))) => Ok((&slot.section, about)),
             _ => Err(format!("The tool server {name} did not start.")),
         }
     }
@@ -227,23 +212,21 @@ impl Servers {
     /// Takes a server that has started. What it lists replaces what it has listed before.
     fn take(&mut self, arrival: Arrival, notes: &Notes) {
         let slot = &mut self.slots[arrival.slot];
-        slot.state = match arrival.opened {
-            Ok((server, about)) => {
-                if server.is_connected() {
-                    let text = introduction(&slot.section, &about, arrival.took);
-                    notes.detail(|| secret::redact(&text, &self.secrets));
-                    slot.list.replace(&about, notes);
-                }
-                State::Ready(server, about)
-            }
-            Err(error) => State::Failed(redacted(error, &self.secrets)),
-        };
+        if let Ok((server, about)) = &arrival.opened
+            && server.is_connected()
+        {
+            let text = introduction(&slot.section.name, about, arrival.took);
+            notes.detail(|| secret::redact(&text, &self.secrets));
+            slot.list.replace(about, notes);
+        }
+        let opened = arrival.opened;
+        slot.opened = Some(opened.map_err(|error| redacted(error, &self.secrets)));
     }
 
     /// Notes which servers could not be started, each once.
     pub fn report_failures(&mut self, notes: &Notes) {
         for slot in &mut self.slots {
-            if let State::Failed(error) = &slot.state
+            if let Some(Err(error)) = &slot.opened
                 && !slot.is_reported
             {
                 note(error, notes);
@@ -261,15 +244,13 @@ impl Drop for Servers {
         }
         let (is_open, ends) = mpsc::channel::<()>();
         for slot in self.slots.drain(..) {
-            let State::Ready(server, _) = slot.state else {
-                continue;
-            };
-            if !server.is_connected() {
-                continue;
+            if let Some(Ok((server, _))) = slot.opened
+                && server.is_connected()
+            {
+                let is_open = is_open.clone();
+                // If no thread can be started, the server ends here.
+                let _ = threads::start(move || drop((server, is_open)));
             }
-            let is_open = is_open.clone();
-            // If no thread can be started, the server ends here.
-            let _ = threads::start(move || drop((server, is_open)));
         }
         drop(is_open);
         // Nothing is ever sent: this waits until every server has ended.
@@ -306,18 +287,13 @@ fn redacted(error: Error, secrets: &[Secret]) -> Error {
 }
 
 /// What a server says about itself, for `-v`.
-fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
-    let mut product = format!("{} {}", about.name, about.version);
-    if !product.trim().is_empty() {
-        product = format!("{}, ", product.trim());
-    }
+fn introduction(name: &str, about: &About, took: Duration) -> String {
+    let product = format!("{} {}", about.name, about.version);
+    let product = product.trim();
+    let comma = if product.is_empty() { "" } else { ", " };
+    let revision = &about.revision;
     let count = about.tools.len();
     let tools = if count == 1 { "tool" } else { "tools" };
-    format!(
-        "{}: {}protocol {}, {count} {tools}, {:.3} s",
-        section.name,
-        product.trim_start(),
-        about.revision,
-        took.as_secs_f64()
-    )
+    let seconds = took.as_secs_f64();
+    format!("{name}: {product}{comma}protocol {revision}, {count} {tools}, {seconds:.3} s")
 }

@@ -1,5 +1,6 @@
 //! Starts tool servers side by side, each on a thread, and collects what they and commands offer.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,22 +10,29 @@ use super::offers::{self, Offer};
 use super::prepare::prepare;
 use super::process::Groups;
 use super::server::Spec;
-use super::servers::{self, Servers};
-use super::toolbox::{Instructions, Toolbox};
+use super::servers::{self, Servers, Slot};
+use super::toolbox::Toolbox;
 use crate::context::Context;
 use crate::error::Error;
 use crate::interrupt::{Interrupts, When};
+use crate::message::shortened;
 use crate::output::Notes;
-use crate::secret::Secret;
+use crate::secret::{self, Secret};
 use crate::settings::{Configured, Key, ServerKind, Settings, ToolServer};
+use crate::text::fence;
 use crate::text::nearest::did_you_mean;
+
+/// The most bytes of a server's instructions, and of what a command of the user's says about others.
+const MAX_INSTRUCTIONS: usize = 4_000;
+const MAX_ABOUT: usize = 20_000;
 
 /// What all servers and commands offer.
 #[derive(Default)]
 struct Collection {
     offers: Vec<Offer>,
-    /// What the model should know about each server.
-    instructions: Vec<Instructions>,
+    /// What the model should know about each server, in a fence. By name: the order of the configuration must not change
+    /// the prompt.
+    instructions: BTreeMap<String, String>,
     /// What the user should know about the offers.
     remarks: Vec<String>,
 }
@@ -36,7 +44,6 @@ pub struct Starting {
     servers: Servers,
     /// What all of them offer, if there is nothing to wait for.
     collected: Option<Collection>,
-    groups: Groups,
     /// The configuration file.
     file: PathBuf,
 }
@@ -70,7 +77,6 @@ impl Starting {
             selection: selection.cloned(),
             servers,
             collected: None,
-            groups: groups.clone(),
             file: settings.file.clone(),
         };
         // If there are only commands, their names are checked before q waits for input.
@@ -91,73 +97,59 @@ impl Starting {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
-        let collection = match self.collected.take() {
-            Some(collection) => collection,
-            None => self.wait_and_collect(notes)?,
-        };
-        offers::check_count(&collection.offers)?;
-        Ok(Some(Toolbox::new(
-            self.servers,
-            collection.offers,
-            &collection.instructions,
-            yes,
-        )))
-    }
-
-    fn wait_and_collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
-        self.servers.wait(false, true, notes);
-        let collected = self.collect(notes);
-        if collected.is_ok() || !self.servers.are_starting() {
-            return collected;
+        let mut collected = self.wait_and_collect(false, notes);
+        if collected.is_err() && self.servers.are_starting() {
+            // What was not listed before may be new.
+            collected = self.wait_and_collect(true, notes);
         }
-        // What was not listed before may be new.
-        self.servers.wait(true, true, notes);
-        self.collect(notes)
+        let collection = collected?;
+        offers::check_count(&collection.offers)?;
+        let fences = collection.instructions.values();
+        let instructions = fence::join(fences.map(String::as_str));
+        let toolbox = Toolbox::new(self.servers, collection.offers, instructions, yes);
+        Ok(Some(toolbox))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
     pub fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
-        self.servers.wait(true, self.selection.is_some(), notes);
-        let collection = match self.collected.take() {
-            Some(collection) => collection,
-            None => self.collect(notes)?,
-        };
-        self.groups.be_patient();
+        let collection = self.wait_and_collect(true, notes)?;
+        self.servers.groups.be_patient();
         Ok(collection.offers)
+    }
+
+    /// Waits for servers, and for those whose tools are known only `if_known`.
+    fn wait_and_collect(&mut self, if_known: bool, notes: &Notes) -> Result<Collection, Error> {
+        if let Some(collected) = self.collected.take() {
+            return Ok(collected);
+        }
+        let fails_fast = self.selection.is_some();
+        self.servers.wait(if_known, fails_fast, notes);
+        self.collect(notes)
     }
 
     /// What all servers offer that have started, or are known. One that has failed is an error, or without a selection a note.
     fn collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
         let mut collection = Collection::default();
         for (index, slot) in self.servers.slots().iter().enumerate() {
-            let Some(about) = slot.about() else {
-                match slot.error() {
-                    Some(error) if self.selection.is_none() => servers::note(error, notes),
-                    Some(error) => return Err(error.clone()),
-                    None => (),
-                }
-                continue;
-            };
             let section = &slot.section;
-            let (offers, remarks) = match offers::of_server(index, section, about, &self.file) {
-                Ok(offered) => offered,
-                Err(error) if self.selection.is_none() => {
-                    servers::note(&error, notes);
-                    continue;
-                }
-                Err(error) => return Err(error),
+            let offered = match (slot.about(), slot.error()) {
+                (Some(about), _) => offers::of_server(index, section, about, &self.file),
+                (None, Some(error)) => Err(error.clone()),
+                (None, None) => continue,
             };
-            collection.offers.extend(offers);
-            collection.remarks.extend(remarks);
-            collection.instructions.push(Instructions {
-                server: section.name.clone(),
-                text: about.instructions.clone(),
-                is_own: matches!(section.kind, ServerKind::Commands(_)),
-            });
+            match offered {
+                Ok((offers, remarks)) => {
+                    collection.offers.extend(offers);
+                    collection.remarks.extend(remarks);
+                }
+                Err(error) if self.selection.is_none() => servers::note(&error, notes),
+                Err(error) => return Err(error),
+            }
+            if let Some(text) = self.instructions(slot) {
+                collection.instructions.insert(section.name.clone(), text);
+            }
         }
 
-        // The order of the configuration must not change the prompt.
-        collection.instructions.sort();
         offers::sort(&mut collection.offers);
         if let Some(selection) = &self.selection {
             collection.offers = offers::choose(selection, collection.offers)?;
@@ -168,6 +160,21 @@ impl Starting {
             notes.note(remark);
         }
         Ok(collection)
+    }
+
+    /// What a server, or a command of the user's, wants the model to know, without keys.
+    fn instructions(&self, slot: &Slot) -> Option<String> {
+        let text = &slot.about()?.instructions;
+        if text.trim().is_empty() {
+            return None;
+        }
+        let most = match slot.section.kind {
+            ServerKind::Commands(_) => MAX_ABOUT,
+            _ => MAX_INSTRUCTIONS,
+        };
+        let text = secret::redact(text, &self.servers.keys);
+        let text = shortened(&text, most);
+        Some(fence::around_instructions(&slot.section.name, &text))
     }
 }
 

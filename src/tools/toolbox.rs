@@ -15,28 +15,14 @@ use crate::message::{
 };
 use crate::output::Notes;
 use crate::secret;
-use crate::text::fence;
 use crate::text::one_line::on_one_line;
 
 /// The most calls of one reply that run.
 pub const MAX_CALLS: usize = 32;
 
-/// The most bytes of a server's instructions, and of what a command of the user's says about others.
-const MAX_INSTRUCTIONS: usize = 4_000;
-const MAX_ABOUT: usize = 20_000;
-
 /// The most bytes of one complete result, and of those of a question together.
 const MAX_COMPLETE: usize = 1_000_000;
 const MAX_ALL_COMPLETE: usize = 4_000_000;
-
-/// What the model should know about a server, or about the commands of a section.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Instructions {
-    pub server: String,
-    pub text: String,
-    /// They come from a command of the user's.
-    pub is_own: bool,
-}
 
 /// Keeps what has come of calls while they run.
 pub trait Observer: Sync {
@@ -67,31 +53,18 @@ impl Toolbox {
     pub(super) fn new(
         servers: Servers,
         offers: Vec<Offer>,
-        instructions: &[Instructions],
+        instructions: String,
         yes: bool,
     ) -> Toolbox {
         let mut tools = Vec::new();
         for offer in &offers {
             tools.push(offer.shown.clone());
         }
-        let mut fences = Vec::new();
-        for Instructions {
-            server,
-            text,
-            is_own,
-        } in instructions
-        {
-            if !text.trim().is_empty() {
-                let most = if *is_own { MAX_ABOUT } else { MAX_INSTRUCTIONS };
-                let text = shortened(&secret::redact(text, &servers.keys), most);
-                fences.push(fence::around_instructions(server, &text));
-            }
-        }
         Toolbox {
             servers,
             tools,
             offers,
-            instructions: fence::join(fences.iter().map(String::as_str)),
+            instructions,
             consent: Consent::new(yes),
             room: MAX_RESULTS,
             room_for_complete: MAX_ALL_COMPLETE,
