@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         Err(error) => failure(&error, arguments.json, &notes),
     };
     // The failure is reported first, because the servers may take a while to end.
-    servers.end_rest();
+    servers.kill();
     status
 }
 

@@ -62,50 +62,46 @@ impl Commands {
 
     /// Checks that a call can run. The error is for the model.
     pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
-        let (command, program) = self.find(tool)?;
-        fill(command, program, arguments)?;
-        Ok(())
+        self.fill(tool, arguments).map(|_| ())
     }
 
-    /// Runs a call, and returns what the model gets.
-    pub fn call(&self, tool: &str, arguments: &Map<String, Value>, groups: &Groups) -> Outcome {
-        self.try_call(tool, arguments, groups)
-            .unwrap_or_else(Outcome::failed)
-    }
-
-    fn try_call(
+    /// Runs a call, and returns what the model gets. The error is for the model, too.
+    pub fn call(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
         groups: &Groups,
     ) -> Result<Outcome, String> {
-        let (command, program) = self.find(tool)?;
-        let filled = fill(command, program, arguments)?;
-        Ok(run(program, &filled, command.timeout, groups))
-    }
-
-    fn find(&self, tool: &str) -> Result<&(Command, Program), String> {
-        for entry in &self.runnable {
-            if entry.0.name == tool {
-                return Ok(entry);
+        let (command, program, filled) = self.fill(tool, arguments)?;
+        let ended = execute(program, &filled, command.timeout, groups);
+        let ended = ended.map_err(|error| {
+            let mut reason = error.to_string();
+            if error.kind() == io::ErrorKind::ArgumentListTooLong {
+                reason = "its arguments are too long".to_owned();
             }
-        }
-        Err(format!("There is no command {tool}."))
+            format!("The command cannot be run: {reason}.")
+        })?;
+        Ok(ended.outcome())
     }
-}
 
-/// A command with the arguments of a call.
-fn fill(
-    command: &Command,
-    program: &Program,
-    arguments: &Map<String, Value>,
-) -> Result<Invocation, String> {
-    let resolve = |path: &str| {
-        let folder = &program.folder;
-        // The model must not learn whether there is such a file elsewhere.
-        resolve(path, folder).ok_or_else(|| format!("names nothing below {}", folder.display()))
-    };
-    command.argv.fill(arguments, resolve)
+    /// A command with the arguments of a call.
+    fn fill(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(&Command, &Program, Invocation), String> {
+        let mut runnable = self.runnable.iter();
+        let Some((command, program)) = runnable.find(|(command, _)| command.name == tool) else {
+            return Err(format!("There is no command {tool}."));
+        };
+        let resolve = |path: &str| {
+            let folder = &program.folder;
+            // The model must not learn whether there is such a file elsewhere.
+            resolve(path, folder).ok_or_else(|| format!("names nothing below {}", folder.display()))
+        };
+        let filled = command.argv.fill(arguments, resolve)?;
+        Ok((command, program, filled))
+    }
 }
 
 /// The full path of a file in a folder or below it, where every link has been followed.
@@ -122,19 +118,6 @@ fn resolve(path: &str, folder: &Path) -> Option<String> {
     file.into_os_string().into_string().ok()
 }
 
-/// Runs a command, and returns what the model gets.
-fn run(
-    program: &Program,
-    filled: &Invocation,
-    timeout: Option<Duration>,
-    groups: &Groups,
-) -> Outcome {
-    match execute(program, filled, timeout, groups) {
-        Ok(ended) => ended.outcome(),
-        Err(reason) => Outcome::failed(format!("The command cannot be run: {reason}.")),
-    }
-}
-
 /// What a command without arguments writes to standard output. A failure has the last line of its error.
 fn output_of(
     program: &Program,
@@ -146,45 +129,44 @@ fn output_of(
         stdin: None,
     };
     let failure = |reason: &str| Failure::new(format!("about_run failed: {reason}"));
-    let ended = execute(program, &filled, patience, groups).map_err(|reason| failure(&reason))?;
+    let ended =
+        execute(program, &filled, patience, groups).map_err(|error| failure(&error.to_string()))?;
     let outcome = ended.outcome();
     if outcome.is_error {
         let last_line = outcome.text.lines().last();
         return Err(failure(last_line.unwrap_or_default()));
     }
-    Ok(ended.pipes.output.text(ended.pipes.is_cut).into_owned())
+    Ok(ended.pipes.output.text().into_owned())
 }
 
-/// Runs a command until it ends or its time is up, and then ends what it has left running. The error says why it cannot run.
+/// Runs a command until it ends or its time is up, and then ends what it has left running.
 fn execute(
     program: &Program,
     filled: &Invocation,
     timeout: Option<Duration>,
     groups: &Groups,
-) -> Result<Ended, String> {
-    let stdin = if filled.stdin.is_some() {
-        Stdio::piped()
-    } else {
-        Stdio::null()
-    };
-    let mut process = match Process::spawn(program, &filled.argv, stdin, libc::SIGINT, groups) {
-        Ok(process) => process,
-        Err(error) => {
-            groups.wait_if_closed();
-            if error.kind() == io::ErrorKind::ArgumentListTooLong {
-                return Err("its arguments are too long".to_owned());
-            }
-            return Err(error.to_string());
-        }
-    };
+) -> io::Result<Ended> {
     let input = filled.stdin.as_deref().unwrap_or_default();
-    let mut pipes = Pipes::new(&mut process, input);
-    let is_too_late = pump(&mut pipes, &mut process, timeout);
+    let stdin = if input.is_empty() {
+        Stdio::null()
+    } else {
+        Stdio::piped()
+    };
+    let spawned = Process::spawn(program, &filled.argv, stdin, libc::SIGINT, groups);
+    let mut process = spawned.inspect_err(|_| groups.wait_if_closed())?;
+    let leader = &mut process.leader;
+    let mut pipes = Pipes {
+        input: leader.stdin.take(),
+        unwritten: input.into(),
+        output: Output::new(leader.stdout.take()),
+        error: Output::new(leader.stderr.take()),
+        is_cut: false,
+    };
+    let overrun = pump(&mut pipes, &mut process, timeout);
     let status = process.end_command();
     // What it wrote before it ended is still in the pipes.
     while pipes.step(Duration::ZERO) {}
     groups.wait_if_closed();
-    let overrun = if is_too_late { timeout } else { None };
     Ok(Ended {
         overrun,
         status,
@@ -192,27 +174,25 @@ fn execute(
     })
 }
 
-/// Reads and writes until the command ends or writes too much. Returns whether its time was up before that.
-fn pump(pipes: &mut Pipes, process: &mut Process, timeout: Option<Duration>) -> bool {
+/// Reads and writes until the command ends or writes too much. Returns the timeout if it was over before that.
+fn pump(pipes: &mut Pipes, process: &mut Process, timeout: Option<Duration>) -> Option<Duration> {
     let began = Instant::now();
     let mut pause = SHORTEST_PAUSE;
     while !pipes.is_cut && !process.has_ended() {
-        let mut patience = pause;
-        if let Some(timeout) = timeout {
-            let left = timeout.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return true;
-            }
-            patience = pause.min(left);
+        let left = timeout
+            .unwrap_or(Duration::MAX)
+            .saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return timeout;
         }
-        let has_moved = pipes.step(patience);
+        let has_moved = pipes.step(pause.min(left));
         pause = if has_moved {
             SHORTEST_PAUSE
         } else {
             LONGEST_PAUSE.min(pause * 2)
         };
     }
-    false
+    None
 }
 
 /// The pipes to and from a command.
@@ -234,21 +214,6 @@ struct Output {
 }
 
 impl Pipes {
-    fn new(process: &mut Process, input: &str) -> Pipes {
-        let leader = &mut process.leader;
-        let mut stdin = leader.stdin.take();
-        if input.is_empty() {
-            stdin = None;
-        }
-        Pipes {
-            input: stdin,
-            unwritten: input.into(),
-            output: Output::new(leader.stdout.take()),
-            error: Output::new(leader.stderr.take()),
-            is_cut: false,
-        }
-    }
-
     /// Waits at most this long, and reads and writes what is possible then. Returns whether anything was.
     fn step(&mut self, patience: Duration) -> bool {
         let output = self.output.pipe.as_ref();
@@ -321,17 +286,9 @@ impl Output {
         is_cut
     }
 
-    /// What was written, where NUL and bytes that are not UTF-8 become U+FFFD. The last character of a command that q has
-    /// ended may be incomplete, and is left out.
-    fn text(&self, was_ended: bool) -> Cow<'_, str> {
-        let mut bytes = &self.bytes[..];
-        if let Err(odd) = std::str::from_utf8(bytes)
-            && was_ended
-            && odd.error_len().is_none()
-        {
-            bytes = &bytes[..odd.valid_up_to()];
-        }
-        let text = String::from_utf8_lossy(bytes);
+    /// What was written, where NUL and bytes that are not UTF-8 become U+FFFD. Only text that had to be changed is owned.
+    fn text(&self) -> Cow<'_, str> {
+        let text = String::from_utf8_lossy(&self.bytes);
         if text.contains('\0') {
             return Cow::Owned(text.replace('\0', REPLACEMENT));
         }
@@ -360,17 +317,15 @@ impl Ended {
         } = self;
         // A command that writes too much ends because q closes its pipe, so its status says nothing.
         let status = if pipes.is_cut { None } else { *status };
-        let was_ended = overrun.is_some() || pipes.is_cut;
-        let output = pipes.output.text(was_ended);
-        let error = pipes.error.text(was_ended);
         let has_failed = status.is_some_and(|status| !status.success());
         let is_error = overrun.is_some() || has_failed;
+        let output = pipes.output.text();
+        let error = pipes.error.text();
         let needs_reason = is_error || output.is_empty();
 
         let mut marks = Vec::new();
-        // Only text that had to be changed is owned.
-        let was_changed = |text: &Cow<str>| matches!(text, Cow::Owned(_));
-        if was_changed(&output) || was_changed(&error) {
+        let has_odd_bytes = matches!(output, Cow::Owned(_)) || matches!(error, Cow::Owned(_));
+        if has_odd_bytes {
             marks.push(format!(
                 "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
             ));
@@ -390,7 +345,6 @@ impl Ended {
             marks.push("standard error".to_owned());
         }
 
-        let is_changed = was_ended || was_changed(&output) || (needs_reason && was_changed(&error));
         let mut text = output.into_owned();
         for mark in marks {
             if !text.is_empty() && !text.ends_with('\n') {
@@ -404,7 +358,7 @@ impl Ended {
         Outcome {
             text,
             is_error,
-            is_changed,
+            is_changed: overrun.is_some() || pipes.is_cut || has_odd_bytes,
             ..Outcome::default()
         }
     }
@@ -427,7 +381,8 @@ mod tests {
             environment,
             folder: "/".into(),
         };
-        super::run(&program, &filled, Some(patience), groups)
+        let ended = execute(&program, &filled, Some(patience), groups);
+        ended.expect("a command").outcome()
     }
 
     /// The outcome of a shell script with a timeout, and how long it took.
@@ -456,7 +411,6 @@ mod tests {
         for script in [
             of(MAX_OUTPUT + 1),
             "yes".to_owned(),
-            "yes é".to_owned(),
             "trap '' TERM; yes".to_owned(),
         ] {
             let (outcome, took) = shell(&script, None, FOREVER);
@@ -479,11 +433,7 @@ mod tests {
 
     #[test]
     fn output_before_a_timeout_is_kept() {
-        let (outcome, took) = shell(
-            "echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600",
-            None,
-            1,
-        );
+        let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; sleep 600", None, 1);
         assert_eq!(
             outcome.text,
             "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n"

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,9 +20,6 @@ pub const MAX_LINE: usize = 16 << 20;
 const FIRST_LINES: usize = 5;
 const LAST_LINES: usize = 15;
 const MAX_KEPT_LINE: usize = 500;
-
-/// How many lines of a server's standard error are reported while it starts, and during each call.
-const MAX_REPORTED: usize = 200;
 
 /// How long a group may take to end, after the end of its input and after each signal.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -86,30 +82,17 @@ impl Groups {
         }
     }
 
-    fn has_started(&self, id: i32) {
-        for group in &mut lock(&self.0).groups {
-            group.is_starting &= group.id != id;
-        }
-    }
-
     /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
     pub fn kill(&self) {
         let closed = lock(&self.0).closed;
         let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
-        self.kill_after(PATIENCE.saturating_sub(waited));
-    }
-
-    /// Ends what is left once q has nothing else to do. Groups that were asked to end get a moment for it.
-    pub fn end_rest(&self) {
-        self.kill_after(PATIENCE);
-    }
-
-    fn kill_after(&self, patience: Duration) {
         let is_left = |group: &Group| {
             unix::reap_group(group.id);
             unix::signal_group(group.id, 0)
         };
-        wait_until(patience, || !lock(&self.0).groups.iter().any(is_left));
+        wait_until(PATIENCE.saturating_sub(waited), || {
+            !lock(&self.0).groups.iter().any(is_left)
+        });
         self.signal_all(|_| libc::SIGKILL);
     }
 
@@ -137,49 +120,10 @@ impl Groups {
     pub fn be_patient(&self) {
         lock(&self.0).is_patient = true;
     }
-
-    /// Starts a process as the leader of a new session and group, which the signal `stop` asks to end.
-    fn spawn(&self, command: &mut Command, stop: i32) -> io::Result<Child> {
-        // Locked until the group is known, so that a signal cannot miss it.
-        let mut running = lock(&self.0);
-        if running.closed.is_some() {
-            return Err(io::Error::other("q is about to end"));
-        }
-        let child = unix::in_own_session(command).spawn()?;
-        if let Ok(id) = i32::try_from(child.id()) {
-            running.groups.push(Group {
-                id,
-                stop,
-                is_starting: true,
-            });
-        }
-        Ok(child)
-    }
-
-    /// Whether nothing of a group is left. Reaps its leader. A group that is gone gets no more signals.
-    fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
-        // Locked, because the system may reuse the id as soon as nothing of the group is left.
-        let mut running = lock(&self.0);
-        if matches!(leader.try_wait(), Ok(None)) {
-            return false;
-        }
-        let is_gone = !unix::signal_group(id, 0);
-        if is_gone {
-            running.forget(id);
-        }
-        is_gone
-    }
-
-    fn signal(&self, id: i32, signal: i32) {
-        let running = lock(&self.0);
-        if running.groups.iter().any(|group| group.id == id) {
-            unix::signal_group(id, signal);
-        }
-    }
 }
 
 /// The way to a process's standard input. A thread writes, because a process that does not read would block it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Input(Arc<Mutex<Option<mpsc::Sender<String>>>>);
 
 impl Input {
@@ -229,15 +173,6 @@ pub struct Program {
     pub folder: PathBuf,
 }
 
-/// What a process writes to standard error.
-#[derive(Debug, Clone, Default)]
-struct Errors {
-    /// The first and the last lines.
-    kept: Arc<Mutex<Vec<String>>>,
-    /// How many lines have been reported since the last call began.
-    reported: Arc<AtomicUsize>,
-}
-
 /// A running process with its own process group. Dropping it ends the group.
 #[derive(Debug)]
 pub struct Process {
@@ -245,13 +180,14 @@ pub struct Process {
     id: i32,
     groups: Groups,
     pub input: Input,
-    errors: Errors,
+    /// The first and the last lines of standard error.
+    errors: Arc<Mutex<Vec<String>>>,
     /// Ends when all of standard error has been read.
     errors_end: Option<mpsc::Receiver<()>>,
     /// Nothing of the group is left, or nothing more can be done about it.
     is_gone: bool,
     /// A call has run that may have changed something.
-    may_have_changes: bool,
+    pub may_have_changes: bool,
 }
 
 impl Process {
@@ -278,10 +214,10 @@ impl Process {
             process.input = Input::start(stdin)?;
         }
         if let Some(stderr) = stderr {
-            let errors = process.errors.clone();
+            let errors = Arc::clone(&process.errors);
             let (is_open, end) = mpsc::channel();
             threads::start(move || {
-                errors.read(stderr, &report);
+                read_errors(stderr, &errors, &report);
                 drop(is_open);
             })?;
             process.errors_end = Some(end);
@@ -298,7 +234,8 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program with this argv, which the signal `stop` asks to end. The caller takes its pipes from `leader`.
+    /// Starts a program with this argv as the leader of a new session and group, which the signal `stop` asks to end. The
+    /// caller takes its pipes from `leader`.
     pub fn spawn(
         program: &Program,
         argv: &[String],
@@ -316,13 +253,24 @@ impl Process {
         command.stdin(stdin);
         command.stdout(Stdio::piped());
         command.stderr(Stdio::piped());
-        let leader = groups.spawn(&mut command, stop)?;
+        // Locked until the group is known, so that a signal cannot miss it.
+        let mut running = lock(&groups.0);
+        if running.closed.is_some() {
+            return Err(io::Error::other("q is about to end"));
+        }
+        let leader = unix::in_own_session(&mut command).spawn()?;
+        let id = leader.id().cast_signed();
+        running.groups.push(Group {
+            id,
+            stop,
+            is_starting: true,
+        });
         Ok(Process {
-            id: i32::try_from(leader.id()).unwrap_or_default(),
             leader,
+            id,
             groups: groups.clone(),
-            input: Input(Arc::default()),
-            errors: Errors::default(),
+            input: Input::default(),
+            errors: Arc::default(),
             errors_end: None,
             is_gone: false,
             may_have_changes: false,
@@ -331,13 +279,9 @@ impl Process {
 
     /// The server has listed its tools.
     pub fn has_started(&self) {
-        self.groups.has_started(self.id);
-    }
-
-    /// A call begins: lines of standard error are reported again. `reads`: it changes nothing.
-    pub fn begin_call(&mut self, reads: bool) {
-        self.may_have_changes |= !reads;
-        self.errors.reported.store(0, Ordering::Relaxed);
+        for group in &mut lock(&self.groups.0).groups {
+            group.is_starting &= group.id != self.id;
+        }
     }
 
     /// Whether the process itself has ended, whatever is left of its group.
@@ -355,13 +299,13 @@ impl Process {
 
     /// Ends what is left of a command's group: at once if the command has ended. Returns how it ended if it did so by itself.
     pub fn end_command(&mut self) -> Option<ExitStatus> {
-        if !self.has_ended() {
-            let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
-            self.end_within(Duration::ZERO, &signals);
-            return None;
-        }
         let status = self.leader.try_wait().ok().flatten();
-        self.end_within(Duration::ZERO, &[libc::SIGKILL]);
+        let signals: &[i32] = if status.is_some() {
+            &[libc::SIGKILL]
+        } else {
+            &[libc::SIGINT, libc::SIGTERM, libc::SIGKILL]
+        };
+        self.end_within(Duration::ZERO, signals);
         status
     }
 
@@ -372,13 +316,17 @@ impl Process {
         {
             let _ = end.recv_timeout(LINES_WAIT);
         }
-        lock(&self.errors.kept).clone()
+        lock(&self.errors).clone()
     }
 
-    /// Whether nothing of the group is left.
+    /// Whether nothing of the group is left. Reaps its leader. A group that is gone gets no more signals.
     fn is_gone(&mut self) -> bool {
-        if !self.is_gone {
-            self.is_gone = self.groups.is_gone(self.id, &mut self.leader);
+        // Locked, because the system may reuse the id as soon as nothing of the group is left.
+        let mut running = lock(&self.groups.0);
+        let has_ended = !matches!(self.leader.try_wait(), Ok(None));
+        if !self.is_gone && has_ended && !unix::signal_group(self.id, 0) {
+            running.forget(self.id);
+            self.is_gone = true;
         }
         self.is_gone
     }
@@ -391,7 +339,7 @@ impl Process {
             if self.is_gone {
                 return;
             }
-            self.groups.signal(self.id, *signal);
+            unix::signal_group(self.id, *signal);
             wait_until(PATIENCE, || self.is_gone());
         }
         // All of the group were killed, but some may still be listed: not every system reaps orphans.
@@ -400,13 +348,15 @@ impl Process {
     }
 }
 
-/// If the run has failed before any call, the process is asked to end, and [`Groups::end_rest`] waits for it.
+/// If the run has failed before any call, the process is asked to end, and [`Groups::kill`] waits for it.
 impl Drop for Process {
     fn drop(&mut self) {
         let is_patient = lock(&self.groups.0).is_patient;
         if !is_patient {
             self.input.close();
-            self.groups.signal(self.id, libc::SIGTERM);
+            if !self.is_gone {
+                unix::signal_group(self.id, libc::SIGTERM);
+            }
             return;
         }
         let patience = if self.may_have_changes {
@@ -418,30 +368,24 @@ impl Drop for Process {
     }
 }
 
-impl Errors {
-    /// Reads standard error to its end, so that the process never waits for it.
-    fn read(&self, stderr: ChildStderr, report: &Report) {
-        let mut stderr = BufReader::new(stderr);
-        while let Ok(Some(line)) = read_line(&mut stderr, MAX_KEPT_LINE) {
-            let text = String::from_utf8_lossy(&line.bytes);
-            let text = text.trim_end();
-            if text.is_empty() {
-                continue;
-            }
-            match self.reported.fetch_add(1, Ordering::Relaxed) {
-                0..MAX_REPORTED => report(text),
-                MAX_REPORTED => report("writes more to standard error, which is not shown"),
-                _ => (),
-            }
-            let mut kept = lock(&self.kept);
-            kept.push(text.to_owned());
-            // A mark stands for the lines between them.
-            let left_out = kept.len().saturating_sub(FIRST_LINES + LAST_LINES);
-            if left_out == 1 {
-                kept[FIRST_LINES] = "…".to_owned();
-            } else if left_out > 1 {
-                kept.remove(FIRST_LINES + 1);
-            }
+/// Reads standard error to its end, so that the process never waits for it.
+fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &Report) {
+    let mut stderr = BufReader::new(stderr);
+    while let Ok(Some(line)) = read_line(&mut stderr, MAX_KEPT_LINE) {
+        let text = String::from_utf8_lossy(&line.bytes);
+        let text = text.trim_end();
+        if text.is_empty() {
+            continue;
+        }
+        report(text);
+        let mut kept = lock(kept);
+        kept.push(text.to_owned());
+        // A mark stands for the lines between them.
+        let left_out = kept.len().saturating_sub(FIRST_LINES + LAST_LINES);
+        if left_out == 1 {
+            kept[FIRST_LINES] = "…".to_owned();
+        } else if left_out > 1 {
+            kept.remove(FIRST_LINES + 1);
         }
     }
 }
@@ -590,7 +534,7 @@ mod tests {
             let (mut process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
             assert_eq!(lines.recv().expect("a line"), text("ready"));
             process.groups.be_patient();
-            process.begin_call(reads);
+            process.may_have_changes = !reads;
             let began = Instant::now();
             drop(process);
             began.elapsed()

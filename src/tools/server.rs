@@ -110,7 +110,8 @@ impl Server {
     pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         self.groups.be_patient();
         if let Target::Commands(commands) = &self.spec.target {
-            return commands.call(tool, arguments, &self.groups);
+            let called = commands.call(tool, arguments, &self.groups);
+            return called.unwrap_or_else(Outcome::failed);
         }
         let mut connected = lock(&self.connection);
         let result = match &mut *connected {
@@ -236,7 +237,7 @@ impl Connection {
         patience: Option<Duration>,
     ) -> Result<Outcome, Failure> {
         if let Transport::Local(process) = &mut self.transport {
-            process.begin_call(reads);
+            process.may_have_changes |= !reads;
         }
         let (id, message) = self.protocol().call(tool, arguments);
         self.send(message);
@@ -415,14 +416,6 @@ mod tests {
         Server::open(spec, &Groups::default(), report)
     }
 
-    fn process(server: &mut Server) -> &mut Process {
-        let connection = server.connection.get_mut().expect("a lock");
-        match &mut connection.as_mut().expect("a connection").transport {
-            Transport::Local(process) => process,
-            Transport::Remote(_) => panic!("no process"),
-        }
-    }
-
     /// Calls a tool with arguments in JSON.
     fn call(server: &mut Server, arguments: &str) -> Outcome {
         server.call(
@@ -438,30 +431,6 @@ mod tests {
             is_error,
             ..Outcome::default()
         }
-    }
-
-    #[test]
-    fn only_the_first_of_many_lines_are_reported_at_the_start_and_in_each_call() {
-        let (sender, details) = mpsc::channel();
-        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
-        let noise = "awk 'BEGIN { for (i = 0; i < 300; i++) print \"noise\" }' >&2";
-        let script = format!("{noise}; {START} read -r call; {noise}; text 3 ok; read -r end");
-        let mut server = open(spec(&script), &report).expect("tools").0;
-        // Every line of the start is read before the call begins.
-        while !format!("{:?}", process(&mut server)).contains("reported: 300") {
-            std::thread::yield_now();
-        }
-        assert_eq!(call(&mut server, "{}"), outcome("ok", false));
-        process(&mut server).end(Duration::ZERO);
-        process(&mut server).lines();
-        drop((server, report));
-        let details: Vec<String> = details.iter().collect();
-        assert_eq!(details.iter().filter(|line| *line == "noise").count(), 400);
-        assert_eq!(
-            details[200],
-            "writes more to standard error, which is not shown"
-        );
-        assert_eq!(details.len(), 402);
     }
 
     #[test]
