@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use serde_json::json;
 
 /// A failure that ends q: what failed and why, and what the user can do about it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Error {
     pub kind: ErrorKind,
     /// One sentence, without `q: ` and without a full stop.

@@ -108,7 +108,7 @@ impl Run {
         let system = typed_system
             .or_else(|| read?.system.clone())
             .unwrap_or_else(|| default_system_prompt(&settings, session.asked));
-        let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
+        let instructions = toolbox.as_ref().map_or("", |toolbox| &toolbox.instructions);
         let window = open_window(&session, values, notes);
 
         let mut answers = None;

@@ -74,7 +74,7 @@ impl Run {
             refuses_storage: sends(Extra::Store),
             caches: sends(Extra::Cache),
             stream: !self.settings.typed.no_stream,
-            tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
+            tools: self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools),
             web: self.settings.typed.web,
             steps: &progress.steps,
             paused_turn: &progress.paused_turn,

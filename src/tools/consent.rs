@@ -23,15 +23,6 @@ pub struct Consent {
     always: HashSet<String>,
 }
 
-/// How it was decided that a call runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allowed {
-    /// A person has read the call.
-    Asked,
-    /// A setting covers it, or an earlier answer.
-    Unasked,
-}
-
 impl Consent {
     /// A person who has allowed nothing yet. With `yes`, every call runs.
     pub fn new(yes: bool) -> Consent {
@@ -41,16 +32,16 @@ impl Consent {
         }
     }
 
-    /// Asks whether a call may run, unless that is decided already. The error says to the model why the call does not run.
+    /// Asks whether a call may run, unless that is decided already. Returns whether a person has read it. The error says to the model why the call does not run.
     pub fn ask(
         &mut self,
         offer: &Offer,
         arguments: &Map<String, Value>,
         notes: &Notes,
-    ) -> Result<Allowed, &'static str> {
+    ) -> Result<bool, &'static str> {
         let name = &offer.shown.name;
         if offer.allowed || self.yes || self.always.contains(name) {
-            return Ok(Allowed::Unasked);
+            return Ok(false);
         }
         let refused = |why: &str| {
             let setting = &offer.setting;
@@ -64,10 +55,10 @@ impl Consent {
         };
         notes.spinner().stop();
         match asked(&terminal, name, arguments) {
-            Answer::Yes => Ok(Allowed::Asked),
+            Answer::Yes => Ok(true),
             Answer::Always => {
                 self.always.insert(name.clone());
-                Ok(Allowed::Asked)
+                Ok(true)
             }
             Answer::No => Err("The user did not allow this call."),
             Answer::NoRoom => {

@@ -120,12 +120,7 @@ impl Http {
         let this = self.clone();
         // Without a thread, such a question takes as long as the server waits for its answer.
         let _ = threads::start(move || {
-            let site = &this.site;
-            let headers = this.headers(&Value::Null);
-            let path = site.url.path_and_query();
-            let response = site
-                .client
-                .exchange(Method::Get, path, &headers, ENDLESS, &site.keys);
+            let response = this.request(Method::Get, &Value::Null, ENDLESS);
             if let Ok(response) = response
                 && is_stream(&response)
             {
@@ -136,16 +131,10 @@ impl Http {
 
     /// Ends the session; a server may refuse that, or have ended it before.
     pub fn end(&self) {
-        let headers = self.headers(&Value::Null);
-        if lock(&self.session).take().is_none() {
-            return;
+        if lock(&self.session).is_some() {
+            let limits = within(SESSION_END_TIMEOUT);
+            let _ = self.request(Method::Delete, &Value::Null, limits);
         }
-        let site = &self.site;
-        let path = site.url.path_and_query();
-        let limits = within(SESSION_END_TIMEOUT);
-        let _ = site
-            .client
-            .exchange(Method::Delete, path, &headers, limits, &site.keys);
     }
 
     /// What went wrong, and where.
@@ -207,16 +196,25 @@ impl Http {
     }
 
     fn post(&self, message: &Value, limits: Limits) -> Result<Response, TransportError> {
-        let site = &self.site;
         let body = message.to_string();
-        let method = Method::Post(body.as_bytes());
-        let path = site.url.path_and_query();
-        let headers = self.headers(message);
-        site.client
-            .exchange(method, path, &headers, limits, &site.keys)
+        self.request(Method::Post(body.as_bytes()), message, limits)
     }
 
-    /// The headers of a request; configured ones replace q's own. A request without a message has null.
+    /// Sends a request. One without a message has null.
+    fn request(
+        &self,
+        method: Method,
+        message: &Value,
+        limits: Limits,
+    ) -> Result<Response, TransportError> {
+        let site = &self.site;
+        let path = site.url.path_and_query();
+        let headers = self.headers(message);
+        let client = &site.client;
+        client.exchange(method, path, &headers, limits, &site.keys)
+    }
+
+    /// The headers of a request; configured ones replace q's own.
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
         let accepted = Secret::new("application/json, text/event-stream");
         let mut headers = vec![("accept".to_owned(), accepted)];
@@ -227,7 +225,10 @@ impl Http {
             headers.push((name, Secret::new(value)));
         }
         let configured = &self.site.headers;
-        headers.retain(|(name, _)| !has_header(configured, name));
+        headers.retain(|(name, _)| {
+            let is_own = |(other, _): &(String, Secret)| other.eq_ignore_ascii_case(name);
+            !configured.iter().any(is_own)
+        });
         headers.extend(configured.iter().cloned());
         headers
     }
@@ -339,12 +340,6 @@ impl Http {
 fn is_stream(response: &Response) -> bool {
     let content_type = response.content_type().trim_start().to_ascii_lowercase();
     content_type.starts_with("text/event-stream")
-}
-
-fn has_header(headers: &[(String, Secret)], name: &str) -> bool {
-    headers
-        .iter()
-        .any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
 
 /// Limits that give a request this long for everything.

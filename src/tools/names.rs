@@ -2,7 +2,7 @@
 //! conversations select them (pure).
 
 use crate::error::Error;
-use crate::settings::{Configured, NO_TOOLS, pattern};
+use crate::settings::{NO_TOOLS, pattern};
 
 /// Separates a server's name from its tool's.
 pub const SEPARATOR: &str = "__";
@@ -49,18 +49,9 @@ impl Selection {
         self.names.is_empty()
     }
 
-    /// The named servers, each once, in the order of the configuration; or the first name whose server is not configured.
-    pub fn servers(&self, mut configured: Vec<Configured>) -> Result<Vec<Configured>, String> {
-        let mut named = Vec::new();
-        for name in &self.names {
-            let server = split(name).0;
-            if !configured.iter().any(|other| other.name == server) {
-                return Err(server.to_owned());
-            }
-            named.push(server);
-        }
-        configured.retain(|server| named.contains(&server.name.as_str()));
-        Ok(configured)
+    /// The servers that are named.
+    pub fn servers(&self) -> Vec<&str> {
+        self.names.iter().map(|name| split(name).0).collect()
     }
 
     /// Whether a tool is selected. `full` is its name for models, `own` its server's own name for it.
@@ -106,36 +97,20 @@ fn selects(name: &str, full: &str, own: &str) -> bool {
 /// The most characters that OpenAI allows.
 const MAX_LENGTH: usize = 64;
 
-/// How many digits distinguish one shortened name from another.
-const DIGITS: usize = 6;
-
-/// The full name. Characters that an API may refuse become `_`, and a name that is too long ends in a hash of all of it.
+/// The full name. Characters that an API may refuse become `_`, and a name that is too long is cut.
 pub fn full_name(server: &str, tool: &str) -> String {
     let full = format!("{server}{SEPARATOR}{tool}");
     let mut plain = String::new();
-    for character in full.chars() {
+    for character in full.chars().take(MAX_LENGTH) {
         let is_allowed = character.is_ascii_alphanumeric() || character == '-';
         plain.push(if is_allowed { character } else { '_' });
     }
-    if plain.len() <= MAX_LENGTH {
-        return plain;
-    }
-    let hash = hash(&full) & 0xff_ffff;
-    format!("{}{hash:06x}", &plain[..MAX_LENGTH - DIGITS])
+    plain
 }
 
 /// The server and the tool of a full name; the tool is empty if the name is only a server's.
 pub fn split(full: &str) -> (&str, &str) {
     full.split_once(SEPARATOR).unwrap_or((full, ""))
-}
-
-/// FNV-1a, 32 bits: the same in every run and every version.
-fn hash(text: &str) -> u32 {
-    let mut hash: u32 = 0x811c_9dc5;
-    for byte in text.bytes() {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    hash
 }
 
 #[cfg(test)]
@@ -154,18 +129,8 @@ mod tests {
         ] {
             assert_eq!(full_name(server, tool), name);
         }
-        let (one, other) = (
-            full_name("db", &format!("{long}1")),
-            full_name("db", &format!("{long}2")),
-        );
-        assert_eq!((one.len(), other.len()), (MAX_LENGTH, MAX_LENGTH));
-        assert_ne!(one, other);
-        assert_eq!(split(&one).1.len(), MAX_LENGTH - "db__".len());
-        // Conversations remember such names.
-        assert_eq!(
-            full_name("db", &long),
-            format!("db__{}d0c051", "x".repeat(54))
-        );
+        let cut = full_name("db", &long);
+        assert_eq!(cut, format!("db__{}", "x".repeat(MAX_LENGTH - 4)));
     }
 
     fn parse(names: &[&str]) -> Selection {

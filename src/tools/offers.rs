@@ -10,9 +10,6 @@ use crate::settings::{ServerKind, ToolServer};
 use crate::text::nearest::did_you_mean;
 use crate::text::one_line::on_one_line;
 
-/// The most tools that OpenAI accepts.
-const MAX_TOOLS: usize = 128;
-
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
@@ -45,14 +42,15 @@ fn is_allowed(section: &ToolServer, tool: &ListedTool) -> bool {
     section.allows(&tool.name, tool.reads) || (is_trusted && tool.is_harmless)
 }
 
-/// The tools that a server offers within the limits of its section, and notes for the user. `file` is the configuration
-/// file.
+/// The tools that a server offers within the limits of its section. `file` is the configuration file, and `remarks` get what
+/// the user should know.
 pub fn of_server(
     server: usize,
     section: &ToolServer,
     about: &About,
     file: &Path,
-) -> Result<(Vec<Offer>, Vec<String>), Error> {
+    remarks: &mut Vec<String>,
+) -> Result<Vec<Offer>, Error> {
     let name = &section.name;
     let tools = &about.tools;
     if tools.is_empty() {
@@ -71,19 +69,18 @@ pub fn of_server(
         let what = format!("only = [...] in [tools.{name}] matches none of its tools");
         return Err(nothing_offered(section, &what).advise("correct its patterns"));
     }
-    let mut notes = Vec::new();
     if about.has_more {
         let count = tools.len();
-        notes.push(format!(
+        remarks.push(format!(
             "{name}: only the first {count} tools are listed; the server has more"
         ));
     }
     for pattern in section.idle_patterns(&names) {
-        notes.push(format!(
+        remarks.push(format!(
             "{name}: “{pattern}” in allow matches none of its tools"
         ));
     }
-    Ok((offers, notes))
+    Ok(offers)
 }
 
 fn nothing_offered(section: &ToolServer, what: &str) -> Error {
@@ -148,39 +145,25 @@ pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer
     Ok(offers)
 }
 
-/// Checks that every API accepts so many tools.
-pub fn check_count(offers: &[Offer]) -> Result<(), Error> {
-    let count = offers.len();
-    if count <= MAX_TOOLS {
-        return Ok(());
-    }
-    let error = Error::settings(format!("there are {count} tools, more than {MAX_TOOLS}"));
-    Err(error.advise(
-        "choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section",
-    ))
-}
-
 /// Sorts the tools by name, so that a provider's prompt cache finds them again.
 pub fn sort(offers: &mut [Offer]) {
     offers.sort_by(|a, b| a.shown.name.cmp(&b.shown.name));
 }
 
-/// Leaves out the second of two sorted tools with one name, which no API accepts, and returns notes that say so.
-pub fn drop_duplicate_names(offers: &mut Vec<Offer>) -> Vec<String> {
-    let mut notes = Vec::new();
+/// Leaves out the second of two sorted tools with one name, which no API accepts. `remarks` get what the user should know.
+pub fn drop_duplicate_names(offers: &mut Vec<Offer>, remarks: &mut Vec<String>) {
     offers.dedup_by(|second, first| {
         let is_taken = second.shown.name == first.shown.name;
         if is_taken {
             let name = &first.shown.name;
             let tool = on_one_line(&second.tool);
             let other = on_one_line(&first.tool);
-            notes.push(format!(
+            remarks.push(format!(
                 "the tool {tool} is left out: models know it by the same name as {other}, {name}"
             ));
         }
         is_taken
     });
-    notes
 }
 
 #[cfg(test)]
@@ -211,9 +194,7 @@ mod tests {
     }
 
     fn offers(section: &ToolServer, about: &About) -> Vec<Offer> {
-        of_server(0, section, about, Path::new("/c"))
-            .expect("offers")
-            .0
+        of_server(0, section, about, Path::new("/c"), &mut Vec::new()).expect("offers")
     }
 
     fn names(offers: &[Offer]) -> Vec<&str> {
@@ -263,12 +244,10 @@ mod tests {
     #[test]
     fn what_a_server_offers_is_limited_by_its_section() {
         let of = |about: &About, only: &str| {
-            of_server(
-                0,
-                &section(&format!("{only}\nallow = [\"x\"]")),
-                about,
-                Path::new("/c"),
-            )
+            let section = section(&format!("{only}\nallow = [\"x\"]"));
+            let mut notes = Vec::new();
+            let offers = of_server(0, &section, about, Path::new("/c"), &mut notes)?;
+            Ok::<_, Error>((offers, notes))
         };
         let (listed, notes) = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
         assert_eq!(names(&listed), ["db__b"]);
@@ -311,16 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_tools_with_one_name_stays_and_there_is_a_limit() {
+    fn the_first_of_two_tools_with_one_name_stays() {
         let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], true));
         sort(&mut offers);
-        let notes = drop_duplicate_names(&mut offers);
+        let mut notes = Vec::new();
+        drop_duplicate_names(&mut offers, &mut notes);
         assert_eq!(names(&offers), ["db__a_b", "db__z"]);
         assert_eq!(
             notes,
             ["the tool a_b is left out: models know it by the same name as a.b, db__a_b"]
         );
-        assert!(check_count(&vec![offers[0].clone(); MAX_TOOLS]).is_ok());
-        assert!(check_count(&vec![offers[0].clone(); MAX_TOOLS + 1]).is_err());
     }
 }

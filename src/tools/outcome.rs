@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::error::{Error, ErrorKind};
 use crate::message::Attachment;
 
 /// What the data of images begins with in base64, and their media types.
@@ -25,7 +26,8 @@ pub struct Outcome {
     /// The text is not all that the tool gave, or not as it gave it.
     pub is_changed: bool,
     /// Why the server cannot continue, with its last lines, for the user alone.
-    pub server_failed: Option<String>,
+    pub server_failed: Option<Error>,
+    pub took: Duration,
 }
 
 impl Outcome {
@@ -44,12 +46,9 @@ impl Outcome {
             Ok(result) => result,
             Err(refusal) => return Outcome::failed(refusal),
         };
-        let kind = match &result["resultType"] {
-            Value::Null => "complete".to_owned(),
-            Value::String(kind) => kind.clone(),
-            other => other.to_string(),
-        };
-        if kind != "complete" {
+        let kind = &result["resultType"];
+        if !kind.is_null() && kind != "complete" {
+            let kind = kind.as_str().unwrap_or_default();
             return Outcome::failed(format!(
                 "the tool did not finish: its result is of the type {kind}"
             ));
@@ -85,6 +84,15 @@ impl Failure {
         Failure {
             what: what.into(),
             ..Failure::default()
+        }
+    }
+
+    /// The error for the user.
+    pub fn into_error(self, server: &str) -> Error {
+        let message = format!("{server}: {self}");
+        Error {
+            advice: self.advice,
+            ..Error::new(ErrorKind::Tools, message)
         }
     }
 }
@@ -176,26 +184,17 @@ fn binary(content: &Value) -> (Option<&str>, Option<&str>) {
     (content["mimeType"].as_str(), content["data"].as_str())
 }
 
-/// An image that models can see.
+/// An image that models can see. Some servers state a wrong type, which no API accepts, so only the data count.
 fn image(content: &Value) -> Option<Attachment> {
-    let (stated, data) = binary(content);
+    let (_, data) = binary(content);
     let data: String = data?.split_ascii_whitespace().collect();
+    let mut images = IMAGES.iter();
+    let (_, media) = images.find(|(beginning, _)| data.starts_with(beginning))?;
     Some(Attachment {
-        media: image_type(&data, stated)?.to_owned(),
+        media: (*media).to_owned(),
         data: data.into(),
         ..Attachment::default()
     })
-}
-
-/// The media type of an image. Some servers state a wrong one, which no API accepts, so the data count first.
-fn image_type(data: &str, stated: Option<&str>) -> Option<&'static str> {
-    for (beginning, media) in IMAGES {
-        if data.starts_with(beginning) {
-            return Some(media);
-        }
-    }
-    let known = IMAGES.map(|(_, media)| media);
-    known.into_iter().find(|media| stated == Some(media))
 }
 
 /// A piece of content as text: its own, or a note that says what it is.
@@ -314,8 +313,7 @@ mod tests {
     fn images_are_known_by_their_data_or_their_type() {
         let image =
             |media: &str, data: &str| json!({"type": "image", "mimeType": media, "data": data});
-        let embedded =
-            json!({"type": "resource", "resource": {"mimeType": "image/png", "blob": "aGk="}});
+        let embedded = json!({"type": "resource", "resource": {"mimeType": "image/png", "blob": "iVBORw0KGgo="}});
         for (content, expected) in [
             (
                 image("image/png", "iVBORw0KGgoAAAA="),
@@ -325,9 +323,9 @@ mod tests {
                 image("image/png", "/9j/\n4AA="),
                 Some(("image/jpeg", "/9j/4AA=")),
             ),
-            (image("image/gif", "aGk="), Some(("image/gif", "aGk="))),
+            (image("image/gif", "aGk="), None),
             (image("", "UklGRgAA"), Some(("image/webp", "UklGRgAA"))),
-            (embedded, Some(("image/png", "aGk="))),
+            (embedded, Some(("image/png", "iVBORw0KGgo="))),
             (image("image/svg+xml", "PHN2Zz4="), None),
             (json!({"type": "image", "mimeType": "image/png"}), None),
             (json!({"type": "text", "text": "hi"}), None),

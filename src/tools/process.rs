@@ -169,7 +169,7 @@ pub struct Program {
     /// The program and its arguments as they are configured; no shell reads them.
     pub command: Vec<String>,
     /// Its environment; it gets no other variables.
-    pub environment: Vec<(OsString, OsString)>,
+    pub environment: Vec<(String, OsString)>,
     pub folder: PathBuf,
 }
 

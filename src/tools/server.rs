@@ -12,7 +12,7 @@ use super::listener::Listener;
 use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Groups, Input, MAX_LINE, OutputLine, Process, Program, Report};
 use super::protocol::{self, About, Protocol, ServerEvent};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::secret::Secret;
 use crate::settings::ToolServer;
 use crate::threads::lock;
@@ -79,11 +79,7 @@ impl Server {
         };
         let (connection, about) = opened.map_err(|failure| {
             groups.wait_if_closed();
-            let message = format!("{}: {failure}", spec.section.name);
-            Error {
-                advice: failure.advice,
-                ..Error::new(ErrorKind::Tools, message)
-            }
+            failure.into_error(&spec.section.name)
         })?;
         let server = Server {
             spec,
@@ -125,22 +121,14 @@ impl Server {
                 if failure.has_ended_server {
                     *connected = None;
                 }
-                self.failed_call(&failure)
+                let name = &self.spec.section.name;
+                // The model does not get the program's own lines, which may contain anything.
+                let for_model = format!("the tool server {name} failed: {}", failure.what);
+                Outcome {
+                    server_failed: Some(failure.into_error(name)),
+                    ..Outcome::failed(for_model)
+                }
             }
-        }
-    }
-
-    fn failed_call(&self, failure: &Failure) -> Outcome {
-        let name = &self.spec.section.name;
-        let mut for_user = format!("{name}: {failure}");
-        if let Some(advice) = &failure.advice {
-            for_user += &format!("\n{advice}");
-        }
-        // The model does not get the program's own lines, which may contain anything.
-        let for_model = format!("the tool server {name} failed: {}", failure.what);
-        Outcome {
-            server_failed: Some(for_user),
-            ..Outcome::failed(for_model)
         }
     }
 }

@@ -68,16 +68,17 @@ impl Slot {
 }
 
 impl Servers {
-    /// None yet. The model does not get the keys.
-    pub fn new(groups: &Groups, keys: Vec<Secret>) -> Servers {
+    /// None yet. The model does not get the keys; what is hidden is not shown either.
+    pub fn new(groups: &Groups, keys: Vec<Secret>, mut hidden: Vec<Secret>) -> Servers {
         let (sender, arrivals) = mpsc::channel();
+        hidden.extend_from_slice(&keys);
         Servers {
             slots: Vec::new(),
             sender,
             arrivals,
             groups: groups.clone(),
-            secrets: keys.clone(),
             keys,
+            secrets: hidden,
         }
     }
 
@@ -277,7 +278,7 @@ pub fn note(error: &Error, notes: &Notes) {
 }
 
 /// An error without secrets.
-fn redacted(error: Error, secrets: &[Secret]) -> Error {
+pub fn redacted(error: Error, secrets: &[Secret]) -> Error {
     let hide = |text: &String| secret::redact(text, secrets);
     Error {
         message: hide(&error.message),

@@ -9,8 +9,9 @@ use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::prepare;
 use super::process::Groups;
+use super::protocol::About;
 use super::server::Spec;
-use super::servers::{self, Servers, Slot};
+use super::servers::{self, Servers};
 use super::toolbox::Toolbox;
 use crate::context::Context;
 use crate::error::Error;
@@ -27,14 +28,10 @@ const MAX_INSTRUCTIONS: usize = 4_000;
 const MAX_ABOUT: usize = 20_000;
 
 /// What all servers and commands offer.
-#[derive(Default)]
 struct Collection {
     offers: Vec<Offer>,
-    /// What the model should know about each server, in a fence. By name: the order of the configuration must not change
-    /// the prompt.
-    instructions: BTreeMap<String, String>,
-    /// What the user should know about the offers.
-    remarks: Vec<String>,
+    /// What the model should know about the servers, in fences.
+    instructions: String,
 }
 
 /// Servers that are starting, and what is needed once they have started.
@@ -42,7 +39,7 @@ pub struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
     servers: Servers,
-    /// What all of them offer, if there is nothing to wait for.
+    /// What they offer, if there is nothing to wait for.
     collected: Option<Collection>,
     /// The configuration file.
     file: PathBuf,
@@ -59,20 +56,22 @@ impl Starting {
         groups: &Groups,
     ) -> Result<Starting, Error> {
         let notes = &context.notes;
-        let prepared = prepared(selection, settings, notes)?;
-        let mut servers = Servers::new(groups, keys(&prepared, settings));
-        for spec in &prepared {
-            servers.secrets.extend_from_slice(&spec.hidden);
+        let mut prepared = prepared(selection, settings, notes)?;
+        let mut keys = keys_of_providers(settings);
+        let mut hidden = Vec::new();
+        for spec in &mut prepared {
+            keys.append(&mut spec.keys);
+            hidden.append(&mut spec.hidden);
         }
         if !prepared.is_empty() {
             end_on_signal(groups, interrupts);
         }
+        let mut servers = Servers::new(groups, keys, hidden);
         for spec in prepared {
             let list = KnownList::read(context.cache.as_deref(), &spec, settings);
             servers.start(spec, list, interrupts, notes)?;
         }
         servers.receive(notes);
-
         let mut starting = Starting {
             selection: selection.cloned(),
             servers,
@@ -80,7 +79,7 @@ impl Starting {
             file: settings.file.clone(),
         };
         // If there are only commands, their names are checked before q waits for input.
-        if !starting.servers.are_starting() {
+        if !starting.are_awaited() {
             starting.collected = Some(starting.collect(notes)?);
         }
         Ok(starting)
@@ -102,12 +101,11 @@ impl Starting {
             // What was not listed before may be new.
             collected = self.wait_and_collect(true, notes);
         }
-        let collection = collected?;
-        offers::check_count(&collection.offers)?;
-        let fences = collection.instructions.values();
-        let instructions = fence::join(fences.map(String::as_str));
-        let toolbox = Toolbox::new(self.servers, collection.offers, instructions, yes);
-        Ok(Some(toolbox))
+        let Collection {
+            offers,
+            instructions,
+        } = collected?;
+        Ok(Some(Toolbox::new(self.servers, offers, instructions, yes)))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
@@ -129,52 +127,53 @@ impl Starting {
 
     /// What all servers offer that have started, or are known. One that has failed is an error, or without a selection a note.
     fn collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
-        let mut collection = Collection::default();
+        let mut offers = Vec::new();
+        let mut remarks = Vec::new();
+        // By name: the order of the configuration must not change the prompt.
+        let mut fences = BTreeMap::new();
         for (index, slot) in self.servers.slots().iter().enumerate() {
             let section = &slot.section;
             let offered = match (slot.about(), slot.error()) {
-                (Some(about), _) => offers::of_server(index, section, about, &self.file),
+                (Some(about), _) => {
+                    fences.insert(section.name.as_str(), self.instructions(section, about));
+                    offers::of_server(index, section, about, &self.file, &mut remarks)
+                }
                 (None, Some(error)) => Err(error.clone()),
                 (None, None) => continue,
             };
             match offered {
-                Ok((offers, remarks)) => {
-                    collection.offers.extend(offers);
-                    collection.remarks.extend(remarks);
-                }
+                Ok(offered) => offers.extend(offered),
                 Err(error) if self.selection.is_none() => servers::note(&error, notes),
                 Err(error) => return Err(error),
             }
-            if let Some(text) = self.instructions(slot) {
-                collection.instructions.insert(section.name.clone(), text);
-            }
         }
 
-        offers::sort(&mut collection.offers);
+        offers::sort(&mut offers);
         if let Some(selection) = &self.selection {
-            collection.offers = offers::choose(selection, collection.offers)?;
+            offers = offers::choose(selection, offers)?;
         }
-        let dropped = offers::drop_duplicate_names(&mut collection.offers);
-        collection.remarks.extend(dropped);
-        for remark in &collection.remarks {
+        offers::drop_duplicate_names(&mut offers, &mut remarks);
+        for remark in &remarks {
             notes.note(remark);
         }
-        Ok(collection)
+        Ok(Collection {
+            offers,
+            instructions: fence::join(fences.values().map(String::as_str)),
+        })
     }
 
-    /// What a server, or a command of the user's, wants the model to know, without keys.
-    fn instructions(&self, slot: &Slot) -> Option<String> {
-        let text = &slot.about()?.instructions;
+    /// What a server, or a command of the user's, wants the model to know, without keys; empty if it says nothing.
+    fn instructions(&self, section: &ToolServer, about: &About) -> String {
+        let text = &about.instructions;
         if text.trim().is_empty() {
-            return None;
+            return String::new();
         }
-        let most = match slot.section.kind {
+        let most = match section.kind {
             ServerKind::Commands(_) => MAX_ABOUT,
             _ => MAX_INSTRUCTIONS,
         };
         let text = secret::redact(text, &self.servers.keys);
-        let text = shortened(&text, most);
-        Some(fence::around_instructions(&slot.section.name, &text))
+        fence::around_instructions(&section.name, &shortened(&text, most))
     }
 }
 
@@ -186,12 +185,9 @@ fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
     interrupts.before_the_end(When::Last, move || last.kill());
 }
 
-/// The values that the model does not get: the keys of tools and of providers.
-fn keys(prepared: &[Spec], settings: &Settings) -> Vec<Secret> {
+/// The keys of providers, which the model does not get.
+fn keys_of_providers(settings: &Settings) -> Vec<Secret> {
     let mut keys = Vec::new();
-    for server in prepared {
-        keys.extend(server.keys.iter().cloned());
-    }
     for provider in &settings.providers {
         if let Key::Variables { found, .. } = &provider.key
             && let Some((_, key)) = found
@@ -213,13 +209,13 @@ fn prepared(
         configured = settings.tool_servers()?;
     }
     if let Some(selection) = selection {
-        let mut names = Vec::new();
-        for server in &configured {
-            names.push(server.name.clone());
+        let named = selection.servers();
+        for name in &named {
+            if !configured.iter().any(|server| server.name == *name) {
+                return Err(unknown(name, &configured, settings));
+            }
         }
-        configured = selection
-            .servers(configured)
-            .map_err(|name| unknown(&name, &names, settings))?;
+        configured.retain(|server| named.contains(&server.name.as_str()));
     }
     // Remote servers come last: no key is asked for where a program is missing.
     configured.sort_by_key(|configured| match &configured.server {
@@ -227,10 +223,10 @@ fn prepared(
         Err(_) => false,
     });
     let mut prepared = Vec::new();
-    for server in configured {
-        let section = valid(server);
-        let ready = section.and_then(|section| prepare(section, selection, settings, notes));
-        match ready {
+    for Configured { name, server } in configured {
+        let section =
+            server.map_err(|reason| Error::settings(format!("the tool server {name}: {reason}")));
+        match section.and_then(|section| prepare(section, selection, settings, notes)) {
             Ok(ready) => prepared.push(ready),
             Err(error) if selection.is_none() => servers::note(&error, notes),
             Err(error) => return Err(error),
@@ -239,23 +235,18 @@ fn prepared(
     Ok(prepared)
 }
 
-/// The server, or what is wrong with its configuration.
-fn valid(configured: Configured) -> Result<ToolServer, Error> {
-    configured
-        .server
-        .map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
-}
-
-fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
+fn unknown(name: &str, configured: &[Configured], settings: &Settings) -> Error {
     let place = settings.place_of_server(name);
     let error = Error::settings(format!("{place}there are no tools named “{name}”"));
     let file = settings.file.display();
-    if names.is_empty() {
+    if configured.is_empty() {
         return error.advise(format!(
             "none is configured: a section [tools.NAME] in {file} adds one"
         ));
     }
-    let meant = did_you_mean(name, names);
+    let servers = configured.iter();
+    let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
+    let meant = did_you_mean(name, &names);
     let names = names.join(", ");
     error.advise(format!(
         "{meant}there are {names}\na section [tools.NAME] in {file} adds one"

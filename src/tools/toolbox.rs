@@ -1,14 +1,12 @@
 //! The tools of one question: each call is checked, allowed and run, and its result goes to the model.
 
-use std::time::Duration;
+use serde_json::{Map, Value, json};
 
-use serde_json::{Map, Value};
-
-use super::batch::{self, EndedCall, ReadyCall};
-use super::consent::{Allowed, Consent};
+use super::batch::{self, ReadyCall};
+use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::Outcome;
-use super::servers::Servers;
+use super::servers::{self, Servers};
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
     shortened,
@@ -35,10 +33,11 @@ pub trait Observer: Sync {
 /// The tools that a question may use.
 pub struct Toolbox {
     servers: Servers,
-    /// Sorted by name, as are `offers`.
-    tools: Vec<Tool>,
+    /// The tools offered to the model, sorted by name, as are `offers`.
+    pub tools: Vec<Tool>,
     offers: Vec<Offer>,
-    instructions: String,
+    /// What the servers want the model to know, in fences that name them.
+    pub instructions: String,
     consent: Consent,
     /// How many more bytes of results the model may get.
     room: usize,
@@ -72,16 +71,6 @@ impl Toolbox {
         }
     }
 
-    /// What the servers want the model to know, in fences that name them.
-    pub fn instructions(&self) -> &str {
-        &self.instructions
-    }
-
-    /// The tools offered to the model, sorted by name.
-    pub fn tools(&self) -> &[Tool] {
-        &self.tools
-    }
-
     /// Refuses a call after too many in one reply.
     pub fn refuse(call: &ToolCall) -> ToolRun {
         let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
@@ -90,22 +79,20 @@ impl Toolbox {
 
     /// How many of these calls, from the first on, run side by side: as long as they only read. At least one.
     pub fn batch_of(&mut self, calls: &[ToolCall], notes: &Notes) -> usize {
-        let mut count = 0;
-        for call in calls {
-            if !self.reads(call, notes) {
-                break;
-            }
-            count += 1;
-        }
-        count.max(1)
+        let reading = calls.iter().take_while(|call| self.reads(call, notes));
+        reading.count().max(1)
     }
 
     fn reads(&mut self, call: &ToolCall, notes: &Notes) -> bool {
-        let mut tools = self.tools.iter();
-        let Some(at) = tools.position(|tool| tool.name == call.name) else {
+        let Some(at) = self.position(call) else {
             return false;
         };
         self.update(at, notes).is_ok() && self.offers[at].reads
+    }
+
+    /// The index of the tool that a call names.
+    fn position(&self, call: &ToolCall) -> Option<usize> {
+        self.tools.iter().position(|tool| tool.name == call.name)
     }
 
     /// Runs calls side by side, if they may run, and returns a run for each. If they are `watched`, a line shows each to the
@@ -117,64 +104,49 @@ impl Toolbox {
         observer: &dyn Observer,
         notes: &Notes,
     ) -> Vec<ToolRun> {
-        let mut ready = Vec::new();
-        let mut refused = Vec::new();
-        for (place, call) in calls.iter().enumerate() {
-            match self.prepare(place, call, watched, notes) {
-                Ok(prepared) => ready.push(prepared),
-                Err(reason) => refused.push(EndedCall {
-                    place,
-                    outcome: Outcome::failed(reason),
-                    took: Duration::ZERO,
-                }),
-            }
-        }
+        let mut prepared = Vec::new();
         let mut running = Vec::new();
-        for call in &ready {
-            running.push(&calls[call.place]);
+        let mut names = Vec::new();
+        for call in calls {
+            let ready = self.prepare(call, watched, notes);
+            if ready.is_ok() {
+                running.push(call);
+                names.push(call.name.as_str());
+            }
+            prepared.push(ready);
         }
         observer.started(&running);
         if !running.is_empty() {
-            let names: Vec<&str> = running.iter().map(|call| call.name.as_str()).collect();
             let waiting = format!("waiting for {}", names.join(", "));
             notes.spinner().wait_for(&waiting);
         }
-        let on_end = |ended: &EndedCall| {
-            let call = &calls[ended.place];
-            let text = secret::redact(&ended.outcome.text, &self.servers.keys);
-            let mut run = ToolRun::new(call, String::new(), ended.outcome.is_error);
+        let on_end = |place: usize, outcome: &Outcome| {
+            let text = secret::redact(&outcome.text, &self.servers.keys);
+            let mut run = ToolRun::new(&calls[place], String::new(), outcome.is_error);
             run.complete = Some(shortened(&text, MAX_COMPLETE));
             observer.ended(run);
         };
-        let mut ended = batch::run(ready, &self.servers.ready(), &on_end);
+        let outcomes = batch::run(&prepared, &self.servers.ready(), &on_end);
         notes.spinner().stop();
 
-        ended.extend(refused);
-        ended.sort_by_key(|call| call.place);
         let mut runs = Vec::new();
-        for call in ended {
-            runs.push(self.result(&calls[call.place], call.outcome, call.took, notes));
+        for (call, outcome) in calls.iter().zip(outcomes) {
+            runs.push(self.result(call, outcome, notes));
         }
         runs
     }
 
     /// The result of a call within the limits, without keys.
-    fn result(
-        &mut self,
-        call: &ToolCall,
-        outcome: Outcome,
-        took: Duration,
-        notes: &Notes,
-    ) -> ToolRun {
-        if let Some(reason) = outcome.server_failed {
-            notes.note(&secret::redact(&reason, &self.servers.secrets));
+    fn result(&mut self, call: &ToolCall, outcome: Outcome, notes: &Notes) -> ToolRun {
+        if let Some(error) = outcome.server_failed {
+            servers::note(&servers::redacted(error, &self.servers.secrets), notes);
         }
         let text = secret::redact(&outcome.text, &self.servers.keys);
         let is_error = outcome.is_error;
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
             let bytes = text.len();
-            let seconds = took.as_secs_f64();
+            let seconds = outcome.took.as_secs_f64();
             format!(
                 "{}: {what} of {bytes} bytes after {seconds:.3} s",
                 call.name
@@ -231,7 +203,7 @@ impl Toolbox {
         notes: &Notes,
     ) -> Result<(usize, Map<String, Value>), String> {
         let name = &call.name;
-        let Some(at) = self.tools.iter().position(|tool| tool.name == *name) else {
+        let Some(at) = self.position(call) else {
             let mut names = Vec::new();
             for tool in &self.tools {
                 names.push(tool.name.as_str());
@@ -252,31 +224,27 @@ impl Toolbox {
     /// Checks a call, and asks whether it may run. The error says to the model why it does not.
     fn prepare(
         &mut self,
-        place: usize,
         call: &ToolCall,
         watched: bool,
         notes: &Notes,
     ) -> Result<ReadyCall, String> {
+        let name = &call.name;
         let (at, arguments) = self.checked(call, notes).inspect_err(|reason| {
             if watched {
                 let reason = secret::redact(reason, &self.servers.secrets);
-                let line = format!("{} did not run: {reason}", call.name);
-                notes.note(&shortened_line(&line));
+                notes.note(&shortened_line(&format!("{name} did not run: {reason}")));
             }
         })?;
-        let written = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
-        let allowed = self.consent.ask(offer, &arguments, notes)?;
-        let shown = secret::redact(&written, &self.servers.secrets);
-        if allowed == Allowed::Asked {
-            // It is on the screen already.
-        } else if watched {
-            notes.note(&shortened_line(&format!("{} {shown}", call.name)));
-        } else {
-            notes.detail(|| format!("{} {shown}", call.name));
+        let is_on_screen = self.consent.ask(offer, &arguments, notes)?;
+        let shown = secret::redact(&json!(arguments).to_string(), &self.servers.secrets);
+        let line = format!("{name} {shown}");
+        if watched && !is_on_screen {
+            notes.note(&shortened_line(&line));
+        } else if !is_on_screen {
+            notes.detail(|| line);
         }
         Ok(ReadyCall {
-            place,
             server: offer.server,
             tool: offer.tool.clone(),
             arguments,
