@@ -95,10 +95,9 @@ impl Http {
         }
         let this = self.clone();
         let started = threads::start(move || {
-            let Err(failure) = this.exchange(&message) else {
-                return;
-            };
-            if this.listener.protocol().awaits(&message["id"]) {
+            if let Err(failure) = this.exchange(&message)
+                && this.listener.protocol().awaits(&message["id"])
+            {
                 let _ = this.listener.events.send(Err(failure));
             }
         });

@@ -72,7 +72,7 @@ pub struct Failure {
     pub what: String,
     /// Where the server is.
     pub address: Option<String>,
-    /// The first and the last lines that it wrote to standard error.
+    /// The last lines that it wrote to standard error.
     pub lines: Vec<String>,
     pub advice: Option<String>,
     /// The server cannot continue; otherwise it may answer the next call.

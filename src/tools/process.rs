@@ -15,10 +15,8 @@ use crate::unix;
 /// The longest line that a server may write.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// How many of the first and last lines of a server's standard error are kept, and how much of each. Many programs report
-/// an error first and then print their usage.
-const FIRST_LINES: usize = 5;
-const LAST_LINES: usize = 15;
+/// How many of the last lines of a server's standard error are kept, and how much of each.
+const MAX_KEPT_LINES: usize = 20;
 const MAX_KEPT_LINE: usize = 500;
 
 /// How long a group may take to end, after the end of its input and after each signal.
@@ -180,10 +178,8 @@ pub struct Process {
     id: i32,
     groups: Groups,
     pub input: Input,
-    /// The first and the last lines of standard error.
+    /// The last lines of standard error. The thread that reads them has a reference of its own until it ends.
     errors: Arc<Mutex<Vec<String>>>,
-    /// Ends when all of standard error has been read.
-    errors_end: Option<mpsc::Receiver<()>>,
     /// Nothing of the group is left, or nothing more can be done about it.
     is_gone: bool,
     /// A call has run that may have changed something.
@@ -207,30 +203,25 @@ impl Process {
             libc::SIGTERM,
             groups,
         )?;
-        let stdin = process.leader.stdin.take();
-        let stdout = process.leader.stdout.take();
-        let stderr = process.leader.stderr.take();
-        if let Some(stdin) = stdin {
-            process.input = Input::start(stdin)?;
-        }
-        if let Some(stderr) = stderr {
-            let errors = Arc::clone(&process.errors);
-            let (is_open, end) = mpsc::channel();
-            threads::start(move || {
-                read_errors(stderr, &errors, &report);
-                drop(is_open);
-            })?;
-            process.errors_end = Some(end);
-        }
-        if let Some(stdout) = stdout {
-            let input = process.input.clone();
-            threads::start(move || {
-                let mut stdout = BufReader::new(stdout);
-                while let Ok(Some(line)) = read_line(&mut stdout, MAX_LINE) {
-                    read(&input, line);
-                }
-            })?;
-        }
+        let leader = &mut process.leader;
+        let pipes = (
+            leader.stdin.take(),
+            leader.stdout.take(),
+            leader.stderr.take(),
+        );
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        process.input = Input::start(stdin)?;
+        let errors = Arc::clone(&process.errors);
+        threads::start(move || read_errors(stderr, &errors, &report))?;
+        let input = process.input.clone();
+        threads::start(move || {
+            let mut stdout = BufReader::new(stdout);
+            while let Ok(Some(line)) = read_line(&mut stdout, MAX_LINE) {
+                read(&input, line);
+            }
+        })?;
         Ok(process)
     }
 
@@ -271,7 +262,6 @@ impl Process {
             groups: groups.clone(),
             input: Input::default(),
             errors: Arc::default(),
-            errors_end: None,
             is_gone: false,
             may_have_changes: false,
         })
@@ -309,12 +299,11 @@ impl Process {
         status
     }
 
-    /// The first and last lines of standard error; of a process that still runs, those written so far.
+    /// The last lines of standard error; of a process that still runs, those written so far.
     pub fn lines(&self) -> Vec<String> {
-        if self.is_gone
-            && let Some(end) = &self.errors_end
-        {
-            let _ = end.recv_timeout(LINES_WAIT);
+        if self.is_gone {
+            let is_read = || Arc::strong_count(&self.errors) == 1;
+            wait_until(LINES_WAIT, is_read);
         }
         lock(&self.errors).clone()
     }
@@ -379,14 +368,10 @@ fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &Report) 
         }
         report(text);
         let mut kept = lock(kept);
-        kept.push(text.to_owned());
-        // A mark stands for the lines between them.
-        let left_out = kept.len().saturating_sub(FIRST_LINES + LAST_LINES);
-        if left_out == 1 {
-            kept[FIRST_LINES] = "…".to_owned();
-        } else if left_out > 1 {
-            kept.remove(FIRST_LINES + 1);
+        if kept.len() == MAX_KEPT_LINES {
+            kept.remove(0);
         }
+        kept.push(text.to_owned());
     }
 }
 
@@ -621,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_the_last_lines_of_standard_error_are_kept() {
+    fn the_last_lines_of_standard_error_are_kept() {
         let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d:%0999d\\n\\n\", i, 0 }' >&2; echo done";
         let (mut process, lines) = shell(script, &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("done"));
@@ -631,12 +616,9 @@ mod tests {
             .iter()
             .map(|line| line.split(':').next().expect("a word"))
             .collect();
-        let expected = "1 2 3 4 5 … 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
+        let expected = "21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
         assert_eq!(numbers.join(" "), expected);
-        assert!(
-            kept.iter()
-                .all(|line| line.len() == MAX_KEPT_LINE || line == "…")
-        );
+        assert!(kept.iter().all(|line| line.len() == MAX_KEPT_LINE));
     }
 
     #[test]

@@ -28,9 +28,8 @@ const MAX_TOOLS: usize = 1000;
 /// The most that a detail quotes of what a server wrote.
 const MAX_QUOTE: usize = 500;
 
-/// The JSON-RPC errors for a method that is not there, and for a revision that a server does not speak.
+/// The JSON-RPC error for a method that is not there.
 const METHOD_NOT_FOUND: i64 = -32601;
-const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// The key of a schema that names a header for its value.
 const HEADER: &str = "x-mcp-header";
@@ -178,20 +177,17 @@ impl Protocol {
         if !revision.is_empty() {
             headers.push(("mcp-protocol-version".to_owned(), revision.to_owned()));
         }
-        let Some(method) = message["method"].as_str() else {
-            return headers;
-        };
         // Which revision the first request is for is only known from its answer.
-        if !revision.is_empty() && !self.is_stateless() {
-            return headers;
-        }
-        headers.push(("mcp-method".to_owned(), method.to_owned()));
-        let parameters = &message["params"];
-        if let Some(name) = parameters["name"].as_str() {
-            headers.push(("mcp-name".to_owned(), header_value(name)));
-            let mut tools = self.about.tools.iter();
-            if let Some(tool) = tools.find(|tool| tool.name == name) {
-                headers.extend(mirrored(&tool.schema, &parameters["arguments"]));
+        let needs_more = revision.is_empty() || self.is_stateless();
+        if needs_more && let Some(method) = message["method"].as_str() {
+            headers.push(("mcp-method".to_owned(), method.to_owned()));
+            let parameters = &message["params"];
+            if let Some(name) = parameters["name"].as_str() {
+                headers.push(("mcp-name".to_owned(), header_value(name)));
+                let mut tools = self.about.tools.iter();
+                if let Some(tool) = tools.find(|tool| tool.name == name) {
+                    headers.extend(mirrored(&tool.schema, &parameters["arguments"]));
+                }
             }
         }
         headers
@@ -265,9 +261,11 @@ impl Protocol {
 
     fn receive_answer(&mut self, message: &Value) -> Vec<ServerEvent> {
         let number = &message["id"];
-        let answer = match message.get("error") {
-            None | Some(Value::Null) => Ok(&message["result"]),
-            Some(error) => Err(error),
+        let error = &message["error"];
+        let answer = if error.is_null() {
+            Ok(&message["result"])
+        } else {
+            Err(error)
         };
         // A server that could not read a request does not know its number. A program's error may be about a notification,
         // unless only the first request has been sent.
@@ -337,18 +335,14 @@ impl Protocol {
     }
 
     fn discovered(&mut self, answer: Result<&Value, &Value>) -> Vec<ServerEvent> {
-        let result = match answer {
-            Ok(result) => result,
-            Err(error) if error["code"] == UNSUPPORTED_VERSION => {
-                return self.speaks_others(&error["data"]["supported"]);
-            }
-            Err(_) => return self.refuse(self.refusal.clone()),
+        let (result, versions) = match answer {
+            Ok(result) => (result, &result["supportedVersions"]),
+            Err(error) => (error, &error["data"]["supported"]),
         };
-        let versions = &result["supportedVersions"];
         let Some(supported) = versions.as_array() else {
             return self.refuse(self.refusal.clone());
         };
-        if !supported.iter().any(|version| version == STATELESS) {
+        if answer.is_err() || !supported.iter().any(|version| version == STATELESS) {
             return self.speaks_others(versions);
         }
         let server = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
@@ -520,18 +514,11 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
 /// Whether the headers that a schema asks for can be sent: their names are valid and differ, and their values are no
 /// objects, arrays or fractions. The specification forbids clients to call other tools.
 fn has_valid_headers(schema: &Value, names: &mut Vec<HeaderName>) -> bool {
-    for property in schema["properties"]
-        .as_object()
-        .into_iter()
-        .flat_map(Map::values)
-    {
+    for (_, property) in schema["properties"].as_object().into_iter().flatten() {
         if let Some(header) = property.get(HEADER) {
-            let has_valid_type = matches!(
-                property["type"].as_str(),
-                Some("string" | "integer" | "boolean")
-            );
-            let name = HeaderName::from_bytes(header.as_str().unwrap_or_default().as_bytes());
-            match name {
+            let kind = property["type"].as_str().unwrap_or_default();
+            let has_valid_type = ["string", "integer", "boolean"].contains(&kind);
+            match header.as_str().unwrap_or_default().parse() {
                 Ok(name) if has_valid_type && !names.contains(&name) => names.push(name),
                 _ => return false,
             }

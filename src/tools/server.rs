@@ -328,20 +328,18 @@ impl Drop for Connection {
 /// does something else.
 fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Process, Failure> {
     let report = Arc::clone(&listener.report);
-    let read = move |input: &Input, line: OutputLine| on_line(&line, &listener, input);
+    let read = move |input: &Input, line: OutputLine| {
+        let events = if line.is_cut && protocol::is_message(&line.bytes) {
+            listener.protocol().receive_too_long(MAX_LINE)
+        } else {
+            listener.protocol().receive(&line.bytes)
+        };
+        listener.dispatch(events, |message| input.send(message.to_string()));
+    };
     Process::start(program, groups, read, report).map_err(|error| {
         let command = program.command.join(" ");
         Failure::new(format!("cannot run {command}: {error}"))
     })
-}
-
-fn on_line(line: &OutputLine, listener: &Listener, input: &Input) {
-    let events = if line.is_cut && protocol::is_message(&line.bytes) {
-        listener.protocol().receive_too_long(MAX_LINE)
-    } else {
-        listener.protocol().receive(&line.bytes)
-    };
-    listener.dispatch(events, |message| input.send(message.to_string()));
 }
 
 fn after(patience: Option<Duration>) -> Option<Instant> {

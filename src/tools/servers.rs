@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::known::KnownList;
@@ -243,19 +244,17 @@ impl Drop for Servers {
             // Their lists from before stay.
             self.groups.terminate_starting();
         }
-        let (is_open, ends) = mpsc::channel::<()>();
-        for slot in self.slots.drain(..) {
-            if let Some(Ok((server, _))) = slot.opened
-                && server.is_connected()
-            {
-                let is_open = is_open.clone();
-                // If no thread can be started, the server ends here.
-                let _ = threads::start(move || drop((server, is_open)));
+        // Waits until every server has ended.
+        thread::scope(|scope| {
+            for slot in self.slots.drain(..) {
+                if let Some(Ok((server, _))) = slot.opened
+                    && server.is_connected()
+                {
+                    // If no thread can be started, the server ends here.
+                    let _ = thread::Builder::new().spawn_scoped(scope, move || drop(server));
+                }
             }
-        }
-        drop(is_open);
-        // Nothing is ever sent: this waits until every server has ended.
-        let _ = ends.recv();
+        });
     }
 }
 

@@ -122,9 +122,8 @@ impl Toolbox {
         }
         let on_end = |place: usize, outcome: &Outcome| {
             let text = secret::redact(&outcome.text, &self.servers.keys);
-            let mut run = ToolRun::new(&calls[place], String::new(), outcome.is_error);
-            run.complete = Some(shortened(&text, MAX_COMPLETE));
-            observer.ended(run);
+            let result = shortened(&text, MAX_COMPLETE);
+            observer.ended(ToolRun::new(&calls[place], result, outcome.is_error));
         };
         let outcomes = batch::run(&prepared, &self.servers.ready(), &on_end);
         notes.spinner().stop();
@@ -204,10 +203,8 @@ impl Toolbox {
     ) -> Result<(usize, Map<String, Value>), String> {
         let name = &call.name;
         let Some(at) = self.position(call) else {
-            let mut names = Vec::new();
-            for tool in &self.tools {
-                names.push(tool.name.as_str());
-            }
+            let tools = self.tools.iter();
+            let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             let names = names.join(", ");
             return Err(format!("There is no tool {name}. The tools are: {names}."));
         };
