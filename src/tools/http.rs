@@ -2,7 +2,7 @@
 //! Protocol, streamable HTTP).
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::server::reading;
 use crate::server::retry;
 use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
 use crate::text::one_line::on_one_line;
-use crate::threads::{self, lock};
+use crate::threads;
 
 /// How much of an answer is read at once.
 const READ_SIZE: usize = 64 << 10;
@@ -70,7 +70,7 @@ pub struct Http {
     site: Arc<Site>,
     listener: Listener,
     /// The server's name for the session, if it has sessions.
-    session: Arc<Mutex<Option<Secret>>>,
+    session: Arc<OnceLock<Secret>>,
 }
 
 impl Http {
@@ -88,7 +88,7 @@ impl Http {
     pub fn send(&self, message: Value) {
         if message["id"].is_null() {
             self.notify(&message);
-            if message["method"] == INITIALIZED && lock(&self.session).is_some() {
+            if message["method"] == INITIALIZED && self.session.get().is_some() {
                 self.listen();
             }
             return;
@@ -130,7 +130,7 @@ impl Http {
 
     /// Ends the session; a server may refuse that, or have ended it before.
     pub fn end(&self) {
-        if lock(&self.session).is_some() {
+        if self.session.get().is_some() {
             let limits = within(SESSION_END_TIMEOUT);
             let _ = self.request(Method::Delete, &Value::Null, limits);
         }
@@ -150,7 +150,7 @@ impl Http {
     fn receive(&self, message: Result<&[u8], TooLong>) -> bool {
         let events = match message {
             Ok(bytes) => self.listener.protocol().receive(bytes),
-            Err(TooLong) => self.listener.protocol().receive_too_long(stream::MAX_EVENT),
+            Err(TooLong) => self.listener.protocol().receive_too_long(),
         };
         self.listener.dispatch(events, |answer| {
             let this = self.clone();
@@ -185,7 +185,7 @@ impl Http {
     fn read(&self, response: Response, id: &Value) -> Result<(), Failure> {
         let session = response.header(SESSION);
         if !session.is_empty() {
-            lock(&self.session).get_or_insert_with(|| Secret::new(session));
+            let _ = self.session.set(Secret::new(session));
         }
         if is_stream(&response) {
             self.read_stream(response, Some(id))
@@ -217,8 +217,8 @@ impl Http {
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
         let accepted = Secret::new("application/json, text/event-stream");
         let mut headers = vec![("accept".to_owned(), accepted)];
-        if let Some(id) = lock(&self.session).clone() {
-            headers.push((SESSION.to_owned(), id));
+        if let Some(id) = self.session.get() {
+            headers.push((SESSION.to_owned(), id.clone()));
         }
         for (name, value) in self.listener.protocol().headers(message) {
             headers.push((name, Secret::new(value)));

@@ -13,7 +13,7 @@ use crate::threads::{self, lock};
 use crate::unix;
 
 /// The longest line that a server may write.
-pub const MAX_LINE: usize = 16 << 20;
+const MAX_LINE: usize = 16_000_000;
 
 /// How many of the last lines of a server's standard error are kept, and how much of each.
 const MAX_KEPT_LINES: usize = 20;
@@ -120,15 +120,16 @@ impl Groups {
     }
 }
 
-/// The way to a process's standard input. A thread writes, because a process that does not read would block it.
-#[derive(Debug, Clone, Default)]
-pub struct Input(Arc<Mutex<Option<mpsc::Sender<String>>>>);
+/// The way to a process's standard input; nothing ends it. A thread writes, because a process that does not read would
+/// block it.
+#[derive(Debug, Clone)]
+pub struct Input(mpsc::Sender<Option<String>>);
 
 impl Input {
     fn start(mut stdin: ChildStdin) -> io::Result<Input> {
-        let (queue, lines) = mpsc::channel::<String>();
+        let (queue, lines) = mpsc::channel();
         threads::start(move || {
-            for line in lines {
+            while let Ok(Some(line)) = lines.recv() {
                 let line = format!("{line}\n");
                 if stdin.write_all(line.as_bytes()).is_err() {
                     // Nobody reads any more.
@@ -136,19 +137,17 @@ impl Input {
                 }
             }
         })?;
-        Ok(Input(Arc::new(Mutex::new(Some(queue)))))
+        Ok(Input(queue))
     }
 
     /// Sends a line, unless the process has closed its input.
     pub fn send(&self, line: String) {
-        if let Some(queue) = lock(&self.0).as_ref() {
-            let _ = queue.send(line);
-        }
+        let _ = self.0.send(Some(line));
     }
 
     /// Closes the input after what has been sent.
     fn close(&self) {
-        lock(&self.0).take();
+        let _ = self.0.send(None);
     }
 }
 
@@ -260,7 +259,7 @@ impl Process {
             leader,
             id,
             groups: groups.clone(),
-            input: Input::default(),
+            input: Input(mpsc::channel().0),
             errors: Arc::default(),
             is_gone: false,
             may_have_changes: false,

@@ -216,9 +216,8 @@ impl Protocol {
     }
 
     /// Handles a message that was too long to read.
-    pub fn receive_too_long(&mut self, limit: usize) -> Vec<ServerEvent> {
-        let megabytes = limit / 1_000_000;
-        self.receive_unreadable(format!("sent a message of more than {megabytes} MB"))
+    pub fn receive_too_long(&mut self) -> Vec<ServerEvent> {
+        self.receive_unreadable("sent a message of more than 16 MB".to_owned())
     }
 
     /// Handles a message that cannot be read. It may have been the answer, so a request that waits for one fails.
@@ -954,7 +953,7 @@ mod tests {
             );
         }
         assert_eq!(
-            listing().receive_too_long(16 << 20),
+            listing().receive_too_long(),
             [ServerEvent::Unusable(
                 "sent a message of more than 16 MB".to_owned()
             )]
@@ -1179,13 +1178,13 @@ mod tests {
         let mut protocol = ready();
         let message = "sent a message of more than 16 MB".to_owned();
         assert_eq!(
-            protocol.receive_too_long(16 << 20),
+            protocol.receive_too_long(),
             [ServerEvent::Detail(message.clone())]
         );
         let (id, _) = protocol.call("a", &Map::new());
         let refusal = format!("the tool server {message}");
         assert_eq!(
-            protocol.receive_too_long(16 << 20),
+            protocol.receive_too_long(),
             [ServerEvent::Answer(id, Err(refusal))]
         );
     }

@@ -10,7 +10,7 @@ use super::commands::Commands;
 use super::http::{Http, Site};
 use super::listener::Listener;
 use super::outcome::{Failure, Outcome, seconds};
-use super::process::{Groups, Input, MAX_LINE, OutputLine, Process, Program, Report};
+use super::process::{Groups, Input, OutputLine, Process, Program, Report};
 use super::protocol::{self, About, Protocol, ServerEvent};
 use crate::error::Error;
 use crate::secret::Secret;
@@ -48,6 +48,10 @@ impl Target {
 /// A server that can be called. Dropping it ends its program or session.
 pub struct Server {
     spec: Spec,
+    /// What it has listed.
+    pub about: About,
+    /// How long it took to start and to list its tools.
+    pub took: Duration,
     groups: Groups,
     /// `None` after the server has ended, and for commands. Whoever calls it holds the lock until the answer has come.
     connection: Mutex<Option<Connection>>,
@@ -67,7 +71,8 @@ enum Transport {
 
 impl Server {
     /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
-    pub fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<(Server, About), Error> {
+    pub fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<Server, Error> {
+        let began = Instant::now();
         let start = spec.section.start;
         let opened = match &spec.target {
             Target::Commands(commands) => {
@@ -81,12 +86,13 @@ impl Server {
             groups.wait_if_closed();
             failure.into_error(&spec.section.name)
         })?;
-        let server = Server {
+        Ok(Server {
             spec,
+            about,
+            took: began.elapsed(),
             groups: groups.clone(),
             connection: Mutex::new(connection),
-        };
-        Ok((server, about))
+        })
     }
 
     /// Whether there is something to end.
@@ -330,7 +336,7 @@ fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Proce
     let report = Arc::clone(&listener.report);
     let read = move |input: &Input, line: OutputLine| {
         let events = if line.is_cut && protocol::is_message(&line.bytes) {
-            listener.protocol().receive_too_long(MAX_LINE)
+            listener.protocol().receive_too_long()
         } else {
             listener.protocol().receive(&line.bytes)
         };
@@ -393,12 +399,10 @@ mod tests {
 
     /// A server that has listed its tools and then does what the script says.
     fn started(script: &str) -> Server {
-        open(spec(&format!("{START}{script}")), &silent())
-            .expect("tools")
-            .0
+        open(spec(&format!("{START}{script}")), &silent()).expect("tools")
     }
 
-    fn open(spec: Spec, report: &Report) -> Result<(Server, About), Error> {
+    fn open(spec: Spec, report: &Report) -> Result<Server, Error> {
         Server::open(spec, &Groups::default(), report)
     }
 

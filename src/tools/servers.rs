@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use super::known::KnownList;
 use super::process::{Groups, Report};
@@ -18,9 +17,10 @@ use crate::threads;
 
 /// The servers of one run, in the order in which they were started. Dropping them ends them all at the same time.
 pub struct Servers {
-    slots: Vec<Slot>,
-    sender: Sender<Arrival>,
-    arrivals: Receiver<Arrival>,
+    pub slots: Vec<Slot>,
+    /// Each server that has started, or the error for the user, with the index of its slot.
+    sender: Sender<(usize, Result<Server, Error>)>,
+    arrivals: Receiver<(usize, Result<Server, Error>)>,
     pub groups: Groups,
     /// Values that the model does not get.
     pub keys: Vec<Secret>,
@@ -28,24 +28,12 @@ pub struct Servers {
     pub secrets: Vec<Secret>,
 }
 
-/// A server that has started, or has failed to.
-struct Arrival {
-    /// The index of its slot.
-    slot: usize,
-    opened: Opened,
-    /// How long it took to start and to list its tools.
-    took: Duration,
-}
-
-/// A server with what it lists, or the error for the user.
-type Opened = Result<(Server, About), Error>;
-
 /// The place of one server.
 pub struct Slot {
     pub section: ToolServer,
     list: KnownList,
     /// `None` while it starts.
-    opened: Option<Opened>,
+    opened: Option<Result<Server, Error>>,
     /// The user knows that it has failed.
     is_reported: bool,
 }
@@ -54,7 +42,7 @@ impl Slot {
     /// What it offers: what it has listed now, else what it has listed before.
     pub fn about(&self) -> Option<&About> {
         match &self.opened {
-            Some(Ok((_, about))) => Some(about),
+            Some(Ok(server)) => Some(&server.about),
             _ => self.list.about.as_ref(),
         }
     }
@@ -97,15 +85,10 @@ impl Servers {
         let slot = self.slots.len();
         let sender = self.sender.clone();
         let groups = self.groups.clone();
-        let began = Instant::now();
         let open = move || {
             let opened = Server::open(spec, &groups, &report);
             // If the run has ended meanwhile, the server ends here.
-            let _ = sender.send(Arrival {
-                slot,
-                opened,
-                took: began.elapsed(),
-            });
+            let _ = sender.send((slot, opened));
         };
         if is_known {
             open();
@@ -125,14 +108,10 @@ impl Servers {
         Ok(())
     }
 
-    pub fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
     /// The server, if it is ready.
     pub fn get(&self, index: usize) -> Option<&Server> {
         match &self.slots[index].opened {
-            Some(Ok((server, _))) => Some(server),
+            Some(Ok(server)) => Some(server),
             _ => None,
         }
     }
@@ -150,8 +129,8 @@ impl Servers {
 
     /// Takes the servers that have started meanwhile.
     pub fn receive(&mut self, notes: &Notes) {
-        while let Ok(arrival) = self.arrivals.try_recv() {
-            self.take(arrival, notes);
+        while let Ok((slot, opened)) = self.arrivals.try_recv() {
+            self.take(slot, opened, notes);
         }
     }
 
@@ -187,10 +166,9 @@ impl Servers {
             if fails_fast && self.slots.iter().any(has_failed) {
                 break;
             }
-            let Ok(arrival) = self.arrivals.recv() else {
-                break;
-            };
-            self.take(arrival, notes);
+            if let Ok((slot, opened)) = self.arrivals.recv() {
+                self.take(slot, opened, notes);
+            }
         }
         spinner.stop();
     }
@@ -206,22 +184,21 @@ impl Servers {
         self.report_failures(notes);
         let slot = &self.slots[index];
         match &slot.opened {
-            Some(Ok((_, about))) => Ok((&slot.section, about)),
+            Some(Ok(server)) => Ok((&slot.section, &server.about)),
             _ => Err(format!("The tool server {name} did not start.")),
         }
     }
 
     /// Takes a server that has started. What it lists replaces what it has listed before.
-    fn take(&mut self, arrival: Arrival, notes: &Notes) {
-        let slot = &mut self.slots[arrival.slot];
-        if let Ok((server, about)) = &arrival.opened
+    fn take(&mut self, slot: usize, opened: Result<Server, Error>, notes: &Notes) {
+        let slot = &mut self.slots[slot];
+        if let Ok(server) = &opened
             && server.is_connected()
         {
-            let text = introduction(&slot.section.name, about, arrival.took);
+            let text = introduction(&slot.section.name, server);
             notes.detail(|| secret::redact(&text, &self.secrets));
-            slot.list.replace(about, notes);
+            slot.list.replace(&server.about, notes);
         }
-        let opened = arrival.opened;
         slot.opened = Some(opened.map_err(|error| redacted(error, &self.secrets)));
     }
 
@@ -247,7 +224,7 @@ impl Drop for Servers {
         // Waits until every server has ended.
         thread::scope(|scope| {
             for slot in self.slots.drain(..) {
-                if let Some(Ok((server, _))) = slot.opened
+                if let Some(Ok(server)) = slot.opened
                     && server.is_connected()
                 {
                     // If no thread can be started, the server ends here.
@@ -287,13 +264,14 @@ pub fn redacted(error: Error, secrets: &[Secret]) -> Error {
 }
 
 /// What a server says about itself, for `-v`.
-fn introduction(name: &str, about: &About, took: Duration) -> String {
+fn introduction(name: &str, server: &Server) -> String {
+    let about = &server.about;
     let product = format!("{} {}", about.name, about.version);
     let product = product.trim();
     let comma = if product.is_empty() { "" } else { ", " };
     let revision = &about.revision;
     let count = about.tools.len();
     let tools = if count == 1 { "tool" } else { "tools" };
-    let seconds = took.as_secs_f64();
+    let seconds = server.took.as_secs_f64();
     format!("{name}: {product}{comma}protocol {revision}, {count} {tools}, {seconds:.3} s")
 }

@@ -131,7 +131,7 @@ impl Starting {
         let mut remarks = Vec::new();
         // By name: the order of the configuration must not change the prompt.
         let mut fences = BTreeMap::new();
-        for (index, slot) in self.servers.slots().iter().enumerate() {
+        for (index, slot) in self.servers.slots.iter().enumerate() {
             let section = &slot.section;
             let offered = match (slot.about(), slot.error()) {
                 (Some(about), _) => {
