@@ -145,9 +145,9 @@ impl Http {
         }
     }
 
-    /// Takes a message, and returns whether it was the answer. A request of the server is answered on a thread, because the
+    /// Takes a message. A request of the server is answered on a thread, because the
     /// answer to q's own may have come already.
-    fn receive(&self, message: Result<&[u8], TooLong>) -> bool {
+    fn receive(&self, message: Result<&[u8], TooLong>) {
         let events = match message {
             Ok(bytes) => self.listener.protocol().receive(bytes),
             Err(TooLong) => self.listener.protocol().receive_too_long(),
@@ -156,7 +156,7 @@ impl Http {
             let this = self.clone();
             // Without a thread, the server gets no answer.
             let _ = threads::start(move || this.notify(&answer));
-        })
+        });
     }
 
     /// Sends a request, and passes on what the server answers.
@@ -190,7 +190,7 @@ impl Http {
         if is_stream(&response) {
             self.read_stream(response, Some(id))
         } else {
-            self.read_json(response)
+            self.read_json(response, id)
         }
     }
 
@@ -232,7 +232,7 @@ impl Http {
         headers
     }
 
-    fn read_json(&self, response: Response) -> Result<(), Failure> {
+    fn read_json(&self, response: Response, id: &Value) -> Result<(), Failure> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
         let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
@@ -243,39 +243,39 @@ impl Http {
         } else {
             Ok(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body))
         };
-        if self.receive(message) {
-            return Ok(());
+        self.receive(message);
+        if self.listener.protocol().awaits(id) {
+            return Err(self.unexpected(&content_type, &body));
         }
-        Err(self.unexpected(&content_type, &body))
+        Ok(())
     }
 
     /// Reads a stream until the answer has come, or is no longer wanted; without a request to its end.
     fn read_stream(&self, mut response: Response, id: Option<&Value>) -> Result<(), Failure> {
+        let is_wanted = || id.is_none_or(|id| self.listener.protocol().awaits(id));
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
-        while id.is_none_or(|id| self.listener.protocol().awaits(id)) {
+        let mut has_ended = false;
+        while is_wanted() {
+            if has_ended {
+                return Err(self.failure("the stream ended before the answer"));
+            }
             let read = response.body.read(&mut buffer);
             let count = read.map_err(|error| self.read_failure(error))?;
-            let mut is_answered = false;
+            has_ended = count == 0;
             let mut message = |data: &str| {
-                is_answered |= self.receive(Ok(data.as_bytes()));
+                self.receive(Ok(data.as_bytes()));
                 Ok(())
             };
-            let fed = if count == 0 {
+            let fed = if has_ended {
                 parser.finish(&mut message)
             } else {
                 parser.feed(&buffer[..count], &mut message)
             };
             if let Err(too_long) = fed
-                && !is_answered
+                && is_wanted()
             {
-                is_answered = self.receive(Err(too_long));
-            }
-            if is_answered && id.is_some() {
-                break;
-            }
-            if count == 0 {
-                return Err(self.failure("the stream ended before the answer"));
+                self.receive(Err(too_long));
             }
         }
         Ok(())

@@ -24,19 +24,14 @@ impl Listener {
         lock(&self.protocol)
     }
 
-    /// Handles events as they come: `reply` answers the server's own requests. Returns whether one of them answers q's.
-    pub fn dispatch(&self, events: Vec<ServerEvent>, reply: impl Fn(Value)) -> bool {
-        let mut is_answered = false;
+    /// Handles events as they come: `reply` answers the server's own requests.
+    pub fn dispatch(&self, events: Vec<ServerEvent>, reply: impl Fn(Value)) {
         for event in events {
             match event {
                 ServerEvent::Reply(message) => reply(message),
                 ServerEvent::Detail(text) => (self.report)(&text),
-                event => {
-                    is_answered |= event != ServerEvent::Progress;
-                    let _ = self.events.send(Ok(event));
-                }
+                event => _ = self.events.send(Ok(event)),
             }
         }
-        is_answered
     }
 }

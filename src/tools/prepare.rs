@@ -1,5 +1,5 @@
-//! Turns a section of the configuration into a server that can be started, or commands that can be run: finds programs,
-//! folders and keys.
+//! Turns the selected sections of the configuration into servers that can be started and commands that can be run: finds
+//! programs, folders and keys.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -13,81 +13,97 @@ use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
 use super::server::{Spec, Target};
+use super::servers;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{
-    Command, KeyPlace, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, usable_key,
+    Command, Configured, KeyPlace, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer,
+    usable_key,
 };
+use crate::text::nearest::did_you_mean;
 
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// A section on its way to a server or commands.
-struct Preparation<'a> {
-    section: &'a ToolServer,
-    selection: Option<&'a Selection>,
-    settings: &'a Settings,
-    notes: &'a Notes,
-    keys: Vec<Secret>,
-    hidden: Vec<Secret>,
-}
-
-/// Prepares a server, or the commands of a section; `None` selects all. A missing program of a selected command is an
-/// error. Without a selection it is an error only if the section has no other command; else a note names it. Another note
-/// says when a key leaves this machine unencrypted.
-pub fn prepare(
-    section: ToolServer,
-    selection: Option<&Selection>,
-    settings: &Settings,
-    notes: &Notes,
-) -> Result<Spec, Error> {
-    let mut preparation = Preparation {
-        section: &section,
-        selection,
-        settings,
-        notes,
-        keys: Vec::new(),
-        hidden: Vec::new(),
-    };
-    let target = preparation.target()?;
-    let Preparation { keys, hidden, .. } = preparation;
-    Ok(Spec {
-        section,
-        target,
-        keys,
-        hidden,
-    })
+/// Prepares the servers and commands of a question.
+pub struct Preparation<'a> {
+    /// `None`: all tools.
+    pub selection: Option<&'a Selection>,
+    pub settings: &'a Settings,
+    pub notes: &'a Notes,
+    /// Values that the model does not get, and others that are not shown.
+    pub keys: Vec<Secret>,
+    pub hidden: Vec<Secret>,
 }
 
 impl Preparation<'_> {
-    fn target(&mut self) -> Result<Target, Error> {
-        let name = &self.section.name;
-        match &self.section.kind {
-            ServerKind::Local(local) => Ok(Target::Local(self.program(name, local)?)),
+    /// The selected servers. Without a selection all that can be started, with a note for each of the others.
+    pub fn prepare_all(&mut self) -> Result<Vec<Spec>, Error> {
+        let selection = self.selection;
+        let mut configured = Vec::new();
+        if selection.is_none_or(|selection| !selection.is_empty()) {
+            configured = self.settings.tool_servers()?;
+        }
+        if let Some(selection) = selection {
+            let named = selection.servers();
+            for name in &named {
+                if !configured.iter().any(|server| server.name == *name) {
+                    return Err(unknown(name, &configured, self.settings));
+                }
+            }
+            configured.retain(|server| named.contains(&server.name.as_str()));
+        }
+        // Remote servers come last: no key is asked for where a program is missing.
+        configured.sort_by_key(|configured| match &configured.server {
+            Ok(server) => matches!(server.kind, ServerKind::Remote(_)),
+            Err(_) => false,
+        });
+        let mut prepared = Vec::new();
+        for Configured { name, server } in configured {
+            let section = server
+                .map_err(|reason| Error::settings(format!("the tool server {name}: {reason}")));
+            match section.and_then(|section| self.prepare(section)) {
+                Ok(ready) => prepared.push(ready),
+                Err(error) if selection.is_none() => servers::note(&error, self.notes),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(prepared)
+    }
+
+    fn prepare(&mut self, section: ToolServer) -> Result<Spec, Error> {
+        let name = &section.name;
+        let target = match &section.kind {
+            ServerKind::Local(local) => Target::Local(self.program(name, local)?),
             ServerKind::Commands(commands) => {
-                let runnable = self.runnable(commands)?;
+                let runnable = self.runnable(&section, commands)?;
                 let mut about = None;
-                if let Some(local) = &self.section.about {
+                if let Some(local) = &section.about {
                     about = Some(self.program(&format!("{name}.about_run"), local)?);
                 }
-                Ok(Target::Commands(Commands { runnable, about }))
+                Target::Commands(Commands { runnable, about })
             }
             ServerKind::Remote(remote) => {
-                let site = self.site(remote).map_err(|error| Error {
+                let site = self.site(&section, remote).map_err(|error| Error {
                     message: format!("tools.{name}: {}", error.message),
                     ..error
                 })?;
-                Ok(Target::Remote(Arc::new(site)))
+                Target::Remote(Arc::new(site))
             }
-        }
+        };
+        Ok(Spec { section, target })
     }
 
-    /// The commands of a section whose programs are there.
-    fn runnable(&mut self, commands: &[Command]) -> Result<Vec<(Command, Program)>, Error> {
-        let section = self.section;
+    /// The commands of a section whose programs are there. A missing program of a selected command is an error. Without a
+    /// selection it is an error only if the section has no other command; else a note names it.
+    fn runnable(
+        &mut self,
+        section: &ToolServer,
+        commands: &[Command],
+    ) -> Result<Vec<(Command, Program)>, Error> {
         let mut ready = Vec::new();
         for command in commands {
             let place = format!("{}.{}", section.name, command.name);
@@ -145,13 +161,14 @@ impl Preparation<'_> {
         })
     }
 
-    fn site(&mut self, server: &RemoteServer) -> Result<Site, Error> {
+    /// A server over HTTP with its key. A note says when a key leaves this machine unencrypted.
+    fn site(&mut self, section: &ToolServer, server: &RemoteServer) -> Result<Site, Error> {
         let settings = self.settings;
         let address = &server.url.server;
         // No time-out here: each of its requests has limits of its own.
         let retries = settings.values.retries;
         let client = Client::new(address, None, retries, &settings.environment)?;
-        let key = self.key(&server.key)?;
+        let key = self.key(&section.name, &server.key)?;
         let mut headers = server.headers.clone();
         if !has_authorization(&headers) {
             let bearer = key.map(|key| Secret::new(format!("Bearer {}", key.expose())));
@@ -162,7 +179,7 @@ impl Preparation<'_> {
         if has_authorization(&headers) && address.is_exposed() {
             self.notes.note(&format!(
                 "the key of the tool server {} goes to {address} unencrypted",
-                self.section.name
+                section.name
             ));
         }
         let mut keys = address.secrets();
@@ -180,19 +197,18 @@ impl Preparation<'_> {
             url: server.url.clone(),
             headers,
             keys,
-            key_advice: key_advice(self.section, server),
-            start: self.section.start,
-            timeout: self.section.timeout,
+            key_advice: key_advice(section, server),
+            start: section.start,
+            timeout: section.timeout,
         })
     }
 
     /// The key of a server over HTTP, if it has one.
-    fn key(&self, place: &KeyPlace) -> Result<Option<Secret>, Error> {
+    fn key(&self, section: &str, place: &KeyPlace) -> Result<Option<Secret>, Error> {
         match place {
             KeyPlace::None => Ok(None),
             KeyPlace::Variable(variable) => {
                 let Some(value) = self.settings.environment.get(variable) else {
-                    let section = &self.section.name;
                     let message = format!("there is no key: {variable} is not set");
                     return Err(Error::settings(message).advise(format!(
                         "export {variable}=your-key\nor change key_env in the section [tools.{section}]"
@@ -207,6 +223,24 @@ impl Preparation<'_> {
             }
         }
     }
+}
+
+fn unknown(name: &str, configured: &[Configured], settings: &Settings) -> Error {
+    let place = settings.place_of_server(name);
+    let error = Error::settings(format!("{place}there are no tools named “{name}”"));
+    let file = settings.file.display();
+    if configured.is_empty() {
+        return error.advise(format!(
+            "none is configured: a section [tools.NAME] in {file} adds one"
+        ));
+    }
+    let servers = configured.iter();
+    let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
+    let meant = did_you_mean(name, &names);
+    let names = names.join(", ");
+    error.advise(format!(
+        "{meant}there are {names}\na section [tools.NAME] in {file} adds one"
+    ))
 }
 
 /// Finds a program by its full path, or in the PATH that it will have itself: the configuration may set that. Relative

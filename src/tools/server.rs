@@ -13,7 +13,6 @@ use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Groups, Input, OutputLine, Process, Program, Report};
 use super::protocol::{self, About, Protocol, ServerEvent};
 use crate::error::Error;
-use crate::secret::Secret;
 use crate::settings::ToolServer;
 use crate::threads::lock;
 
@@ -24,10 +23,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Spec {
     pub section: ToolServer,
     pub target: Target,
-    /// Values that only its programs may get.
-    pub keys: Vec<Secret>,
-    /// Other values that must not be shown.
-    pub hidden: Vec<Secret>,
 }
 
 /// What a call goes to.
@@ -388,8 +383,6 @@ mod tests {
         Spec {
             section,
             target: Target::Local(program),
-            keys: Vec::new(),
-            hidden: Vec::new(),
         }
     }
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use super::known::KnownList;
 use super::names::Selection;
 use super::offers::{self, Offer};
-use super::prepare::prepare;
+use super::prepare::Preparation;
 use super::process::Groups;
 use super::protocol::About;
-use super::server::Spec;
 use super::servers::{self, Servers};
 use super::toolbox::Toolbox;
 use crate::context::Context;
@@ -19,9 +18,8 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::shortened;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
-use crate::settings::{Configured, Key, ServerKind, Settings, ToolServer};
+use crate::settings::{Key, ServerKind, Settings, ToolServer};
 use crate::text::fence;
-use crate::text::nearest::did_you_mean;
 
 /// The most bytes of a server's instructions, and of what a command of the user's says about others.
 const MAX_INSTRUCTIONS: usize = 4_000;
@@ -56,16 +54,18 @@ impl Starting {
         groups: &Groups,
     ) -> Result<Starting, Error> {
         let notes = &context.notes;
-        let mut prepared = prepared(selection, settings, notes)?;
-        let mut keys = keys_of_providers(settings);
-        let mut hidden = Vec::new();
-        for spec in &mut prepared {
-            keys.append(&mut spec.keys);
-            hidden.append(&mut spec.hidden);
-        }
+        let mut preparation = Preparation {
+            selection,
+            settings,
+            notes,
+            keys: keys_of_providers(settings),
+            hidden: Vec::new(),
+        };
+        let prepared = preparation.prepare_all()?;
         if !prepared.is_empty() {
             end_on_signal(groups, interrupts);
         }
+        let Preparation { keys, hidden, .. } = preparation;
         let mut servers = Servers::new(groups, keys, hidden);
         for spec in prepared {
             let list = KnownList::read(context.cache.as_deref(), &spec, settings);
@@ -196,59 +196,4 @@ fn keys_of_providers(settings: &Settings) -> Vec<Secret> {
         }
     }
     keys
-}
-
-/// The selected servers, or all that can be started.
-fn prepared(
-    selection: Option<&Selection>,
-    settings: &Settings,
-    notes: &Notes,
-) -> Result<Vec<Spec>, Error> {
-    let mut configured = Vec::new();
-    if selection.is_none_or(|selection| !selection.is_empty()) {
-        configured = settings.tool_servers()?;
-    }
-    if let Some(selection) = selection {
-        let named = selection.servers();
-        for name in &named {
-            if !configured.iter().any(|server| server.name == *name) {
-                return Err(unknown(name, &configured, settings));
-            }
-        }
-        configured.retain(|server| named.contains(&server.name.as_str()));
-    }
-    // Remote servers come last: no key is asked for where a program is missing.
-    configured.sort_by_key(|configured| match &configured.server {
-        Ok(server) => matches!(server.kind, ServerKind::Remote(_)),
-        Err(_) => false,
-    });
-    let mut prepared = Vec::new();
-    for Configured { name, server } in configured {
-        let section =
-            server.map_err(|reason| Error::settings(format!("the tool server {name}: {reason}")));
-        match section.and_then(|section| prepare(section, selection, settings, notes)) {
-            Ok(ready) => prepared.push(ready),
-            Err(error) if selection.is_none() => servers::note(&error, notes),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(prepared)
-}
-
-fn unknown(name: &str, configured: &[Configured], settings: &Settings) -> Error {
-    let place = settings.place_of_server(name);
-    let error = Error::settings(format!("{place}there are no tools named “{name}”"));
-    let file = settings.file.display();
-    if configured.is_empty() {
-        return error.advise(format!(
-            "none is configured: a section [tools.NAME] in {file} adds one"
-        ));
-    }
-    let servers = configured.iter();
-    let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
-    let meant = did_you_mean(name, &names);
-    let names = names.join(", ");
-    error.advise(format!(
-        "{meant}there are {names}\na section [tools.NAME] in {file} adds one"
-    ))
 }
