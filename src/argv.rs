@@ -317,8 +317,7 @@ fn program_name(program: &str) -> &str {
 
 /// `[a-z_][a-z0-9_-]*`
 fn is_name(name: &str) -> bool {
-    let is_allowed = |char: char| matches!(char, 'a'..='z' | '0'..='9' | '_' | '-');
-    is_like_a_name(name) && name.chars().all(is_allowed)
+    is_like_a_name(name) && !name.contains(char::is_uppercase)
 }
 
 /// Whether somebody may have meant a name: it begins with a letter, and has letters, digits, `_` and `-` only.

@@ -115,11 +115,7 @@ fn terminal() -> Option<File> {
     let mut options = File::options();
     options.read(true).write(true);
     let terminal = options.open(TERMINAL).ok()?;
-    if unix::is_in_foreground(&terminal) {
-        Some(terminal)
-    } else {
-        None
-    }
+    unix::is_in_foreground(&terminal).then_some(terminal)
 }
 
 /// Asks, and reads the line that is typed after that.

@@ -1,7 +1,6 @@
 //! What each server listed last, kept in a file, so that a question need not wait until the server has started.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +32,8 @@ impl KnownList {
         let mut about = None;
         let typed = &settings.typed;
         if !typed.dry_run && typed.mode == Mode::Ask {
-            about = read(&path);
+            let bytes = whole_file::read(&path).unwrap_or_default();
+            about = serde_json::from_slice(&bytes).ok();
         }
         KnownList {
             path: settings.saves().then_some(path),
@@ -49,10 +49,8 @@ impl KnownList {
         if self.about.as_ref() == Some(about) {
             return;
         }
-        let written = serde_json::to_vec(about)
-            .map_err(io::Error::from)
-            .and_then(|bytes| whole_file::replace(path, &bytes, PRIVATE));
-        if let Err(error) = written {
+        let text = json!(about).to_string();
+        if let Err(error) = whole_file::replace(path, text.as_bytes(), PRIVATE) {
             let path = path.display();
             notes.detail(|| format!("cannot write {path}: {error}"));
         }
@@ -74,9 +72,4 @@ fn identity(spec: &Spec) -> Option<Value> {
         Target::Remote(_) => Some(json!([version, section])),
         Target::Commands(_) => None,
     }
-}
-
-fn read(path: &Path) -> Option<About> {
-    let bytes = whole_file::read(path).ok()?;
-    serde_json::from_slice(&bytes).ok()
 }

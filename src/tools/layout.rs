@@ -49,12 +49,16 @@ pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option
     let width = size.columns - 1;
     let rows = rows(name, arguments, width);
     let name = disarmed(name);
-    let question = format!("q: run {name}? [y]es, [N]o, [a]lways in this run ");
-    let on_next = |left: usize| format!("q: run {name}? {left} more lines: [v]iew, [N]o ");
-
-    let last = folded(&question, INDENT, width);
-    let others = folded(&on_next(rows.len()), INDENT, width);
-    let room = size.rows.checked_sub(last.len().max(others.len()))?;
+    let question = |left: usize| {
+        let question = if left == 0 {
+            format!("q: run {name}? [y]es, [N]o, [a]lways in this run ")
+        } else {
+            format!("q: run {name}? {left} more lines: [v]iew, [N]o ")
+        };
+        folded(&question, INDENT, width)
+    };
+    let rows_of_question = question(0).len().max(question(rows.len()).len());
+    let room = size.rows.checked_sub(rows_of_question)?;
     if room == 0 {
         return None;
     }
@@ -62,13 +66,8 @@ pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option
     let mut left = rows.len();
     for part in rows.chunks(room) {
         left -= part.len();
-        let question = if left == 0 {
-            question.clone()
-        } else {
-            on_next(left)
-        };
         let mut screen = part.to_vec();
-        screen.extend(folded(&question, INDENT, width));
+        screen.extend(question(left));
         screens.push(screen.join("\n"));
     }
     Some(screens)
@@ -77,14 +76,12 @@ pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option
 /// The rows of a call: its name, and each argument on lines of its own.
 fn rows(name: &str, arguments: &Map<String, Value>, width: usize) -> Vec<String> {
     let name = disarmed(name);
-    if arguments.is_empty() {
-        return folded(
-            &format!("q: {name} wants to run, without arguments"),
-            INDENT,
-            width,
-        );
-    }
-    let mut rows = folded(&format!("q: {name} wants to run:"), INDENT, width);
+    let end = if arguments.is_empty() {
+        ", without arguments"
+    } else {
+        ":"
+    };
+    let mut rows = folded(&format!("q: {name} wants to run{end}"), INDENT, width);
     for (argument, value) in arguments {
         let label = format!("{}{} = ", " ".repeat(INDENT), disarmed(argument));
         let indent = columns(&label).min(width / 2);

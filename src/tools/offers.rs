@@ -117,10 +117,8 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     if !section.is_shared {
         return format!("allow = [{tool}] in the section [tools.{name}] of {file}");
     }
-    let key = match section.kind {
-        ServerKind::Remote(_) => "url",
-        ServerKind::Local(_) | ServerKind::Commands(_) => "command",
-    };
+    let is_remote = matches!(section.kind, ServerKind::Remote(_));
+    let key = if is_remote { "url" } else { "command" };
     format!("allow = [{tool}] in a section [tools.{name}] of {file}, together with its {key},")
 }
 

@@ -144,10 +144,7 @@ pub fn seconds(time: Option<Duration>) -> String {
 }
 
 fn content(result: &Value) -> &[Value] {
-    match &result["content"] {
-        Value::Array(content) => content,
-        _ => &[],
-    }
+    result["content"].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The text of a result. Structured content usually repeats the text, so it counts only where there is no text.

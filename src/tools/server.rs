@@ -42,7 +42,7 @@ impl Target {
 
 /// A server that can be called. Dropping it ends its program or session.
 pub struct Server {
-    spec: Spec,
+    pub spec: Spec,
     /// What it has listed.
     pub about: About,
     /// How long it took to start and to list its tools.
@@ -97,10 +97,10 @@ impl Server {
 
     /// Checks what can be checked before a person is asked. The error is for the model.
     pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
-        match &self.spec.target {
-            Target::Commands(commands) => commands.check(tool, arguments),
-            Target::Local(_) | Target::Remote(_) => Ok(()),
+        if let Target::Commands(commands) = &self.spec.target {
+            commands.check(tool, arguments)?;
         }
+        Ok(())
     }
 
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.

@@ -173,20 +173,13 @@ impl Servers {
         spinner.stop();
     }
 
-    /// Waits for one server, and returns its section and what it lists. The error says to the model that it did not start.
-    pub fn wait_for(
-        &mut self,
-        index: usize,
-        notes: &Notes,
-    ) -> Result<(&ToolServer, &About), String> {
+    /// Waits for one server. The error says to the model that it did not start.
+    pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<&Server, String> {
         let name = self.slots[index].section.name.clone();
         self.wait_for_all(|slot| slot.section.name == name, false, notes);
         self.report_failures(notes);
-        let slot = &self.slots[index];
-        match &slot.opened {
-            Some(Ok(server)) => Ok((&slot.section, &server.about)),
-            _ => Err(format!("The tool server {name} did not start.")),
-        }
+        let server = self.get(index);
+        server.ok_or_else(|| format!("The tool server {name} did not start."))
     }
 
     /// Takes a server that has started. What it lists replaces what it has listed before.

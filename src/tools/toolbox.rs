@@ -185,13 +185,13 @@ impl Toolbox {
     /// Waits until the server of a tool has started, and takes over what it lists now. The error is for the model.
     fn update(&mut self, at: usize, notes: &Notes) -> Result<(), String> {
         let offer = &mut self.offers[at];
-        let (section, about) = self.servers.wait_for(offer.server, notes)?;
-        let mut tools = about.tools.iter();
+        let server = self.servers.wait_for(offer.server, notes)?;
+        let mut tools = server.about.tools.iter();
         let Some(listed) = tools.find(|tool| tool.name == offer.tool) else {
             let name = &offer.shown.name;
             return Err(format!("The server no longer has the tool {name}."));
         };
-        offer.update(listed, section);
+        offer.update(listed, &server.spec.section);
         Ok(())
     }
 
