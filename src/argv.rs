@@ -23,9 +23,9 @@ pub struct Argv {
 }
 
 /// A pair of single braces in a text, and where it begins and ends.
-struct Pair<'a> {
+struct Pair {
     start: usize,
-    name: &'a str,
+    name: String,
     end: usize,
 }
 
@@ -64,9 +64,9 @@ impl Argv {
     }
 
     /// The names of inputs in single braces. Any other brace stands for itself.
-    fn placeholders<'a>(&self, text: &'a str) -> Vec<Pair<'a>> {
+    fn placeholders(&self, text: &str) -> Vec<Pair> {
         let mut pairs = pairs(text);
-        pairs.retain(|pair| is_name(pair.name) && self.has_input(pair.name));
+        pairs.retain(|pair| is_name(&pair.name) && self.has_input(&pair.name));
         pairs
     }
 
@@ -134,7 +134,7 @@ impl Argv {
             let mut is_used = false;
             for text in self.run.iter().chain(&self.stdin) {
                 let placeholders = self.placeholders(text);
-                if !placeholders.iter().any(|place| place.name == name) {
+                if !placeholders.iter().any(|place| place.name == *name) {
                     continue;
                 }
                 is_used = true;
@@ -215,10 +215,10 @@ impl Argv {
             let Some(filled) = self.fill_element(text, &texts) else {
                 continue;
             };
-            let is_option = filled.iter().any(|text| text.starts_with('-'));
+            let is_option = filled.iter().any(|element| element.starts_with('-'));
             if is_option && !self.dashes && !text.starts_with('-') {
                 let placeholders = self.placeholders(text);
-                let names: Vec<&str> = placeholders.iter().map(|place| place.name).collect();
+                let names: Vec<&str> = placeholders.iter().map(|place| &*place.name).collect();
                 let names = names.join(" and ");
                 return Err(format!(
                     "The command would see an option, because {names} begins with “-”."
@@ -238,8 +238,8 @@ impl Argv {
         let mut filled = String::new();
         let mut from = 0;
         for Pair { start, name, end } in self.placeholders(text) {
-            let values = texts.get(name)?;
-            if *text == whole(name) {
+            let values = texts.get(name.as_str())?;
+            if *text == whole(&name) {
                 return Some(values.clone());
             }
             filled.push_str(&text[from..start]);
@@ -256,11 +256,11 @@ fn untyped_inputs(run: &[String], stdin: Option<&str>) -> Result<Vec<Field>, Str
     let mut inputs: Vec<Field> = Vec::new();
     for text in run.iter().map(String::as_str).chain(stdin) {
         for Pair { name, .. } in pairs(text) {
-            if is_name(name) {
+            if is_name(&name) {
                 if !inputs.iter().any(|field| field.name == name) {
-                    inputs.push(Field::text(name));
+                    inputs.push(Field::text(&name));
                 }
-            } else if is_like_a_name(name) {
+            } else if is_like_a_name(&name) {
                 return Err(format!(
                     "run: the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
                 ));
@@ -271,7 +271,7 @@ fn untyped_inputs(run: &[String], stdin: Option<&str>) -> Result<Vec<Field>, Str
 }
 
 /// The pairs of single braces in a text. Two braces of one kind in a row never belong to a pair.
-fn pairs(text: &str) -> Vec<Pair<'_>> {
+fn pairs(text: &str) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let mut from = 0;
     while let Some(found) = text[from..].find('{') {
@@ -284,7 +284,11 @@ fn pairs(text: &str) -> Vec<Pair<'_>> {
         let is_single = from - start == 1 && !after.starts_with('}');
         if is_single && !name.contains('{') {
             let end = text.len() - after.len();
-            pairs.push(Pair { start, name, end });
+            pairs.push(Pair {
+                start,
+                name: name.to_owned(),
+                end,
+            });
             from = end;
         }
     }

@@ -150,15 +150,15 @@ impl Connection {
             Ok(about) => return Ok((connection, about)),
             Err(failure) => failure,
         };
-        let Some(refusal) = connection.protocol().refusal() else {
+        let Some(what) = connection.protocol().refusal() else {
             return Err(failure);
         };
         if is_first && failure.has_ended_server {
-            return Connection::open(spec, Some(refusal), deadline, groups, report);
+            return Connection::open(spec, Some(what), deadline, groups, report);
         }
         // The refusal says more than how the server failed after it.
         Err(Failure {
-            what: refusal,
+            what,
             advice: None,
             ..failure
         })
