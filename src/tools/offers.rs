@@ -69,12 +69,6 @@ pub fn of_server(
         let what = format!("only = [...] in [tools.{name}] matches none of its tools");
         return Err(nothing_offered(section, &what).advise("correct its patterns"));
     }
-    if about.has_more {
-        let count = tools.len();
-        remarks.push(format!(
-            "{name}: only the first {count} tools are listed; the server has more"
-        ));
-    }
     for pattern in section.idle_patterns(&names) {
         remarks.push(format!(
             "{name}: “{pattern}” in allow matches none of its tools"
@@ -250,14 +244,6 @@ mod tests {
         let (listed, notes) = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
         assert_eq!(names(&listed), ["db__b"]);
         assert_eq!(notes, ["db: “x” in allow matches none of its tools"]);
-        let many = About {
-            has_more: true,
-            ..about(&["x"], false)
-        };
-        assert_eq!(
-            of(&many, "").expect("offers").1,
-            ["db: only the first 1 tools are listed; the server has more"]
-        );
         for (about, words) in [
             (about(&[], true), "offers no tools"),
             (about(&["a"], true), "matches none"),

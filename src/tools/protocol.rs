@@ -61,8 +61,6 @@ pub struct About {
     /// How a model should use the server.
     pub instructions: String,
     pub tools: Vec<ListedTool>,
-    /// There are more tools than q lists.
-    pub has_more: bool,
 }
 
 /// The number of a request; each request has its own.
@@ -223,13 +221,13 @@ impl Protocol {
     /// Handles a message that cannot be read. It may have been the answer, so a request that waits for one fails.
     fn receive_unreadable(&mut self, message: String) -> Vec<ServerEvent> {
         match self.phase {
-            Phase::Initializing | Phase::Discovering | Phase::Listing => self.refuse(message),
             Phase::Calling(id) => {
                 self.phase = Phase::Idle;
                 let failure = format!("the tool server {message}");
                 vec![ServerEvent::Answer(id, Err(failure))]
             }
             Phase::Idle | Phase::Unusable => vec![ServerEvent::Detail(message)],
+            _ => self.refuse(message),
         }
     }
 
@@ -376,7 +374,7 @@ impl Protocol {
         let cursor = &result["nextCursor"];
         // Some servers repeat a page for ever.
         let has_new_tools = self.about.tools.len() > known;
-        if self.about.has_more || !has_new_tools || cursor.as_str().is_none_or(str::is_empty) {
+        if !has_new_tools || cursor.as_str().is_none_or(str::is_empty) {
             return vec![self.ready()];
         }
         let message = self.request("tools/list", json!({"cursor": cursor}));
@@ -387,9 +385,7 @@ impl Protocol {
         let listed = &mut self.about.tools;
         for tool in tools.iter().filter_map(listed_tool) {
             let is_known = listed.iter().any(|other| other.name == tool.name);
-            if listed.len() == MAX_TOOLS {
-                self.about.has_more |= !is_known;
-            } else if !is_known {
+            if !is_known && listed.len() < MAX_TOOLS {
                 listed.push(tool);
             }
         }
@@ -909,7 +905,6 @@ mod tests {
                 revision: version.into(),
                 instructions: "Be brief.".into(),
                 tools: vec![tool_a],
-                has_more: false,
             };
             let events = protocol.receive(answer(2, &json!({"tools": [tool("a")]})).as_bytes());
             assert_eq!(events, [ServerEvent::Ready(about)], "{version}");
@@ -993,7 +988,7 @@ mod tests {
 
     #[test]
     fn a_list_without_end_is_ended() {
-        for (tools_of_a_page, pages, tools) in [(1, 1001, 1000), (30, 34, 1000), (2000, 1, 1000)] {
+        for (tools_of_a_page, pages, tools) in [(1, 1001, 1000), (30, 35, 1000), (2000, 2, 1000)] {
             let mut protocol = listing();
             let mut events = Vec::new();
             let mut read = 0;

@@ -142,15 +142,11 @@ impl Toolbox {
         }
         let text = secret::redact(&outcome.text, &self.servers.keys);
         let is_error = outcome.is_error;
-        notes.detail(|| {
-            let what = if is_error { "an error" } else { "a result" };
-            let bytes = text.len();
-            let seconds = outcome.took.as_secs_f64();
-            format!(
-                "{}: {what} of {bytes} bytes after {seconds:.3} s",
-                call.name
-            )
-        });
+        let what = if is_error { "an error" } else { "a result" };
+        let bytes = text.len();
+        let seconds = outcome.took.as_secs_f64();
+        let name = &call.name;
+        notes.detail(|| format!("{name}: {what} of {bytes} bytes after {seconds:.3} s"));
         let result = shortened(&text, MAX_RESULT.min(self.room));
         self.room = self.room.saturating_sub(result.len());
         let complete = shortened(&text, MAX_COMPLETE.min(self.room_for_complete));

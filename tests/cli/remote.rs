@@ -294,24 +294,6 @@ fn a_server_that_fails_is_reported_though_another_is_silent() {
 }
 
 #[test]
-fn more_tools_than_q_lists_are_noted() {
-    // A hundred more tools a page, without an end.
-    let site = site(|_, message| {
-        let cursor = &message["params"]["cursor"];
-        let page: usize = cursor.as_str().unwrap_or("0").parse().expect("a number");
-        let tool = |at: usize| json!({"name": format!("t{}", page * 100 + at)});
-        let tools: Vec<_> = (0..100).map(tool).collect();
-        let list = json!({"tools": tools, "nextCursor": (page + 1).to_string()});
-        (message["method"] == "tools/list").then(|| answer(message, list))
-    });
-    let sandbox = with_web(&model(0), &site.url(), "");
-    let outcome = sandbox.q(&["--list-tools"]).run();
-    outcome.exit(0).stdout_contains("web__t999\t");
-    outcome.stdout_lacks("web__t1000");
-    outcome.stderr("q: web: only the first 1000 tools are listed; the server has more\n");
-}
-
-#[test]
 fn the_images_of_all_results_have_a_limit_together() {
     let data = format!("{IMAGE}{}", "A".repeat(4_000_000));
     let image = json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]});
