@@ -194,19 +194,7 @@ impl Argv {
                 ));
             }
         }
-        let mut texts = BTreeMap::new();
-        for field in &self.inputs {
-            let name = &field.name;
-            let given = arguments.get(name).filter(|value| !value.is_null());
-            if let Some(value) = given.or(field.default.as_ref()) {
-                let checked = checked_texts(&field.kind, value, &resolve)
-                    .map_err(|reason| format!("The argument {name} {reason}."))?;
-                texts.insert(name.as_str(), checked);
-            } else if !field.is_optional {
-                return Err(format!("The argument {name} is missing."));
-            }
-        }
-
+        let texts = self.texts(arguments, resolve)?;
         let mut argv = Vec::new();
         for text in &self.run {
             let Some(filled) = self.fill_element(text, &texts) else {
@@ -228,6 +216,27 @@ impl Argv {
             stdin = self.fill_element(text, &texts).map(|parts| parts.concat());
         }
         Ok(Invocation { argv, stdin })
+    }
+
+    /// The texts of each argument that is given or has a default.
+    fn texts(
+        &self,
+        arguments: &Map<String, Value>,
+        resolve: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<BTreeMap<&str, Vec<String>>, String> {
+        let mut texts = BTreeMap::new();
+        for field in &self.inputs {
+            let name = &field.name;
+            let given = arguments.get(name).filter(|value| !value.is_null());
+            if let Some(value) = given.or(field.default.as_ref()) {
+                let checked = checked_texts(&field.kind, value, &resolve)
+                    .map_err(|reason| format!("The argument {name} {reason}."))?;
+                texts.insert(name.as_str(), checked);
+            } else if !field.is_optional {
+                return Err(format!("The argument {name} is missing."));
+            }
+        }
+        Ok(texts)
     }
 
     /// An element with arguments in their places. A list is an element for each item. `None` if an argument is missing.
