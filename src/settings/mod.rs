@@ -30,7 +30,7 @@ pub use text::{MAX_TEXT, read_text};
 pub use tools::{Configured, KeyPlace, NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;
-use crate::flags::Arguments;
+use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
 use crate::text::nearest::did_you_mean;
 
@@ -237,7 +237,7 @@ impl Settings {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
             // Which keys are set must not decide which known answer is looked for.
-            None if self.cached() == Cached::Only => None,
+            None if self.typed.mode == Mode::Ask && self.cached() == Cached::Only => None,
             None => first_with_key(&self.providers),
         }
     }

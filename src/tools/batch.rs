@@ -53,7 +53,7 @@ pub fn run(
         }
     };
     thread::scope(|scope| {
-        for _ in 1..calls.len() {
+        for _ in 1..lanes.len() {
             // If no thread can be started, this one runs more of the calls.
             let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
@@ -64,10 +64,7 @@ pub fn run(
 }
 
 /// Calls that run one after another, in their order: those of one server. Each command is alone.
-fn lanes(
-    calls: &[Result<ReadyCall, String>],
-    servers: &[Option<&Server>],
-) -> Vec<Vec<usize>> {
+fn lanes(calls: &[Result<ReadyCall, String>], servers: &[Option<&Server>]) -> Vec<Vec<usize>> {
     let mut lanes = Vec::new();
     let mut lane_of_server = BTreeMap::new();
     for (place, call) in calls.iter().enumerate() {
