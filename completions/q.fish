@@ -17,6 +17,7 @@ end
 function __q_providers
     set -l config $HOME/.config
     string match -q '/*' -- "$XDG_CONFIG_HOME"; and set config $XDG_CONFIG_HOME
+    printf '%s\n' anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm
     sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null
 end
 
@@ -52,7 +53,7 @@ end
 
 complete -c q -n __q_options -s f -l follow -d 'continue the conversation; -ff: in any case'
 complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d 'continue, or start, the conversation NAME'
-complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'which provider to ask'
+complete -c q -n __q_options -s p -l provider -x -a '(__q_providers)' -d 'which provider to ask'
 complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
 complete -c q -n __q_options -s r -l role -x -a '(__q_roles)' -d 'options that the configuration lists'
 complete -c q -n __q_options -s w -l web -d 'let the provider search the web'

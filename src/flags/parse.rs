@@ -32,7 +32,7 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Err
             }
             if !looks_like_option(next) {
                 if let Some(last) = used.last() {
-                    arguments.words_follow_attach = last.long == Some("attach");
+                    arguments.words_follow_attach = last.name() == "--attach";
                 }
                 arguments.words = rest.collect();
                 refuse_late_options(&typed, &arguments)?;
@@ -46,7 +46,7 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Err
         apply(flag, &mut arguments, &mut parser, &used)?;
         used.push(flag);
     }
-    let follows = used.iter().filter(|flag| flag.long == Some("follow"));
+    let follows = used.iter().filter(|flag| flag.name() == "--follow");
     arguments.follow_anyway = follows.count() > 1;
     check(&arguments, &used)?;
     Ok(arguments)
@@ -62,7 +62,7 @@ pub fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
         }
         let is_long = matches!(argument, Arg::Long(_));
         match find(&argument) {
-            Some(flag) if flag.long == Some("json") => return true,
+            Some(flag) if flag.name() == "--json" => return true,
             Some(flag) if flag.value().is_some() => drop(parser.value()),
             // It may have a value after an equals sign, by mistake.
             _ if is_long => drop(parser.optional_value()),
@@ -73,11 +73,17 @@ pub fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
 }
 
 fn find(argument: &Arg) -> Option<&'static Flag> {
-    FLAGS.iter().find(|flag| match argument {
-        Arg::Short(short) => flag.short == Some(*short),
-        Arg::Long(long) => flag.long == Some(long),
-        Arg::Value(_) => false,
-    })
+    let typed = as_typed(argument);
+    let mut flags = FLAGS.iter();
+    flags.find(|flag| flag.spellings().any(|name| name == typed))
+}
+
+fn as_typed(argument: &Arg) -> String {
+    match argument {
+        Arg::Short(short) => format!("-{short}"),
+        Arg::Long(long) => format!("--{long}"),
+        Arg::Value(value) => value.display().to_string(),
+    }
 }
 
 fn apply(
@@ -129,7 +135,7 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
     let mut actions = used.iter().filter(|flag| flag.mode().is_some());
     let action = match actions.next() {
         Some(flag) => flag.name(),
-        None => "a question".to_owned(),
+        None => "a question",
     };
     if let Some(word) = arguments.words.first()
         && !mode.takes_words()
@@ -160,12 +166,8 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
 
 /// The error for a word after an action that takes none. `meant` begins the advice.
 pub fn stray_word(mode: Mode, word: &OsStr, meant: &str) -> Error {
-    let mut action = String::new();
-    for flag in FLAGS {
-        if flag.mode() == Some(mode) {
-            action = flag.name();
-        }
-    }
+    let flag = FLAGS.iter().find(|flag| flag.mode() == Some(mode));
+    let action = flag.map_or("", Flag::name);
     let word = word.display();
     let error = Error::usage(format!("{action} takes no words, but there is “{word}”"));
     error.advise(format!(
@@ -267,11 +269,7 @@ fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
 }
 
 fn unknown(argument: &Arg) -> Error {
-    let typed = match argument {
-        Arg::Short(short) => format!("-{short}"),
-        Arg::Long(long) => format!("--{long}"),
-        Arg::Value(value) => value.display().to_string(),
-    };
+    let typed = as_typed(argument);
     let error = Error::usage(format!("there is no option {typed}"));
     match nearest_option(typed.trim_start_matches('-')) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
@@ -284,7 +282,7 @@ fn nearest_option(typed: &str) -> Option<String> {
     let typed = typed.to_ascii_lowercase();
     let mut names = Vec::new();
     for flag in FLAGS {
-        let Some(name) = flag.long else { continue };
+        let name = flag.name().trim_start_matches('-');
         // A guess must not delete a conversation, but a single typing error is hardly a guess.
         if !flag.deletes() || strsim::osa_distance(&typed, name) <= 1 {
             names.push(name);
@@ -384,12 +382,7 @@ mod tests {
 
     /// What somebody may type: options with and without values, some of them misspelt, and words.
     fn typed() -> impl Strategy<Value = Vec<String>> {
-        let options = FLAGS.iter().flat_map(|flag| {
-            let short = flag.short.map(|short| format!("-{short}"));
-            short
-                .into_iter()
-                .chain(flag.long.map(|long| format!("--{long}")))
-        });
+        let options = FLAGS.iter().flat_map(Flag::spellings);
         let option = (
             prop::sample::select(options.collect::<Vec<_>>()),
             "[=a-z0-9]{0,3}",

@@ -4,6 +4,14 @@ use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
 
+use Completion::{Conversations, Files, Function, Nothing, Words};
+use Effect::{Action, ActionWith, Switch, Takes};
+use Mode::{
+    Ask, Clear, Copy, Generate, History, Last, List, ListTools, LongHelp, Models, ShortHelp,
+    Status, Undo, Version,
+};
+use Setter::{Choice, Names, Raw, Raws, Text, Texts};
+
 /// The documents that `--generate` prints.
 const KINDS: &[&str] = &[
     "man",
@@ -18,8 +26,8 @@ const KINDS: &[&str] = &[
 /// One option.
 #[derive(Debug)]
 pub struct Flag {
-    pub short: Option<char>,
-    pub long: Option<&'static str>,
+    /// Each way to type it: `-m, --model`.
+    pub names: &'static str,
     pub effect: Effect,
     /// The modes that can use it; any other mode refuses it.
     pub modes: &'static [Mode],
@@ -33,11 +41,11 @@ pub struct Flag {
 #[derive(Debug)]
 pub enum Effect {
     /// Chooses what q does.
-    Mode(Mode),
+    Action(Mode),
     /// Chooses what q does, and takes a value for it.
-    ModeWith(Mode, Value),
+    ActionWith(Mode, Value),
     Switch(fn(&mut Arguments) -> &mut bool),
-    Value(Value),
+    Takes(Value),
 }
 
 /// The value that an option takes.
@@ -70,10 +78,8 @@ pub enum Setter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     Nothing,
-    Providers,
-    Roles,
-    /// Tool servers of the configuration, and the tools that it names.
-    Tools,
+    /// What the function of this name in each script prints.
+    Function(&'static str),
     /// Names of conversations, and files.
     Conversations,
     Files,
@@ -84,69 +90,58 @@ impl Flag {
     /// The mode that it chooses, if it chooses one.
     pub fn mode(&self) -> Option<Mode> {
         match self.effect {
-            Effect::Mode(mode) | Effect::ModeWith(mode, _) => Some(mode),
-            Effect::Switch(_) | Effect::Value(_) => None,
+            Action(mode) | ActionWith(mode, _) => Some(mode),
+            Switch(_) | Takes(_) => None,
         }
     }
 
     /// The value that it takes, if it takes one.
     pub fn value(&self) -> Option<&Value> {
         match &self.effect {
-            Effect::Value(value) | Effect::ModeWith(_, value) => Some(value),
-            Effect::Mode(_) | Effect::Switch(_) => None,
+            Takes(value) | ActionWith(_, value) => Some(value),
+            Action(_) | Switch(_) => None,
         }
     }
 
     /// Whether its only purpose is to delete something.
     pub fn deletes(&self) -> bool {
-        let deletes = |mode: &Mode| matches!(mode, Mode::Clear | Mode::Undo);
-        match self.mode() {
-            Some(mode) => deletes(&mode),
-            None => self.modes.iter().all(deletes),
-        }
+        matches!(self.mode(), Some(Clear | Undo))
     }
 
-    /// Each way to type it: `-m` and `--model`.
-    pub fn spellings(&self) -> Vec<String> {
-        let mut spellings = Vec::new();
-        if let Some(short) = self.short {
-            spellings.push(format!("-{short}"));
-        }
-        if let Some(long) = self.long {
-            spellings.push(format!("--{long}"));
-        }
-        spellings
+    /// Its names, the short one first.
+    pub fn spellings(&self) -> impl Iterator<Item = &'static str> {
+        self.names.split(", ")
     }
 
     /// The option as messages call it: by its long name if it has one.
-    pub fn name(&self) -> String {
-        self.spellings().pop().unwrap_or_default()
+    pub fn name(&self) -> &'static str {
+        self.spellings().last().unwrap_or_default()
     }
 }
 
 impl Setter {
     pub fn repeats(&self) -> bool {
-        matches!(self, Setter::Texts(_) | Setter::Names(_) | Setter::Raws(_))
+        matches!(self, Texts(_) | Names(_) | Raws(_))
     }
 
     /// Sets the value, or says what is wrong with it, to follow the name of the option.
     pub fn set(&self, arguments: &mut Arguments, value: OsString) -> Result<(), String> {
         match self {
-            Setter::Text(field) => *field(arguments) = Some(text(value)?),
-            Setter::Texts(field) => field(arguments).push(text(value)?),
-            Setter::Names(field) => {
+            Text(field) => *field(arguments) = Some(text(value)?),
+            Texts(field) => field(arguments).push(text(value)?),
+            Names(field) => {
                 let names = text(value)?;
                 field(arguments).extend(names.split(',').map(str::to_owned));
             }
-            Setter::Choice(words, field) => {
-                if !words.iter().any(|word| value == *word) {
-                    let words = words.join(", ");
-                    return Err(format!("“{}” is not one of {words}", value.display()));
+            Choice(words, field) => {
+                let value = text(value)?;
+                if !words.contains(&&*value) {
+                    return Err(format!("“{value}” is not one of {}", words.join(", ")));
                 }
-                *field(arguments) = Some(text(value)?);
+                *field(arguments) = Some(value);
             }
-            Setter::Raw(field) => *field(arguments) = Some(value),
-            Setter::Raws(field) => field(arguments).push(value),
+            Raw(field) => *field(arguments) = Some(value),
+            Raws(field) => field(arguments).push(value),
         }
         Ok(())
     }
@@ -158,129 +153,110 @@ fn text(value: OsString) -> Result<String, String> {
         .map_err(|value| format!("{} is not UTF-8", value.display()))
 }
 
-/// The mode that can use an option of questions.
-const ASK: &[Mode] = &[Mode::Ask];
-
 /// The modes that can use an option which overrides a setting: a question, and the status that shows it.
-const SET: &[Mode] = &[Mode::Ask, Mode::Status];
+const SET: &[Mode] = &[Ask, Status];
 
 /// All modes except help, version and `--generate`.
 const ALL: &[Mode] = &[
-    Mode::Ask,
-    Mode::History,
-    Mode::Last,
+    Ask,
+    History,
+    Last,
     Mode::Result,
-    Mode::Undo,
-    Mode::List,
-    Mode::Copy,
-    Mode::Clear,
-    Mode::ListTools,
-    Mode::Status,
-    Mode::Models,
+    Undo,
+    List,
+    Copy,
+    Clear,
+    ListTools,
+    Status,
+    Models,
 ];
 
 /// All modes but help and version, which may be called with any option.
 const EVERY: &[Mode] = &[
-    Mode::Ask,
-    Mode::History,
-    Mode::Last,
+    Ask,
+    History,
+    Last,
     Mode::Result,
-    Mode::Undo,
-    Mode::List,
-    Mode::Copy,
-    Mode::Clear,
-    Mode::ListTools,
-    Mode::Status,
-    Mode::Models,
-    Mode::Generate,
+    Undo,
+    List,
+    Copy,
+    Clear,
+    ListTools,
+    Status,
+    Models,
+    Generate,
 ];
 
 /// Every option, in the order of the documents.
 pub const FLAGS: &[Flag] = &[
     Flag {
-        short: Some('f'),
-        long: Some("follow"),
-        effect: Effect::Switch(|a| &mut a.follow),
-        modes: ASK,
+        names: "-f, --follow",
+        effect: Switch(|a| &mut a.follow),
+        modes: &[Ask],
         help: "continue the conversation; -ff: in any case",
         doc: "Continue the current conversation. If there is none, or if it cannot be continued, q starts a new one, and a \
               note says why: see CONVERSATIONS. Twice, as -ff: continue it even if it was idle for too long or is of another \
               provider or model.",
     },
     Flag {
-        short: Some('s'),
-        long: Some("session"),
-        effect: Effect::Value(Value {
+        names: "-s, --session",
+        effect: Takes(Value {
             name: "NAME",
-            completion: Completion::Conversations,
-            setter: Setter::Raw(|a| &mut a.session),
+            completion: Conversations,
+            setter: Raw(|a| &mut a.session),
         }),
-        modes: &[
-            Mode::Ask,
-            Mode::History,
-            Mode::Last,
-            Mode::Result,
-            Mode::Undo,
-            Mode::Copy,
-            Mode::Clear,
-            Mode::Status,
-        ],
+        modes: &[Ask, History, Last, Mode::Result, Undo, Copy, Clear, Status],
         help: "continue, or start, the conversation NAME",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
               and does not begin with a dot, a hyphen, current or session_. In place of a name there can be an id, a number of --list \
               such as %2, an earlier state, or the path of a .json file: see CONVERSATIONS.",
     },
     Flag {
-        short: Some('p'),
-        long: Some("provider"),
-        effect: Effect::Value(Value {
+        names: "-p, --provider",
+        effect: Takes(Value {
             name: "NAME",
-            completion: Completion::Providers,
-            setter: Setter::Text(|a| &mut a.provider),
+            completion: Function("providers"),
+            setter: Text(|a| &mut a.provider),
         }),
-        modes: &[Mode::Ask, Mode::Status, Mode::Models],
+        modes: &[Ask, Status, Models],
         help: "which provider to ask",
         doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
     },
     Flag {
-        short: Some('m'),
-        long: Some("model"),
-        effect: Effect::Value(Value {
+        names: "-m, --model",
+        effect: Takes(Value {
             name: "ID",
-            completion: Completion::Nothing,
-            setter: Setter::Text(|a| &mut a.model),
+            completion: Nothing,
+            setter: Text(|a| &mut a.model),
         }),
         modes: SET,
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
     },
     Flag {
-        short: Some('r'),
-        long: Some("role"),
-        effect: Effect::Value(Value {
+        names: "-r, --role",
+        effect: Takes(Value {
             name: "NAME",
-            completion: Completion::Roles,
-            setter: Setter::Text(|a| &mut a.role),
+            completion: Function("roles"),
+            setter: Text(|a| &mut a.role),
         }),
-        modes: ASK,
+        modes: &[Ask],
         help: "options that the configuration lists",
         doc: "Use the options of the role NAME: see ROLES.",
     },
     Flag {
-        short: Some('w'),
-        long: Some("web"),
-        effect: Effect::Switch(|a| &mut a.web),
-        modes: ASK,
+        names: "-w, --web",
+        effect: Switch(|a| &mut a.web),
+        modes: &[Ask],
         help: "let the provider search the web",
         doc: "Let the provider search the web: see THE WEB.",
     },
     Flag {
-        short: Some('e'),
-        long: Some("effort"),
-        effect: Effect::Value(Value {
+        names: "-e, --effort",
+        effect: Takes(Value {
             name: "LEVEL",
-            completion: Completion::Words(&["low", "medium", "high"]),
-            setter: Setter::Text(|a| &mut a.effort),
+            completion: Words(&["low", "medium", "high"]),
+            setter: Text(|a| &mut a.effort),
         }),
         modes: SET,
         help: "how much the model thinks",
@@ -288,12 +264,11 @@ pub const FLAGS: &[Flag] = &[
               in the levels that they know; the error for another one names them, if the provider does.",
     },
     Flag {
-        short: Some('o'),
-        long: Some("option"),
-        effect: Effect::Value(Value {
+        names: "-o, --option",
+        effect: Takes(Value {
             name: "KEY=VALUE",
-            completion: Completion::Nothing,
-            setter: Setter::Texts(|a| &mut a.options),
+            completion: Nothing,
+            setter: Texts(|a| &mut a.options),
         }),
         modes: SET,
         help: "set a field of the request",
@@ -302,12 +277,11 @@ pub const FLAGS: &[Flag] = &[
               fields are not remembered.",
     },
     Flag {
-        short: Some('S'),
-        long: Some("system"),
-        effect: Effect::Value(Value {
+        names: "-S, --system",
+        effect: Takes(Value {
             name: "TEXT",
-            completion: Completion::Nothing,
-            setter: Setter::Raw(|a| &mut a.system),
+            completion: Nothing,
+            setter: Raw(|a| &mut a.system),
         }),
         modes: SET,
         help: "replace the system prompt",
@@ -315,112 +289,101 @@ pub const FLAGS: &[Flag] = &[
               empty TEXT sends none.",
     },
     Flag {
-        short: Some('a'),
-        long: Some("attach"),
-        effect: Effect::Value(Value {
+        names: "-a, --attach",
+        effect: Takes(Value {
             name: "FILE",
-            completion: Completion::Files,
-            setter: Setter::Raws(|a| &mut a.attach),
+            completion: Files,
+            setter: Raws(|a| &mut a.attach),
         }),
-        modes: ASK,
+        modes: &[Ask],
         help: "ask about a file",
         doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input, and a pattern in quotes, such as \
               'src/**/*.rs', stands for several files: see FILES AND SHAPES.",
     },
     Flag {
-        short: None,
-        long: Some("schema"),
-        effect: Effect::Value(Value {
+        names: "--schema",
+        effect: Takes(Value {
             name: "SPEC",
-            completion: Completion::Files,
-            setter: Setter::Text(|a| &mut a.schema),
+            completion: Files,
+            setter: Text(|a| &mut a.schema),
         }),
-        modes: ASK,
+        modes: &[Ask],
         help: "answer in JSON of this shape",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
               as 'name, age int'. See FILES AND SHAPES.",
     },
     Flag {
-        short: Some('t'),
-        long: Some("tools"),
-        effect: Effect::Value(Value {
+        names: "-t, --tools",
+        effect: Takes(Value {
             name: "NAME",
-            completion: Completion::Tools,
-            setter: Setter::Names(|a| &mut a.tools),
+            completion: Function("tools"),
+            setter: Names(|a| &mut a.tools),
         }),
-        modes: &[Mode::Ask, Mode::ListTools],
+        modes: &[Ask, ListTools],
         help: "let the model call tools",
         doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
               conversation remembers. See TOOLS.",
     },
     Flag {
-        short: None,
-        long: Some("yes"),
-        effect: Effect::Switch(|a| &mut a.yes),
-        modes: &[Mode::Ask, Mode::Clear],
+        names: "--yes",
+        effect: Switch(|a| &mut a.yes),
+        modes: &[Ask, Clear],
         help: "run tools without asking",
         doc: "Run every call of a tool without asking; with --clear --all, delete without asking.",
     },
     Flag {
-        short: None,
-        long: Some("messages"),
-        effect: Effect::Value(Value {
+        names: "--messages",
+        effect: Takes(Value {
             name: "N",
-            completion: Completion::Nothing,
-            setter: Setter::Text(|a| &mut a.messages),
+            completion: Nothing,
+            setter: Text(|a| &mut a.messages),
         }),
         modes: SET,
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
     },
     Flag {
-        short: Some('n'),
-        long: Some("no-stdin"),
-        effect: Effect::Switch(|a| &mut a.no_stdin),
+        names: "-n, --no-stdin",
+        effect: Switch(|a| &mut a.no_stdin),
         modes: EVERY,
         help: "leave standard input alone",
         doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Other \
               than questions, nothing reads it, so alias q='q -n' works.",
     },
     Flag {
-        short: None,
-        long: Some("no-save"),
-        effect: Effect::Switch(|a| &mut a.no_save),
+        names: "--no-save",
+        effect: Switch(|a| &mut a.no_save),
         modes: SET,
         help: "leave no trace of this exchange",
         doc: "Leave no trace of this exchange: the conversation and its file stay as they are.",
     },
     Flag {
-        short: None,
-        long: Some("cached"),
-        effect: Effect::Switch(|a| &mut a.cached),
+        names: "--cached",
+        effect: Switch(|a| &mut a.cached),
         modes: SET,
         help: "answer from a file what is known",
         doc: "Answer from a file if the same request has been answered before; otherwise ask, and keep the answer, even \
               with --no-save: see KNOWN ANSWERS.",
     },
     Flag {
-        short: None,
-        long: Some("no-stream"),
-        effect: Effect::Switch(|a| &mut a.no_stream),
-        modes: ASK,
+        names: "--no-stream",
+        effect: Switch(|a| &mut a.no_stream),
+        modes: &[Ask],
         help: "print the answer when it is complete",
         doc: "Ask for the answer in one piece, and print it when it is complete.",
     },
     Flag {
-        short: Some('x'),
-        long: Some("extract"),
-        effect: Effect::Switch(|a| &mut a.extract),
-        modes: &[Mode::Ask, Mode::Last],
+        names: "-x, --extract",
+        effect: Switch(|a| &mut a.extract),
+        modes: &[Ask, Last],
         help: "print only the answer's code blocks",
         doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. The built-in system \
               prompt then asks for such a block. If there is none, q prints nothing, and the exit status is 1. The whole \
               answer is saved.",
     },
     Flag {
-        short: Some('j'),
-        long: Some("json"),
-        effect: Effect::Switch(|a| &mut a.json),
+        names: "-j, --json",
+        effect: Switch(|a| &mut a.json),
         modes: ALL,
         help: "machine-readable output",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
@@ -428,18 +391,16 @@ pub const FLAGS: &[Flag] = &[
               usage has the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {
-        short: Some('q'),
-        long: Some("quiet"),
-        effect: Effect::Switch(|a| &mut a.quiet),
+        names: "-q, --quiet",
+        effect: Switch(|a| &mut a.quiet),
         modes: ALL,
         help: "no notes at all",
         doc: "Print no notes on standard error, only errors. Only the exit status then shows that an answer is incomplete or \
               has no code block.",
     },
     Flag {
-        short: Some('v'),
-        long: Some("verbose"),
-        effect: Effect::Switch(|a| &mut a.verbose),
+        names: "-v, --verbose",
+        effect: Switch(|a| &mut a.verbose),
         modes: ALL,
         help: "report what q does",
         doc: "Report on standard error which conversation is continued, the provider and the model, the index, role and \
@@ -447,63 +408,56 @@ pub const FLAGS: &[Flag] = &[
               and where the exchange is saved.",
     },
     Flag {
-        short: None,
-        long: Some("dry-run"),
-        effect: Effect::Switch(|a| &mut a.dry_run),
-        modes: ASK,
+        names: "--dry-run",
+        effect: Switch(|a| &mut a.dry_run),
+        modes: &[Ask],
         help: "print the request, send nothing",
         doc: "Print the body of the request that would be sent, as JSON, and do not ask the model, so that no key is needed. \
               q still asks tool servers for their tools, and a local server for its models.",
     },
     Flag {
-        short: None,
-        long: Some("again"),
-        effect: Effect::Switch(|a| &mut a.again),
-        modes: ASK,
+        names: "--again",
+        effect: Switch(|a| &mut a.again),
+        modes: &[Ask],
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
               New words or files, and input that comes with them, replace the old ones. The new answer replaces the old one \
               once it is complete; an earlier state keeps the conversation as it was.",
     },
     Flag {
-        short: None,
-        long: Some("history"),
-        effect: Effect::Mode(Mode::History),
+        names: "--history",
+        effect: Action(History),
         modes: &[],
         help: "print the conversation",
         doc: "Print the conversation: the role, the time and the text of each message, and the model and the tokens of each \
               answer; on a terminal in local time. With --json, the file's JSON.",
     },
     Flag {
-        short: None,
-        long: Some("last"),
-        effect: Effect::Mode(Mode::Last),
+        names: "--last",
+        effect: Action(Last),
         modes: &[],
         help: "print the last answer again",
         doc: "Print the last answer again, without a request; with -x only its code.",
     },
     Flag {
-        short: None,
-        long: Some("result"),
-        effect: Effect::Mode(Mode::Result),
+        names: "--result",
+        effect: Action(Mode::Result),
         modes: &[],
         help: "print the result of the last tool call",
         doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has cut or changed \
               it, a note says so, and the exit status is 3. With --json, print an array of all calls of that answer.",
     },
     Flag {
-        short: None,
-        long: Some("undo"),
-        effect: Effect::Mode(Mode::Undo),
+        names: "--undo",
+        effect: Action(Undo),
         modes: &[],
         help: "drop the last exchange, print its question",
         doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. An \
               earlier state keeps the conversation as it was.",
     },
     Flag {
-        short: None,
-        long: Some("list"),
-        effect: Effect::Mode(Mode::List),
+        names: "--list",
+        effect: Action(List),
         modes: &[],
         help: "list the conversations, or find some by words",
         doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as the \
@@ -513,14 +467,13 @@ pub const FLAGS: &[Flag] = &[
               --json, print an array.",
     },
     Flag {
-        short: None,
-        long: Some("copy"),
-        effect: Effect::ModeWith(
-            Mode::Copy,
+        names: "--copy",
+        effect: ActionWith(
+            Copy,
             Value {
                 name: "NAME",
-                completion: Completion::Nothing,
-                setter: Setter::Raw(|a| &mut a.copy),
+                completion: Nothing,
+                setter: Raw(|a| &mut a.copy),
             },
         ),
         modes: &[],
@@ -528,57 +481,51 @@ pub const FLAGS: &[Flag] = &[
         doc: "Copy the conversation to NAME, which must be new, to keep it or to continue it in two ways. The original stays.",
     },
     Flag {
-        short: None,
-        long: Some("clear"),
-        effect: Effect::Mode(Mode::Clear),
+        names: "--clear",
+        effect: Action(Clear),
         modes: &[],
         help: "delete the conversation",
         doc: "Delete the conversation and its earlier states. If others are left, a note says how many.",
     },
     Flag {
-        short: None,
-        long: Some("all"),
-        effect: Effect::Switch(|a| &mut a.all),
-        modes: &[Mode::Clear, Mode::List],
+        names: "--all",
+        effect: Switch(|a| &mut a.all),
+        modes: &[Clear, List],
         help: "with --clear, --list: all, with earlier states",
         doc: "With --clear: delete every conversation, including named ones. On a terminal q asks first; elsewhere it needs \
               --yes. With --list: list earlier states, too.",
     },
     Flag {
-        short: None,
-        long: Some("list-tools"),
-        effect: Effect::Mode(Mode::ListTools),
+        names: "--list-tools",
+        effect: Action(ListTools),
         modes: &[],
         help: "list the tools that are configured",
         doc: "List all configured tools, or those of -t, one per line: name, reads or writes (as the section or the \
               server says), asks or runs (without asking), and the first line of the description.",
     },
     Flag {
-        short: None,
-        long: Some("status"),
-        effect: Effect::Mode(Mode::Status),
+        names: "--status",
+        effect: Action(Status),
         modes: &[],
         help: "print settings, providers, conversation",
         doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
               set, and the conversation.",
     },
     Flag {
-        short: None,
-        long: Some("models"),
-        effect: Effect::Mode(Mode::Models),
+        names: "--models",
+        effect: Action(Models),
         modes: &[],
         help: "list the provider's models",
         doc: "List the models of the provider, one per line.",
     },
     Flag {
-        short: None,
-        long: Some("generate"),
-        effect: Effect::ModeWith(
-            Mode::Generate,
+        names: "--generate",
+        effect: ActionWith(
+            Generate,
             Value {
                 name: "KIND",
-                completion: Completion::Words(KINDS),
-                setter: Setter::Choice(KINDS, |a| &mut a.generate),
+                completion: Words(KINDS),
+                setter: Choice(KINDS, |a| &mut a.generate),
             },
         ),
         modes: &[],
@@ -587,25 +534,22 @@ pub const FLAGS: &[Flag] = &[
               (keys-bash, keys-zsh or keys-fish): see SHELLS.",
     },
     Flag {
-        short: Some('h'),
-        long: None,
-        effect: Effect::Mode(Mode::ShortHelp),
+        names: "-h",
+        effect: Action(ShortHelp),
         modes: &[],
         help: "this help",
         doc: "Print a summary of the options.",
     },
     Flag {
-        short: None,
-        long: Some("help"),
-        effect: Effect::Mode(Mode::LongHelp),
+        names: "--help",
+        effect: Action(LongHelp),
         modes: &[],
         help: "everything",
         doc: "Print this manual.",
     },
     Flag {
-        short: Some('V'),
-        long: Some("version"),
-        effect: Effect::Mode(Mode::Version),
+        names: "-V, --version",
+        effect: Action(Version),
         modes: &[],
         help: "the version",
         doc: "Print the version.",
@@ -620,15 +564,8 @@ mod tests {
     fn every_option_has_a_name_of_its_own_and_documents() {
         let mut names = std::collections::HashSet::new();
         for flag in FLAGS {
-            assert!(flag.short.is_some() || flag.long.is_some());
-            for name in flag
-                .short
-                .map(String::from)
-                .into_iter()
-                .chain(flag.long.map(String::from))
-            {
-                let is_right = names.insert(name.clone());
-                assert!(is_right, "{name} stands twice in the table");
+            for name in flag.spellings() {
+                assert!(names.insert(name), "{name} stands twice in the table");
             }
             let is_right = !flag.help.is_empty() && !flag.help.ends_with('.');
             assert!(is_right, "{}", flag.name());

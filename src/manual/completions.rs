@@ -18,46 +18,33 @@ const NO_FILES: &str = "compopt +o default 2>/dev/null";
 /// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
 const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
 
-/// Fills a script with the parts that are common to the shells, and with its own.
+/// Fills a script with its own parts, and with those that are common to the shells.
 fn script(template: &str, own: &[(&str, &str)]) -> String {
-    let providers = provider_names();
+    let names: Vec<&str> = PROVIDERS.iter().map(|row| row.name).collect();
+    let mut short = String::new();
+    let mut short_with_value = String::new();
+    let mut long_with_value = Vec::new();
+    for flag in FLAGS {
+        let has_value = flag.value().is_some();
+        for spelling in flag.spellings() {
+            match spelling.strip_prefix("--") {
+                Some(name) if has_value => long_with_value.push(name),
+                Some(_) => (),
+                None if has_value => short_with_value.push_str(without_hyphens(spelling)),
+                None => short.push_str(without_hyphens(spelling)),
+            }
+        }
+    }
     let common = [
-        ("PROVIDERS", &*providers),
+        ("PROVIDERS", &*names.join(" ")),
         ("SECTIONS", SECTIONS),
         ("ROLES", ROLES),
         ("TOOLS", TOOLS),
+        // Extended regular expressions for a word that ends in an option with a value.
+        ("SHORT", &format!("-[{short}]*([{short_with_value}])")),
+        ("LONG", &format!("--({})", long_with_value.join("|"))),
     ];
     template::fill(template, &[&common, own].concat())
-}
-
-fn provider_names() -> String {
-    let names: Vec<&str> = PROVIDERS.iter().map(|row| row.name).collect();
-    names.join(" ")
-}
-
-/// An extended regular expression for a word of short options. The last of them takes a value.
-fn short_with_value() -> String {
-    let mut switches = String::new();
-    let mut with_value = String::new();
-    for flag in FLAGS {
-        let letters = match flag.value() {
-            Some(_) => &mut with_value,
-            None => &mut switches,
-        };
-        letters.extend(flag.short);
-    }
-    format!("-[{switches}]*([{with_value}])")
-}
-
-/// An extended regular expression for a long option that takes a value.
-fn long_with_value() -> String {
-    let mut names = Vec::new();
-    for flag in FLAGS {
-        if flag.value().is_some() {
-            names.extend(flag.long);
-        }
-    }
-    format!("--({})", names.join("|"))
 }
 
 /// The completion for bash, with or without the package bash-completion.
@@ -65,47 +52,38 @@ pub fn bash() -> String {
     let mut cases = String::new();
     let mut options = Vec::new();
     for flag in FLAGS {
-        let spellings = flag.spellings();
+        options.extend(flag.spellings());
         if let Some(value) = flag.value() {
-            let mut names = Vec::new();
-            for spelling in &spellings {
-                names.push(spelling.trim_start_matches('-'));
-            }
+            let names: Vec<&str> = flag.spellings().map(without_hyphens).collect();
             let names = names.join(" | ");
             let action = bash_action(value.completion);
             let _ = writeln!(cases, "    {names}) {action} ;;");
         }
-        options.extend(spellings);
     }
-    let own = [
-        ("SHORT", &*short_with_value()),
-        ("LONG", &long_with_value()),
-        ("CASES", &cases),
-        ("OPTIONS", &options.join(" ")),
-    ];
+    let own = [("CASES", &*cases), ("OPTIONS", &options.join(" "))];
     script(include_str!("q.bash.in"), &own)
 }
 
+fn without_hyphens(spelling: &str) -> &str {
+    spelling.trim_start_matches('-')
+}
+
 fn bash_action(completion: Completion) -> String {
-    let action = match completion {
+    match completion {
         // Bash offers files by itself.
-        Completion::Files => return ":".to_owned(),
-        Completion::Conversations => return "_@NAME@_conversations".to_owned(),
-        Completion::Nothing => return NO_FILES.to_owned(),
-        Completion::Providers => "_@NAME@_providers".to_owned(),
-        Completion::Roles => "_@NAME@_roles".to_owned(),
-        Completion::Tools => "_@NAME@_tools".to_owned(),
-        Completion::Words(words) => format!("names=({})", words.join(" ")),
-    };
-    format!("{action}; {NO_FILES}")
+        Completion::Files => ":".to_owned(),
+        Completion::Conversations => "_@NAME@_conversations".to_owned(),
+        Completion::Nothing => NO_FILES.to_owned(),
+        Completion::Function(name) => format!("_@NAME@_{name}; {NO_FILES}"),
+        Completion::Words(words) => format!("names=({}); {NO_FILES}", words.join(" ")),
+    }
 }
 
 /// The completion for zsh, as a function of its completion system.
 pub fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
-        let spellings = flag.spellings();
-        let mut group = format!("({})", spellings.join(" "));
+        let mut group = format!("({})", flag.names.replace(',', ""));
         let mut value = String::new();
         if let Some(option) = flag.value() {
             value = format!(":{}:{}", option.name, zsh_action(option.completion));
@@ -118,7 +96,7 @@ pub fn zsh() -> String {
         for special in ['[', ']', ':'] {
             help = help.replace(special, &format!("\\{special}"));
         }
-        for spelling in spellings {
+        for spelling in flag.spellings() {
             // A value may be glued to a short option, or follow a long one's equals sign.
             let glue = if value.is_empty() {
                 ""
@@ -140,9 +118,7 @@ pub fn zsh() -> String {
 fn zsh_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => String::new(),
-        Completion::Providers => "_@NAME@_providers".to_owned(),
-        Completion::Roles => "_@NAME@_roles".to_owned(),
-        Completion::Tools => "_@NAME@_tools".to_owned(),
+        Completion::Function(name) => format!("_@NAME@_{name}"),
         Completion::Conversations => "_@NAME@_conversations".to_owned(),
         Completion::Files => "_files".to_owned(),
         Completion::Words(words) => format!("({})", words.join(" ")),
@@ -154,32 +130,28 @@ pub fn fish() -> String {
     let mut lines = String::new();
     for flag in FLAGS {
         lines.push_str("complete -c @NAME@ -n __@NAME@_options");
-        if let Some(short) = flag.short {
-            let _ = write!(lines, " -s {short}");
-        }
-        if let Some(long) = flag.long {
-            let _ = write!(lines, " -l {long}");
+        for spelling in flag.spellings() {
+            let kind = if spelling.starts_with("--") {
+                "-l"
+            } else {
+                "-s"
+            };
+            let name = without_hyphens(spelling);
+            let _ = write!(lines, " {kind} {name}");
         }
         if let Some(value) = flag.value() {
             lines.push_str(&fish_action(value.completion));
         }
-        let help = flag.help.replace('\\', "\\\\").replace('\'', "\\'");
+        let help = flag.help.replace('\'', "\\'");
         let _ = writeln!(lines, " -d '{help}'");
     }
-    let own = [
-        ("SHORT", &*short_with_value()),
-        ("LONG", &long_with_value()),
-        ("LINES", &lines),
-    ];
-    script(include_str!("q.fish.in"), &own)
+    script(include_str!("q.fish.in"), &[("LINES", &lines)])
 }
 
 fn fish_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => " -x".to_owned(),
-        Completion::Providers => format!(" -x -a '{} (__@NAME@_providers)'", provider_names()),
-        Completion::Roles => " -x -a '(__@NAME@_roles)'".to_owned(),
-        Completion::Tools => " -x -a '(__@NAME@_tools)'".to_owned(),
+        Completion::Function(name) => format!(" -x -a '(__@NAME@_{name})'"),
         Completion::Files => " -r -F".to_owned(),
         Completion::Conversations => " -r -F -a '(__@NAME@_conversations)'".to_owned(),
         Completion::Words(words) => format!(" -x -a '{}'", words.join(" ")),

@@ -25,8 +25,8 @@ pub fn short() -> String {
 
 /// The names of an option and of its value: `-f, --follow` or `-m, --model ID`.
 pub fn names(flag: &Flag) -> String {
-    let mut names = flag.spellings().join(", ");
-    if flag.short.is_none() {
+    let mut names = flag.names.to_owned();
+    if names.starts_with("--") {
         // The long names stand in one column.
         names.insert_str(0, "    ");
     }
