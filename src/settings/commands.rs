@@ -27,8 +27,7 @@ pub struct Command {
 impl Command {
     /// Reads a table. `shared` and `timeout` are what its section sets for all of its commands.
     pub(super) fn read(
-        name: &str,
-        table: &DeValue,
+        entry: &TableEntry,
         shared: &LocalProgram,
         timeout: Option<Duration>,
     ) -> Result<Command, String> {
@@ -37,7 +36,7 @@ impl Command {
             timeout,
             ..Keys::default()
         };
-        let entries = table.as_table().map(in_order);
+        let entries = entry.value.as_table().map(in_order);
         for TableEntry { key, value, .. } in entries.unwrap_or_default() {
             if let Err(reason) = keys.set(key, value) {
                 return Err(format!("{key}: {reason}"));
@@ -56,7 +55,7 @@ impl Command {
         )?;
         program.command.truncate(1);
         Ok(Command {
-            name: name.to_owned(),
+            name: entry.key.to_owned(),
             about: keys.about,
             argv,
             reads: keys.reads,

@@ -3,8 +3,10 @@
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::table::{self, SettingKind, SettingRow, Values};
-use super::tools::{self, ToolServer};
-use super::value::{self, TableEntry, in_order, must_be, not_empty, string, unknown};
+use super::tools::{self, KeyPlace, ToolServer};
+use super::value::{
+    self, Fault, Section, TableEntry, in_order, must_be, not_empty, string, unknown,
+};
 use crate::address::Address;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
@@ -16,9 +18,6 @@ use crate::text::habits::Place;
 
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
-
-/// The sections that there are, for errors.
-const SECTIONS: &str = "[providers.NAME], [tools.NAME] and [roles.NAME]";
 
 /// A configuration file. Everything in it is in the order of the file.
 #[derive(Debug, Default)]
@@ -44,8 +43,7 @@ pub struct ProviderSection {
     pub line: usize,
     pub api: Option<&'static Dialect>,
     pub base_url: Option<Address>,
-    pub key_env: Option<String>,
-    pub key_cmd: Option<Vec<String>>,
+    pub key: KeyPlace,
     pub model: Option<String>,
     pub headers: Vec<(String, Secret)>,
     pub options: Vec<Field>,
@@ -70,49 +68,64 @@ pub struct Wrong {
     pub message: String,
 }
 
-/// A section `[KIND.NAME]`. Its keys have not been read yet.
-struct RawSection<'a> {
-    name: &'a str,
-    /// Its place, in bytes.
-    at: usize,
-    fields: &'a DeTable<'a>,
-}
-
 /// Reads the text of a configuration file.
 pub fn read(text: &str) -> Result<File, Wrong> {
     let lines = Lines::new(text);
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        lines.wrong(at, error.message().to_owned())
+    read_entries(text, &lines).map_err(|fault| Wrong {
+        line: lines.of(fault.at),
+        message: fault.message,
+    })
+}
+
+fn read_entries(text: &str, lines: &Lines) -> Result<File, Fault> {
+    let table = DeTable::parse(text).map_err(|error| Fault {
+        at: error.span().map_or(0, |span| span.start),
+        message: error.message().to_owned(),
     })?;
     let mut file = File::default();
     for entry in in_order(table.get_ref()) {
-        let TableEntry { key, at, value } = entry;
-        match key {
-            "providers" => file.providers = providers(entry, &lines)?,
-            "tools" => file.tools = tools(entry, &lines)?,
-            "roles" => file.roles = roles(entry, &lines)?,
-            _ => {
-                let Some(row) = table::find(key) else {
-                    return Err(lines.wrong(at, unknown(Place::Settings, key, &known_keys())));
-                };
-                if value.as_table().is_some() {
-                    let message = format!("{key}: is no section; sections are {SECTIONS}");
-                    return Err(lines.wrong(at, message));
+        match entry.key {
+            "providers" => {
+                for section in sections(entry)? {
+                    file.providers.push(ProviderSection::read(&section, lines)?);
                 }
-                let set = match setting(row, value) {
-                    Ok(set) => set,
-                    Err(reason) => return Err(lines.wrong(at, format!("{key}: {reason}"))),
-                };
-                file.settings.push(FileSetting {
-                    key: row.key,
-                    text: set,
-                    line: lines.of(at),
-                });
+            }
+            "tools" => {
+                for section in sections(entry)? {
+                    file.tools.push(ToolServer::read(&section)?);
+                }
+            }
+            "roles" => {
+                for section in sections(entry)? {
+                    file.roles.push(RoleSection::read(&section, lines)?);
+                }
+            }
+            _ => {
+                let at = entry.at;
+                let setting = top_setting(entry, lines);
+                let setting = setting.map_err(|message| Fault { at, message })?;
+                file.settings.push(setting);
             }
         }
     }
     Ok(file)
+}
+
+/// Reads an entry at the top of the file that is no section.
+fn top_setting(entry: TableEntry, lines: &Lines) -> Result<FileSetting, String> {
+    let TableEntry { key, at, value } = entry;
+    let Some(row) = table::find(key) else {
+        return Err(unknown(Place::Settings, key, &known_keys()));
+    };
+    if value.is_table() {
+        let sections = "[providers.NAME], [tools.NAME] and [roles.NAME]";
+        return Err(format!("{key}: is no section; sections are {sections}"));
+    }
+    Ok(FileSetting {
+        key: row.key,
+        text: setting(row, value).map_err(|reason| format!("{key}: {reason}"))?,
+        line: lines.of(at),
+    })
 }
 
 /// The keys of settings, and the first words of sections.
@@ -122,93 +135,28 @@ fn known_keys() -> Vec<&'static str> {
     keys
 }
 
-fn providers(entry: TableEntry, lines: &Lines) -> Result<Vec<ProviderSection>, Wrong> {
-    let mut providers = Vec::new();
-    for raw in sections(entry, lines)? {
-        let name = raw.name;
-        let mut section = ProviderSection {
-            name: name.to_owned(),
-            line: lines.of(raw.at),
-            ..ProviderSection::default()
-        };
-        for field in in_order(raw.fields) {
-            let key = field.key;
-            if let Err(reason) = section.set(key, field.value) {
-                let at = field.place_of_fault(&reason);
-                return Err(lines.wrong(at, format!("providers.{name}.{key}: {reason}")));
-            }
-        }
-        if section.key_env.is_some() && section.key_cmd.is_some() {
-            let message = format!("providers.{name}: has both key_env and key_cmd");
-            return Err(lines.wrong(raw.at, message));
-        }
-        providers.push(section);
-    }
-    Ok(providers)
-}
-
-fn tools(entry: TableEntry, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
-    let mut servers = Vec::new();
-    for raw in sections(entry, lines)? {
-        let name = raw.name;
-        if let Err(reason) = tools::check_name(name) {
-            return Err(lines.wrong(raw.at, format!("tools.{name}: {reason}")));
-        }
-        match ToolServer::read(name, raw.fields) {
-            Ok(server) => servers.push(server),
-            Err(fault) => {
-                let at = fault.at.unwrap_or(raw.at);
-                return Err(lines.wrong(at, fault.message));
-            }
-        }
-    }
-    Ok(servers)
-}
-
-fn roles(entry: TableEntry, lines: &Lines) -> Result<Vec<RoleSection>, Wrong> {
-    let mut roles = Vec::new();
-    for raw in sections(entry, lines)? {
-        let name = raw.name;
-        if !is_role(name) {
-            return Err(lines.wrong(raw.at, format!("roles.{name}: {ROLE_NAMES}")));
-        }
-        let mut role = RoleSection {
-            name: name.to_owned(),
-            ..RoleSection::default()
-        };
-        for TableEntry { key, at, value } in in_order(raw.fields) {
-            if let Err(reason) = role.set(key, value) {
-                return Err(lines.wrong(at, format!("roles.{name}.{key}: {reason}")));
-            }
-            role.lines.push((key.to_owned(), lines.of(at)));
-        }
-        if role.options.system.is_some() && role.system_file.is_some() {
-            let message = format!("roles.{name}: has both system and system_file");
-            return Err(lines.wrong(raw.at, message));
-        }
-        roles.push(role);
-    }
-    Ok(roles)
-}
-
 /// The sections `[KIND.NAME]`, in the order of the file.
-fn sections<'a>(entry: TableEntry<'a>, lines: &Lines) -> Result<Vec<RawSection<'a>>, Wrong> {
+fn sections(entry: TableEntry) -> Result<Vec<Section>, Fault> {
     let kind = entry.key;
     let Some(table) = entry.value.as_table() else {
-        let message = format!("{kind}: must be sections such as [{kind}.work]");
-        return Err(lines.wrong(entry.at, message));
+        return Err(Fault {
+            at: entry.at,
+            message: format!("{kind}: must be sections such as [{kind}.work]"),
+        });
     };
     let mut sections = Vec::new();
-    for TableEntry {
-        key: name,
-        at,
-        value,
-    } in in_order(table)
-    {
+    for TableEntry { key, at, value } in in_order(table) {
+        let path = format!("{kind}.{key}");
         let Some(fields) = value.as_table() else {
-            return Err(lines.wrong(at, format!("{kind}.{name}: must be a section")));
+            let message = format!("{path}: must be a section");
+            return Err(Fault { at, message });
         };
-        sections.push(RawSection { name, at, fields });
+        sections.push(Section {
+            name: key,
+            path,
+            at,
+            entries: in_order(fields),
+        });
     }
     Ok(sections)
 }
@@ -218,15 +166,21 @@ const PROVIDER_KEYS: &[&str] = &[
 ];
 
 impl ProviderSection {
+    fn read(section: &Section, lines: &Lines) -> Result<ProviderSection, Fault> {
+        let mut provider = ProviderSection {
+            name: section.name.to_owned(),
+            line: lines.of(section.at),
+            ..ProviderSection::default()
+        };
+        section.read_entries(|key, value| provider.set(key, value))?;
+        Ok(provider)
+    }
+
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         match key {
             "api" => self.api = Some(dialect(&string(value)?)?),
             "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
-            "key_env" => self.key_env = Some(value::variable(value)?),
-            "key_cmd" => {
-                let example = "[\"pass\", \"show\", \"work/llm\"]";
-                self.key_cmd = Some(value::command(value, example)?);
-            }
+            "key_env" | "key_cmd" => self.key.set(key, value)?,
             "model" => self.model = Some(not_empty(string(value)?)?),
             "headers" => self.headers = value::headers(value)?,
             "options" => self.options = request_fields(value)?,
@@ -265,6 +219,25 @@ const ROLE_KEYS: &[&str] = &[
 ];
 
 impl RoleSection {
+    fn read(section: &Section, lines: &Lines) -> Result<RoleSection, Fault> {
+        let name = section.name;
+        if !is_role(name) {
+            return Err(section.fault(ROLE_NAMES));
+        }
+        let mut role = RoleSection {
+            name: name.to_owned(),
+            ..RoleSection::default()
+        };
+        section.read_entries(|key, value| role.set(key, value))?;
+        if role.options.system.is_some() && role.system_file.is_some() {
+            return Err(section.fault("has both system and system_file"));
+        }
+        for entry in &section.entries {
+            role.lines.push((entry.key.to_owned(), lines.of(entry.at)));
+        }
+        Ok(role)
+    }
+
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         let options = &mut self.options;
         let text = || match table::find(key) {
@@ -315,35 +288,23 @@ fn typed_fields(value: &DeValue) -> Result<Vec<String>, String> {
 /// The value of a setting as its environment variable would have it.
 fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     let text = match row.kind {
-        SettingKind::Whole { all, .. } => whole_number(value, all)?,
+        SettingKind::Limit(_) if value.as_str() == Some("all") => "all".to_owned(),
+        SettingKind::Limit(_) => whole_number(value, "a whole number or \"all\"")?,
+        SettingKind::Whole(..) => whole_number(value, "a whole number")?,
         SettingKind::Switch(_) => value::switch(value)?.to_string(),
-        SettingKind::Text { .. }
-        | SettingKind::Path(_)
-        | SettingKind::Duration { .. }
-        | SettingKind::Choice { .. } => string(value)?,
+        _ => string(value)?,
     };
     // The other values do not matter: this one is only checked.
     row.set(&mut Values::default(), &text)?;
     Ok(text)
 }
 
-fn whole_number(value: &DeValue, all: bool) -> Result<String, String> {
-    if all && value.as_str() == Some("all") {
-        return string(value);
-    }
-    if let Some(number) = value.as_integer() {
-        return match integer(number) {
-            Some(number) => Ok(number.to_string()),
-            // It is too large, and the check against the setting's range says so.
-            None => Ok(number.as_str().to_owned()),
-        };
-    }
-    let wanted = if all {
-        "a whole number or \"all\""
-    } else {
-        "a whole number"
+fn whole_number(value: &DeValue, wanted: &str) -> Result<String, String> {
+    let Some(number) = value.as_integer() else {
+        return Err(must_be(wanted, value));
     };
-    Err(must_be(wanted, value))
+    // If it is too large, the check against the setting's range says so.
+    Ok(integer(number).map_or(number.as_str().to_owned(), |number| number.to_string()))
 }
 
 /// A value for `--schema`. The JSON file that it may name is read only when the role is used.
@@ -435,13 +396,6 @@ impl Lines {
     fn of(&self, at: usize) -> usize {
         1 + self.ends.partition_point(|end| *end < at)
     }
-
-    fn wrong(&self, at: usize, message: String) -> Wrong {
-        Wrong {
-            line: self.of(at),
-            message,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -483,14 +437,12 @@ mod tests {
             work.base_url.as_ref().map(ToString::to_string).as_deref(),
             Some("https://llm.corp.example/v1")
         );
-        assert_eq!(
-            work.key_cmd.as_deref(),
-            Some(&["pass".to_owned(), "x".to_owned()][..])
-        );
+        let command = vec!["pass".to_owned(), "x".to_owned()];
+        assert_eq!(work.key, KeyPlace::Command(command));
         assert_eq!(work.headers.len(), 1);
         assert_eq!(
-            (another.name.as_str(), another.key_env.as_deref()),
-            ("another", Some("K"))
+            (another.name.as_str(), &another.key),
+            ("another", &KeyPlace::Variable("K".to_owned()))
         );
     }
 
@@ -510,7 +462,7 @@ mod tests {
             2 | providers.work.api: “openapi” is not one of | [providers.work]␊api = "openapi"
             2 | providers.work.key: there is no setting “key” | [providers.work]␊key = "sk-123"
             2 | must be the name of an environment variable | [providers.work]␊key_env = "sk-123"
-            1 | both | [providers.work]␊key_env = "A"␊key_cmd = ["b"]
+            3 | not both | [providers.work]␊key_env = "A"␊key_cmd = ["b"]
             2 | must be a list | [providers.work]␊key_cmd = "pass show"
             2 | headers: a b: that cannot be the name | [providers.work]␊headers = { "a b" = "x" }
             3 | a b: that cannot be the name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"

@@ -30,7 +30,7 @@ pub struct LocalProgram {
     /// Variables that it gets besides those passed on.
     pub env: Vec<(String, Secret)>,
     /// Patterns for more variables to pass on from q's own environment.
-    env_from: Vec<String>,
+    pub env_from: Vec<String>,
     /// `None` is the home folder, which `~/` stands for, too; `.` is the folder that q was started in.
     pub cwd: Option<String>,
 }

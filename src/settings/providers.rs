@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::file::ProviderSection;
 use super::origin::{Environment, Origin, Sourced};
+use super::tools::KeyPlace;
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
@@ -122,11 +123,10 @@ fn configured(section: ProviderSection, environment: &Environment, file: &Path) 
     let mut provider = provider.adapted();
     provider.api = section.api.unwrap_or(provider.api);
     provider.options = section.options;
-    if let Some(variable) = section.key_env {
-        provider.key = Key::in_variables(vec![variable], environment);
-    }
-    if let Some(command) = section.key_cmd {
-        provider.key = Key::Command(command);
+    match section.key {
+        KeyPlace::None => (),
+        KeyPlace::Variable(name) => provider.key = Key::in_variables(vec![name], environment),
+        KeyPlace::Command(command) => provider.key = Key::Command(command),
     }
     if let Some(model) = section.model {
         let origin = Origin::File {

@@ -31,7 +31,7 @@ impl RoleSection {
     }
 
     /// Reads the file that one of its keys names. The path is relative to the configuration file; `parse` reads the text.
-    fn read<T>(
+    fn read_file<T>(
         &self,
         key: &str,
         path: &str,
@@ -75,7 +75,7 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
         && spec.ends_with(".json")
         && Shape::from_spec(spec).is_err()
     {
-        let shape = section.read("schema", spec, file, |text| Shape::from_json(&text))?;
+        let shape = section.read_file("schema", spec, file, |text| Shape::from_json(&text))?;
         all.schema = Some(shape.schema().to_string());
     }
     Ok(all)
@@ -90,7 +90,7 @@ fn system_prompt(
     if let Some(section) = section
         && let Some(path) = &section.system_file
     {
-        return section.read("system_file", path, file, Ok).map(Some);
+        return section.read_file("system_file", path, file, Ok).map(Some);
     }
     let Some(path) = prompt else {
         return Ok(None);

@@ -7,6 +7,8 @@ use super::duration;
 use crate::flags::Arguments;
 use crate::session::rules::Rules;
 
+use SettingKind::{AnyText, Choice, Limit, Path, Patience, Span, Switch, Text, Whole};
+
 /// The values of all settings, after all levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Values {
@@ -80,26 +82,21 @@ type TypedOption = (&'static str, fn(&Arguments) -> Option<String>);
 /// Which values a setting may have, and where they are stored.
 #[derive(Debug)]
 pub enum SettingKind {
-    Text {
-        allows_empty: bool,
-        set: fn(&mut Values, String),
-    },
-    /// A number, or the word `all` if the setting may have no limit.
-    Whole {
-        range: RangeInclusive<u64>,
-        all: bool,
-        set: fn(&mut Values, u64),
-    },
+    /// Any text but an empty one.
+    Text(fn(&mut Values, String)),
+    AnyText(fn(&mut Values, String)),
+    /// A number in a range.
+    Whole(RangeInclusive<u64>, fn(&mut Values, u64)),
+    /// A number from 1, or the word `all` for no limit.
+    Limit(fn(&mut Values, u64)),
     /// A full path.
     Path(fn(&mut Values, String)),
-    Duration {
-        allows_zero: bool,
-        set: fn(&mut Values, Option<Duration>),
-    },
-    Choice {
-        words: &'static [&'static str],
-        set: fn(&mut Values, usize),
-    },
+    /// A duration, or `0` alone.
+    Span(fn(&mut Values, Option<Duration>)),
+    /// How long something may take.
+    Patience(fn(&mut Values, Option<Duration>)),
+    /// One of these words; its place among them is set.
+    Choice(&'static [&'static str], fn(&mut Values, usize)),
     Switch(fn(&mut Values, bool)),
 }
 
@@ -112,30 +109,21 @@ pub const SETTINGS: &[SettingRow] = &[
         key: "provider",
         default: None,
         // An unknown name is refused with a list of the known ones.
-        kind: SettingKind::Text {
-            allows_empty: true,
-            set: |_, _| {},
-        },
+        kind: AnyText(|_, _| {}),
         option: Some(("--provider", |arguments| arguments.provider.clone())),
         doc: "which provider to ask; unset: the first with a key, else the first local server",
     },
     SettingRow {
         key: "model",
         default: None,
-        kind: SettingKind::Text {
-            allows_empty: false,
-            set: |_, _| {},
-        },
+        kind: Text(|_, _| {}),
         option: Some(("--model", |arguments| arguments.model.clone())),
         doc: "the model to ask; unset: the provider's default",
     },
     SettingRow {
         key: "system",
         default: None,
-        kind: SettingKind::Text {
-            allows_empty: true,
-            set: |values, text| values.system = Some(text),
-        },
+        kind: AnyText(|values, text| values.system = Some(text)),
         option: Some(("--system", |arguments| {
             Some(arguments.system.as_ref()?.to_string_lossy().into_owned())
         })),
@@ -144,104 +132,76 @@ pub const SETTINGS: &[SettingRow] = &[
     SettingRow {
         key: "messages",
         default: Some("10"),
-        kind: SettingKind::Whole {
-            range: 0..=MAX,
-            all: false,
-            set: |values, number| values.messages = number as usize,
-        },
+        kind: Whole(0..=MAX, |values, number| values.messages = number as usize),
         option: Some(("--messages", |arguments| arguments.messages.clone())),
         doc: "how many of the last messages a follow-up sends",
     },
     SettingRow {
         key: "max_history",
         default: Some("400000"),
-        kind: SettingKind::Whole {
-            range: 0..=MAX,
-            all: false,
-            set: |values, number| values.max_history = number as usize,
-        },
+        kind: Whole(0..=MAX, |values, number| {
+            values.max_history = number as usize
+        }),
         option: None,
         doc: "the most bytes of these messages together; older ones are left out, with a note",
     },
     SettingRow {
         key: "history",
         default: Some("prompt"),
-        kind: SettingKind::Choice {
-            words: &["prompt", "messages"],
-            set: |values, index| values.history = [History::Prompt, History::Messages][index],
-        },
+        kind: Choice(&["prompt", "messages"], |values, index| {
+            values.history = [History::Prompt, History::Messages][index]
+        }),
         option: None,
         doc: "how these messages are sent: in one prompt, or as user and assistant messages",
     },
     SettingRow {
         key: "pairs",
         default: Some("20"),
-        kind: SettingKind::Whole {
-            range: 1..=MAX,
-            all: true,
-            set: |values, number| {
-                values.rules.pairs = usize::try_from(number).unwrap_or(usize::MAX);
-            },
-        },
+        kind: Limit(|values, number| {
+            values.rules.pairs = usize::try_from(number).unwrap_or(usize::MAX);
+        }),
         option: None,
         doc: "question-answer pairs that the current conversation keeps, or \"all\"",
     },
     SettingRow {
         key: "expire",
         default: Some("24h"),
-        kind: SettingKind::Duration {
-            allows_zero: true,
-            set: |values, duration| values.rules.expire = duration,
-        },
+        kind: Span(|values, duration| values.rules.expire = duration),
         option: None,
         doc: "idle time after which -f starts a new conversation",
     },
     SettingRow {
         key: "keep",
         default: Some("30d"),
-        kind: SettingKind::Duration {
-            allows_zero: true,
-            set: |values, duration| values.rules.keep = duration,
-        },
+        kind: Span(|values, duration| values.rules.keep = duration),
         option: None,
         doc: "how long a conversation that is not current is kept; \"0\" keeps none",
     },
     SettingRow {
         key: "max_tokens",
         default: None,
-        kind: SettingKind::Whole {
-            range: 1..=MAX,
-            all: false,
-            set: |values, number| values.max_tokens = Some(number),
-        },
+        kind: Whole(1..=MAX, |values, number| values.max_tokens = Some(number)),
         option: None,
         doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
     },
     SettingRow {
         key: "timeout",
         default: Some("5m"),
-        kind: SettingKind::Duration {
-            allows_zero: false,
-            set: |values, duration| values.timeout = duration,
-        },
+        kind: Patience(|values, duration| values.timeout = duration),
         option: None,
         doc: "silence on the connection after which q gives up",
     },
     SettingRow {
         key: "retries",
         default: Some("3"),
-        kind: SettingKind::Whole {
-            range: 0..=100,
-            all: false,
-            set: |values, number| values.retries = number as u32,
-        },
+        kind: Whole(0..=100, |values, number| values.retries = number as u32),
         option: None,
         doc: "how often a request that failed before the first word is tried again",
     },
     SettingRow {
         key: "save",
         default: Some("true"),
-        kind: SettingKind::Switch(|values, on| values.save = on),
+        kind: Switch(|values, on| values.save = on),
         option: Some(("--no-save", |arguments| {
             arguments.no_save.then(|| "false".to_owned())
         })),
@@ -250,10 +210,9 @@ pub const SETTINGS: &[SettingRow] = &[
     SettingRow {
         key: "cached",
         default: Some("off"),
-        kind: SettingKind::Choice {
-            words: &["off", "on", "only"],
-            set: |values, index| values.cached = [Cached::Off, Cached::On, Cached::Only][index],
-        },
+        kind: Choice(&["off", "on", "only"], |values, index| {
+            values.cached = [Cached::Off, Cached::On, Cached::Only][index]
+        }),
         option: Some(("--cached", |arguments| {
             arguments.cached.then(|| "on".to_owned())
         })),
@@ -262,41 +221,37 @@ pub const SETTINGS: &[SettingRow] = &[
     SettingRow {
         key: "answers",
         default: None,
-        kind: SettingKind::Path(|values, path| values.answers = Some(path)),
+        kind: Path(|values, path| values.answers = Some(path)),
         option: None,
         doc: "the full path of the folder for known answers; unset: the folder q/answers among the caches",
     },
     SettingRow {
         key: "wrap",
         default: Some("true"),
-        kind: SettingKind::Switch(|values, on| values.wrap = on),
+        kind: Switch(|values, on| values.wrap = on),
         option: None,
         doc: "\"false\" leaves the lines of an answer as they are, even on a terminal",
     },
     SettingRow {
         key: "style",
         default: Some("true"),
-        kind: SettingKind::Switch(|values, on| values.style = on),
+        kind: Switch(|values, on| values.style = on),
         option: None,
         doc: "\"false\" leaves out bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
     },
     SettingRow {
         key: "mismatch",
         default: Some("new"),
-        kind: SettingKind::Choice {
-            words: &["new", "continue"],
-            set: |values, index| values.rules.continue_on_mismatch = index == 1,
-        },
+        kind: Choice(&["new", "continue"], |values, index| {
+            values.rules.continue_on_mismatch = index == 1
+        }),
         option: None,
         doc: "what -f does with another provider or model: start a new conversation, or continue the old one",
     },
     SettingRow {
         key: "effort",
         default: None,
-        kind: SettingKind::Text {
-            allows_empty: false,
-            set: |values, text| values.effort = Some(text),
-        },
+        kind: Text(|values, text| values.effort = Some(text)),
         option: Some(("--effort", |arguments| arguments.effort.clone())),
         doc: "how much the model thinks: low, medium, high or a value that the provider defines; one that it refuses is left out, \
               with a note; unset: its default",
@@ -304,18 +259,14 @@ pub const SETTINGS: &[SettingRow] = &[
     SettingRow {
         key: "rounds",
         default: Some("10"),
-        kind: SettingKind::Whole {
-            range: 1..=1_000,
-            all: false,
-            set: |values, number| values.rounds = number as usize,
-        },
+        kind: Whole(1..=1_000, |values, number| values.rounds = number as usize),
         option: None,
         doc: "the most rounds of tool calls per question",
     },
     SettingRow {
         key: "mcp",
         default: None,
-        kind: SettingKind::Path(|values, path| values.mcp = Some(path)),
+        kind: Path(|values, path| values.mcp = Some(path)),
         option: None,
         doc: "the full path of a JSON file with more tool servers, under mcpServers as other programs have it",
     },
@@ -335,57 +286,43 @@ impl SettingRow {
     /// Sets the value from its text.
     pub fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
-            SettingKind::Text { allows_empty, set } => {
-                if text.is_empty() && !allows_empty {
-                    return Err("it is empty".to_owned());
-                }
-                set(values, text.to_owned());
+            Text(_) if text.is_empty() => return Err("it is empty".to_owned()),
+            Text(set) | AnyText(set) => set(values, text.to_owned()),
+            Path(_) if !text.starts_with('/') => {
+                return Err(format!("“{text}” is a relative path; write the full path"));
             }
-            SettingKind::Path(set) => {
-                if !text.starts_with('/') {
-                    return Err(format!("“{text}” is a relative path; write the full path"));
-                }
-                set(values, text.to_owned());
-            }
-            SettingKind::Whole { range, all, set } => {
-                if *all && text == "all" {
-                    set(values, u64::MAX);
-                    return Ok(());
-                }
-                let number = text.parse().ok();
-                let Some(number) = number.filter(|number| range.contains(number)) else {
-                    let first = range.start();
-                    let last = range.end();
-                    let word = if *all { ", nor all" } else { "" };
-                    return Err(format!(
-                        "“{text}” is not a whole number from {first} to {last}{word}"
-                    ));
-                };
-                set(values, number);
-            }
-            SettingKind::Duration { allows_zero, set } => {
-                let duration = if !allows_zero {
-                    duration::patience(text)?
-                } else if text == "0" {
-                    Some(Duration::ZERO)
-                } else {
-                    duration::parse(text)?
-                };
-                set(values, duration);
-            }
-            SettingKind::Choice { words, set } => {
+            Path(set) => set(values, text.to_owned()),
+            Whole(range, set) => set(values, whole(text, range, "")?),
+            Limit(set) if text == "all" => set(values, u64::MAX),
+            Limit(set) => set(values, whole(text, &(1..=MAX), ", nor all")?),
+            Span(set) if text == "0" => set(values, Some(Duration::ZERO)),
+            Span(set) => set(values, duration::parse(text)?),
+            Patience(set) => set(values, duration::patience(text)?),
+            Choice(words, set) => {
                 let Some(index) = words.iter().position(|word| *word == text) else {
                     return Err(format!("“{text}” is not one of {}", words.join(", ")));
                 };
                 set(values, index);
             }
-            SettingKind::Switch(set) => match text {
-                "true" => set(values, true),
-                "false" => set(values, false),
-                _ => return Err(format!("“{text}” is neither true nor false")),
+            Switch(set) => match text.parse() {
+                Ok(on) => set(values, on),
+                Err(_) => return Err(format!("“{text}” is neither true nor false")),
             },
         }
         Ok(())
+    }
+}
+
+/// Reads a number in a range. `other` says in an error what else there can be.
+fn whole(text: &str, range: &RangeInclusive<u64>, other: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => {
+            let (first, last) = (range.start(), range.end());
+            Err(format!(
+                "“{text}” is not a whole number from {first} to {last}{other}"
+            ))
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::commands::Command;
 use super::duration;
 use super::pattern;
 use super::program::{LocalProgram, SERVER_KEYS, check_command};
-use super::value::{self, Fault, TableEntry, in_order};
+use super::value::{self, Fault, Section, TableEntry};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::text::habits::Place;
@@ -68,15 +68,31 @@ pub struct RemoteServer {
     pub key: KeyPlace,
 }
 
-/// Where the key of a tool server over HTTP is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a section says that the key is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum KeyPlace {
-    /// The server needs no key.
+    /// No key is set.
+    #[default]
     None,
     /// In this variable.
     Variable(String),
     /// On the first line that this command prints.
     Command(Vec<String>),
+}
+
+impl KeyPlace {
+    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        if *self != KeyPlace::None {
+            return Err("there can be key_env or key_cmd, not both".to_owned());
+        }
+        *self = if key == "key_env" {
+            KeyPlace::Variable(value::variable(value)?)
+        } else {
+            let example = "[\"pass\", \"show\", \"work/llm\"]";
+            KeyPlace::Command(value::command(value, example)?)
+        };
+        Ok(())
+    }
 }
 
 /// A configured server, or what is wrong with it, which q reports only if it is used.
@@ -102,12 +118,14 @@ impl ToolServer {
     }
 
     /// Reads a section.
-    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, Fault> {
-        let is_server = is_set(fields, "command") || is_set(fields, "url");
-        let mut commands = Vec::new();
+    pub(super) fn read(section: &Section) -> Result<ToolServer, Fault> {
+        let name = section.name;
+        check_name(name).map_err(|reason| section.fault(&reason))?;
+        let is_server = section.entries.iter().any(is_of_server);
         let mut keys = Vec::new();
-        for entry in in_order(fields) {
-            if is_command(&entry, is_server) {
+        let mut commands = Vec::new();
+        for entry in &section.entries {
+            if is_command(entry, is_server) {
                 commands.push(entry);
             } else {
                 keys.push(entry);
@@ -117,44 +135,41 @@ impl ToolServer {
         let mut server = ToolServer::new(name, ServerKind::Local(LocalProgram::default()));
         // The other keys depend on whether there is a url.
         keys.sort_by_key(|entry| entry.key != "url");
-        for entry in &keys {
-            if let Err(reason) = server.set(entry.key, entry.value) {
-                return Err(fault(name, entry, &reason));
-            }
+        for entry in keys {
+            let set = match entry.key {
+                "about_run" if is_server => Err("is for a section of commands".to_owned()),
+                key => server.set(key, entry.value),
+            };
+            set.map_err(|reason| section.fault_in(entry, &reason))?;
         }
 
-        let first_command = commands.first();
-        if is_server {
-            if let Some(entry) = keys.iter().find(|entry| entry.key == "about_run") {
-                return Err(fault(name, entry, "is for a section of commands"));
+        match commands.first() {
+            None if is_server => return Ok(server),
+            None => {
+                let reason = "has neither a command nor a url, nor a table with a run";
+                return Err(section.fault(reason));
             }
-            let Some(entry) = first_command else {
-                return Ok(server);
-            };
-            let reason = "a section with a command or a url has no commands below it";
-            return Err(fault(name, entry, reason));
-        }
-        if first_command.is_none() {
-            return Err(Fault {
-                at: None,
-                message: format!(
-                    "tools.{name}: has neither a command nor a url, nor a table with a run"
-                ),
-            });
-        }
-        for entry in &keys {
-            if entry.key == "start" && server.about.is_none() {
-                return Err(fault(name, entry, "is for a server, or for about_run"));
+            Some(entry) if is_server => {
+                let reason = "a section with a command or a url has no commands below it";
+                return Err(section.fault_in(entry, reason));
             }
+            Some(_) => (),
         }
         if let ServerKind::Local(shared) = &server.kind {
             if let Some(about) = &mut server.about {
-                let command = std::mem::take(&mut about.command);
-                *about = shared.clone();
-                about.command = command;
+                *about = LocalProgram {
+                    command: std::mem::take(&mut about.command),
+                    ..shared.clone()
+                };
             }
-            server.kind =
-                ServerKind::Commands(read_commands(name, commands, shared, server.timeout)?);
+            let mut read = Vec::new();
+            for entry in commands {
+                let command = check_name(entry.key)
+                    .and_then(|()| Command::read(entry, shared, server.timeout))
+                    .map_err(|reason| section.fault_in(entry, &reason))?;
+                read.push(command);
+            }
+            server.kind = ServerKind::Commands(read);
         }
         Ok(server)
     }
@@ -241,44 +256,13 @@ impl RemoteServer {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         match key {
             "headers" => self.headers = value::headers(value)?,
-            "key_env" | "key_cmd" if self.key != KeyPlace::None => {
-                return Err("a server has key_env or key_cmd, not both".to_owned());
-            }
-            "key_env" => self.key = KeyPlace::Variable(value::variable(value)?),
-            "key_cmd" => {
-                let example = "[\"pass\", \"show\", \"work/search\"]";
-                self.key = KeyPlace::Command(value::command(value, example)?);
-            }
+            "key_env" | "key_cmd" => self.key.set(key, value)?,
             "command" => return Err("a server has a command or a url, not both".to_owned()),
             "env" | "env_from" | "cwd" => return Err("is for a server with a command".to_owned()),
             _ => return Err(value::unknown(Place::Server, key, SERVER_KEYS)),
         }
         Ok(())
     }
-}
-
-/// Reads the commands of a section. `shared` and `timeout` are what it sets for all of them.
-fn read_commands(
-    section: &str,
-    tables: Vec<TableEntry>,
-    shared: &LocalProgram,
-    timeout: Option<Duration>,
-) -> Result<Vec<Command>, Fault> {
-    let mut commands = Vec::new();
-    for entry in tables {
-        let name = entry.key;
-        let checked = check_name(name);
-        let command = checked.and_then(|()| Command::read(name, entry.value, shared, timeout));
-        match command {
-            Ok(command) => commands.push(command),
-            Err(reason) => {
-                let mut fault = fault(section, &entry, &reason);
-                fault.at = Some(entry.place_of_fault(&reason));
-                return Err(fault);
-            }
-        }
-    }
-    Ok(commands)
 }
 
 /// Whether a pattern in `allow` allows a tool. A tool cannot be named so that the word for all that read means it.
@@ -294,18 +278,9 @@ fn matches_any(patterns: &[String], tool: &str) -> bool {
     patterns.iter().any(|one| pattern::matches(one, tool))
 }
 
-fn fault(section: &str, entry: &TableEntry, reason: &str) -> Fault {
-    Fault {
-        at: Some(entry.at),
-        message: format!("tools.{section}.{}: {reason}", entry.key),
-    }
-}
-
-/// Whether a section has a value for this key. A table of that name is a command.
-fn is_set(fields: &DeTable, key: &str) -> bool {
-    fields
-        .get(key)
-        .is_some_and(|value| !value.get_ref().is_table())
+/// Whether an entry says where a server is. A table of that name is a command.
+fn is_of_server(entry: &TableEntry) -> bool {
+    matches!(entry.key, "command" | "url") && !entry.value.is_table()
 }
 
 /// Whether an entry of a section is a command. A server has none: there, only a table with `run` counts as one, and is
@@ -336,6 +311,9 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use toml::de::DeTable;
+
+    use super::value::in_order;
     use super::*;
     use crate::message::tests::rows;
     use crate::settings::origin::Environment;
@@ -343,14 +321,23 @@ mod tests {
     impl ToolServer {
         /// The server of a section, for tests of what is made of it.
         pub fn parse(name: &str, section: &str) -> ToolServer {
-            let table = DeTable::parse(section).expect("TOML");
-            ToolServer::read(name, table.get_ref()).expect("a section")
+            read_as(name, section).expect("a section")
         }
     }
 
-    fn read(text: &str) -> Result<ToolServer, (Option<usize>, String)> {
+    fn read_as(name: &str, text: &str) -> Result<ToolServer, String> {
         let table = DeTable::parse(text).expect("TOML");
-        ToolServer::read("db", table.get_ref()).map_err(|fault| (fault.at, fault.message))
+        let section = Section {
+            name,
+            path: format!("tools.{name}"),
+            at: 0,
+            entries: in_order(table.get_ref()),
+        };
+        ToolServer::read(&section).map_err(|fault| fault.message)
+    }
+
+    fn read(text: &str) -> Result<ToolServer, String> {
+        read_as("db", text)
     }
 
     #[test]
@@ -413,13 +400,13 @@ mod tests {
             tools.db.url: is not a URL | url = "x"
             url: must be a string | url = 1
             must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
-            key_cmd: a server has key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
+            key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
             must be a table | url = "https://x"␊headers = 1
             a b: that cannot be the name of a header | url = "https://x"␊headers = { "a b" = "x" }
             there is no setting “header” | url = "https://x"␊header = {}
         "##,
         ) {
-            let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
+            let wrong = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
             assert!(!wrong.contains("sk-123"), "{wrong}");
         }
@@ -512,7 +499,6 @@ mod tests {
             tools.db.a: run: the program cannot be | [a]␊run = ["{x}"]
             tools.db.a: input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
             reads: must be true or false | [a]␊run = ["x"]␊reads = 1
-            tools.db.start: is for a server, or for about_run | start = "5s"␊[a]␊run = ["x"]
             tools.db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
             tools.db.about_run: names no command | about_run = []␊[a]␊run = ["x"]
             tools.db.about_run: is for a section of commands | command = ["x"]␊about_run = ["x"]
@@ -524,12 +510,11 @@ mod tests {
             tools.db.a_b: the name must be | [a_b]␊run = ["x"]
             tools.db.none: the name must be | [none]␊run = ["x"]
             headers: is for a server with a url | [headers]␊run = ["x"]
-            tools.db.start: is for a server | start = "5s"␊[a]␊run = ["x"]
             is for a server with a url | key_env = "K"␊[a]␊run = ["x"]
             tools.db.run: belongs in a table below | run = ["x"]
         "##,
         ) {
-            let (_, wrong) = read(&text.replace('␊', "\n")).expect_err(text);
+            let wrong = read(&text.replace('␊', "\n")).expect_err(text);
             assert!(wrong.contains(words), "{text}: {wrong}");
         }
     }

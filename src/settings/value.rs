@@ -14,11 +14,20 @@ pub struct TableEntry<'a> {
     pub value: &'a DeValue<'a>,
 }
 
-/// An error in a section.
+/// A section `[KIND.NAME]`.
+pub struct Section<'a> {
+    pub name: &'a str,
+    /// With its kind, such as `tools.db`.
+    pub path: String,
+    /// Its place, in bytes.
+    pub at: usize,
+    pub entries: Vec<TableEntry<'a>>,
+}
+
+/// An error, and its place in bytes.
 #[derive(Debug)]
 pub struct Fault {
-    /// The place of the key at fault, in bytes; `None`: the section itself is at fault.
-    pub at: Option<usize>,
+    pub at: usize,
     pub message: String,
 }
 
@@ -36,17 +45,38 @@ pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<TableEntry<'a>> {
     entries
 }
 
-impl TableEntry<'_> {
-    /// The place of what is wrong. If the value is a table and the reason begins with one of its keys, that is the place of
+impl Section<'_> {
+    /// Hands the key and the value of each entry to `set`, which says what is wrong with them.
+    pub fn read_entries(
+        &self,
+        mut set: impl FnMut(&str, &DeValue) -> Result<(), String>,
+    ) -> Result<(), Fault> {
+        for entry in &self.entries {
+            set(entry.key, entry.value).map_err(|reason| self.fault_in(entry, &reason))?;
+        }
+        Ok(())
+    }
+
+    /// The error for the section itself.
+    pub fn fault(&self, reason: &str) -> Fault {
+        Fault {
+            at: self.at,
+            message: format!("{}: {reason}", self.path),
+        }
+    }
+
+    /// The error for an entry. If its value is a table and the reason begins with one of its keys, the place is that of
     /// this key.
-    pub fn place_of_fault(&self, reason: &str) -> usize {
-        if let Some(table) = self.value.as_table()
+    pub fn fault_in(&self, entry: &TableEntry, reason: &str) -> Fault {
+        let mut at = entry.at;
+        if let Some(table) = entry.value.as_table()
             && let Some((name, _)) = reason.split_once(':')
             && let Some((key, _)) = table.get_key_value(name)
         {
-            return key.span().start;
+            at = key.span().start;
         }
-        self.at
+        let message = format!("{}.{}: {reason}", self.path, entry.key);
+        Fault { at, message }
     }
 }
 
