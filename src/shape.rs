@@ -57,8 +57,8 @@ const JSON_TYPES: &[(&str, &str)] = &[
 /// The byte order mark, which some editors put at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// How many references in a row are followed. They may lead back to themselves.
-const MAX_REFERENCES: usize = 200;
+/// How many schemas in a row a value is compared with. References may lead back to themselves.
+const MAX_DEPTH: usize = 200;
 
 /// How many comparisons a check of an answer may take. References may double their number again and again.
 const MAX_STEPS: usize = 200_000;
@@ -91,21 +91,23 @@ impl Shape {
     /// Reads the short form: `name, age int, mood good|bad, note?: what they say`. Brackets around it ask for a list of such
     /// objects.
     pub fn from_short(text: &str) -> Result<Shape, String> {
-        let text = text.trim();
-        let Some(rest) = text.strip_prefix('[') else {
-            let fields = short_form::parse(text, Purpose::Answer)?;
-            let schema = short_form::schema_of(&fields);
-            return Ok(Shape { schema });
-        };
-        let item = rest.strip_suffix(']').ok_or("the bracket is not closed")?;
-        let fields = short_form::parse(item, Purpose::Answer)?;
-        let list = json!({"type": "array", "items": short_form::schema_of(&fields)});
-        let schema = json!({
-            "type": "object",
-            "properties": {"items": list},
-            "required": ["items"],
-            "additionalProperties": false,
-        });
+        let mut text = text.trim();
+        let is_list = text.starts_with('[');
+        if is_list {
+            text = text[1..]
+                .strip_suffix(']')
+                .ok_or("the bracket is not closed")?;
+        }
+        let fields = short_form::parse(text, Purpose::Answer)?;
+        let mut schema = short_form::schema_of(&fields);
+        if is_list {
+            schema = json!({
+                "type": "object",
+                "properties": {"items": {"type": "array", "items": schema}},
+                "required": ["items"],
+                "additionalProperties": false,
+            });
+        }
         Ok(Shape { schema })
     }
 
@@ -136,15 +138,15 @@ impl Shape {
 
     /// Whether it is the shape of an object, and nothing else.
     pub fn is_object(&self) -> bool {
-        let schema = resolved(&self.schema, &self.schema);
-        let words = schema.as_object();
+        let words = self.schema.as_object();
         words.is_some_and(|words| types_in(words) == ["object"])
     }
 
     /// The JSON of this shape in an answer, without a code fence around it. The error says why the answer does not have this
     /// shape.
     pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
-        let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
+        let answer = answer.trim_start_matches(BYTE_ORDER_MARK).trim();
+        let text = inside_fence(answer).unwrap_or(answer).trim();
         let value = serde_json::from_str(text).map_err(not_json)?;
         let whole = Part {
             root: &self.schema,
@@ -152,7 +154,7 @@ impl Shape {
             place: String::new(),
             steps: &Cell::new(0),
         };
-        whole.check(&self.schema, &[]).map_err(shortened)?;
+        whole.check(&self.schema, 0).map_err(shortened)?;
         Ok(text)
     }
 }
@@ -168,8 +170,7 @@ fn obeys_strict_rules(schema: &Value) -> bool {
     if has_any(words, NOT_STRICT) || !has_any(words, SAY_WHAT) {
         return false;
     }
-    let is_list = names(&schema["type"], "array");
-    if is_list && !words.contains_key("items") {
+    if types_in(words).contains(&"array") && !words.contains_key("items") {
         return false;
     }
     if is_of_object(words) && !requires_its_fields_only(words) {
@@ -260,14 +261,6 @@ fn is_type(name: &Value) -> bool {
     JSON_TYPES.iter().any(|(known, _)| name == known)
 }
 
-/// Whether the value of `type`, a word or a list of them, has this word.
-fn names(kind: &Value, word: &str) -> bool {
-    match kind {
-        Value::Array(kinds) => kinds.contains(&word.into()),
-        kind => kind == word,
-    }
-}
-
 fn required(words: &Words) -> impl Iterator<Item = &str> {
     list_in(words, "required").iter().filter_map(Value::as_str)
 }
@@ -283,10 +276,7 @@ fn named_schemas<'a>(
 
 /// Whether a schema is that of an object.
 pub fn is_of_object(words: &Words) -> bool {
-    match words.get("type") {
-        Some(kind) => names(kind, "object"),
-        None => words.contains_key("properties"),
-    }
+    types_in(words).contains(&"object")
 }
 
 /// What a reference within the same document, such as `#/$defs/Pet`, refers to.
@@ -300,17 +290,6 @@ pub fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
 fn referred_by<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     let reference = schema.get("$ref")?.as_str()?;
     referred(root, reference)
-}
-
-/// The schema that a reference leads to, else the schema itself.
-fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
-    for _ in 0..MAX_REFERENCES {
-        let Some(next) = referred_by(root, schema) else {
-            break;
-        };
-        schema = next;
-    }
-    schema
 }
 
 /// The types that a value of this schema may have; none if it may have any.
@@ -375,34 +354,33 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `around` has the schemas
-    /// that it is being compared with already. A schema that leads back to itself asks for nothing more. The error is the
-    /// first difference.
-    fn check(&self, schema: &Value, around: &[&Value]) -> Result<(), String> {
+    /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `depth` is the number
+    /// of schemas around this one that it is being compared with already. The error is the first difference.
+    fn check(&self, schema: &Value, depth: usize) -> Result<(), String> {
         let Value::Object(words) = schema else {
             return Ok(());
         };
-        let leads_back = around.iter().any(|outer| std::ptr::eq(*outer, schema));
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
-        // What cannot be checked in time is accepted, as are words that are not read here.
-        if leads_back || steps > MAX_STEPS || around.len() > MAX_REFERENCES {
+        // What cannot be checked in time is accepted, as are words that are not read here. A schema that leads back to itself
+        // asks for nothing more.
+        if depth > MAX_DEPTH || steps > MAX_STEPS {
             return Ok(());
         }
         self.check_type(words)?;
         self.check_value(words)?;
         self.check_fields(words)?;
         self.check_items(words)?;
-        let around = [around, &[schema]].concat();
+        let depth = depth + 1;
         if let Some(next) = referred_by(self.root, schema) {
-            self.check(next, &around)?;
+            self.check(next, depth)?;
         }
         for part in list_in(words, "allOf") {
-            self.check(part, &around)?;
+            self.check(part, depth)?;
         }
-        self.check_alternatives(list_in(words, "anyOf"), &around)?;
+        self.check_alternatives(list_in(words, "anyOf"), depth)?;
         // Only one may fit, but to check that, q would have to read all the words that distinguish them.
-        self.check_alternatives(list_in(words, "oneOf"), &around)
+        self.check_alternatives(list_in(words, "oneOf"), depth)
     }
 
     fn check_type(&self, words: &Words) -> Result<(), String> {
@@ -450,7 +428,7 @@ impl<'a> Part<'a> {
         }
         for (name, schema) in named_schemas(words, "properties") {
             if let Some(value) = fields.get(name) {
-                self.part(name, value).check(schema, &[])?;
+                self.part(name, value).check(schema, 0)?;
             }
         }
         Ok(())
@@ -465,16 +443,16 @@ impl<'a> Part<'a> {
         for (at, item) in items.iter().enumerate() {
             if let Some(schema) = first.get(at).or(words.get("items")) {
                 let part = self.part(&at.to_string(), item);
-                part.check(schema, &[])?;
+                part.check(schema, 0)?;
             }
         }
         Ok(())
     }
 
-    fn check_alternatives(&self, schemas: &[Value], around: &[&Value]) -> Result<(), String> {
+    fn check_alternatives(&self, schemas: &[Value], depth: usize) -> Result<(), String> {
         let mut faults = Vec::new();
         for schema in schemas {
-            match self.check(schema, around) {
+            match self.check(schema, depth) {
                 Ok(()) => return Ok(()),
                 Err(fault) => faults.push(fault),
             }
@@ -523,11 +501,7 @@ fn shortened(fault: String) -> String {
     }
 }
 
-/// The text inside a code fence around all of it, or the text itself if there is no fence. Trimmed.
-fn unfenced(text: &str) -> &str {
-    inside_fence(text).unwrap_or(text).trim()
-}
-
+/// The text inside a code fence around all of it, if there is one.
 fn inside_fence(text: &str) -> Option<&str> {
     let mark = text.chars().next()?;
     let length = text.len() - text.trim_start_matches(mark).len();
@@ -885,8 +859,7 @@ mod tests {
             r##"
             {"type":"object"}                                      | true
             {"properties":{}}                                      | true
-            {"$ref":"#/$defs/A","$defs":{"A":{"type":"object"}}}   | true
-            {"$ref":"#/$defs/A","$defs":{"A":{"type":"array"}}}    | false
+            {"$ref":"#/$defs/A","$defs":{"A":{"type":"object"}}}   | false
             {"$ref":"#"}                                           | false
             {"type":"array","properties":{}}                       | false
             {"type":["object","null"]}                             | false
