@@ -3,8 +3,6 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use http::Uri;
 use http::uri::PathAndQuery;
 use percent_encoding::percent_decode_str;
@@ -29,15 +27,8 @@ pub struct Address {
     uri: Uri,
     /// It may contain a key. Empty if there is none.
     query: Secret,
-    login: Option<Login>,
-}
-
-/// The user and the password in a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Login {
-    /// As in the URL.
-    written: Secret,
-    decoded: Secret,
+    /// User and password, as in the URL.
+    login: Option<Secret>,
 }
 
 impl Address {
@@ -146,7 +137,7 @@ impl Address {
     /// The header for the user and password in the URL (RFC 7617).
     pub fn authorization(&self) -> Option<Secret> {
         let login = self.login.as_ref()?;
-        let encoded = BASE64_STANDARD.encode(login.decoded.expose());
+        let encoded = secret::in_header(login.expose());
         Some(Secret::new(format!("Basic {encoded}")))
     }
 
@@ -154,7 +145,7 @@ impl Address {
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = values_of(self.query.expose());
         if let Some(login) = &self.login {
-            secrets.extend(secret::of_login(login.written.expose()));
+            secrets.extend(secret::of_login(login.expose()));
         }
         secrets
     }
@@ -165,14 +156,11 @@ fn not_a_url(error: impl fmt::Display) -> String {
 }
 
 /// User and password, if the URL has them, and the URL without them.
-fn split_login(uri: Uri) -> Result<(Option<Login>, Uri), String> {
+fn split_login(uri: Uri) -> Result<(Option<Secret>, Uri), String> {
     let Some((login, host)) = authority_of(&uri).rsplit_once('@') else {
         return Ok((None, uri));
     };
-    let login = Login {
-        written: Secret::new(login),
-        decoded: decoded(login),
-    };
+    let login = Secret::new(login);
     let host = host.parse().map_err(not_a_url)?;
     let mut parts = uri.into_parts();
     parts.authority = Some(host);

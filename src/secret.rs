@@ -70,9 +70,13 @@ pub fn of_login(login: &str) -> Vec<Secret> {
             secrets.push(Secret::new(password));
         }
     }
-    let header = BASE64_STANDARD.encode(decoded.as_bytes());
-    secrets.push(Secret::new(header));
+    secrets.push(Secret::new(in_header(login)));
     secrets
+}
+
+/// A login as the header for it has it.
+pub fn in_header(login: &str) -> String {
+    BASE64_STANDARD.encode(&*percent_decode_str(login).decode_utf8_lossy())
 }
 
 /// The secrets of all logins with a password in the URLs of a text.

@@ -83,7 +83,7 @@ fn provider_of<'s>(
 fn of_settings(settings: &Settings, provider: &Arc<Provider>) -> Choice {
     let named = settings.model.as_ref();
     let model = match named.or(provider.model.as_ref()) {
-        Some(model) if model.is_default() => Model::Default(model.text.clone()),
+        Some(model) if model.origin == Origin::Default => Model::Default(model.text.clone()),
         Some(model) => Model::Named(model.text.clone()),
         None => Model::First,
     };

@@ -25,11 +25,10 @@ struct SharedFile {
 struct SharedServer {
     command: Option<String>,
     args: Vec<String>,
-    env: BTreeMap<String, Value>,
+    env: BTreeMap<String, String>,
     cwd: Option<String>,
     url: Option<String>,
     headers: BTreeMap<String, String>,
-    disabled: bool,
 }
 
 /// Reads the text of the file. Disabled servers are left out.
@@ -37,70 +36,59 @@ pub fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, St
     let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
     for (original_name, section) in file.servers {
-        let section: serde_json::Result<SharedServer> = serde_json::from_value(section);
-        if let Ok(section) = &section
-            && section.disabled
-        {
+        if section["disabled"] == true {
             continue;
         }
         let name = plain(&original_name);
         if listed.iter().any(|other| other.name == name) {
             return Err(format!("two servers get the name {name}"));
         }
-        let server = match (tools::check_name(&name), section) {
-            (Err(reason), _) => Err(reason),
-            (Ok(()), Err(error)) => Err(error.to_string()),
-            (Ok(()), Ok(section)) => section.server(&name, environment),
-        };
+        let server = server(&name, section, environment);
         let server = server.map_err(|reason| format!("{reason} (in the file of the setting mcp)"));
         listed.push(Configured { name, server });
     }
     Ok(listed)
 }
 
-impl SharedServer {
-    fn server(self, name: &str, environment: &Environment) -> Result<ToolServer, String> {
-        let kind = match (&self.command, &self.url) {
-            (Some(command), None) => ServerKind::Local(self.local(command, environment)?),
-            (None, Some(url)) => ServerKind::Remote(self.remote(url, environment)?),
-            (Some(_), Some(_)) => return Err("has both a command and a url".to_owned()),
-            (None, None) => return Err("has neither a command nor a url".to_owned()),
-        };
-        let mut server = ToolServer::new(name, kind);
-        server.is_shared = true;
-        Ok(server)
-    }
+fn server(name: &str, section: Value, environment: &Environment) -> Result<ToolServer, String> {
+    tools::check_name(name)?;
+    let section = SharedServer::deserialize(section).map_err(|error| error.to_string())?;
+    let kind = match (&section.command, &section.url) {
+        (Some(command), None) => ServerKind::Local(section.local(command, environment)?),
+        (None, Some(url)) => ServerKind::Remote(section.remote(url, environment)?),
+        (Some(_), Some(_)) => return Err("has both a command and a url".to_owned()),
+        (None, None) => return Err("has neither a command nor a url".to_owned()),
+    };
+    let mut server = ToolServer::new(name, kind);
+    server.is_shared = true;
+    Ok(server)
+}
 
+impl SharedServer {
     fn local(&self, command: &str, environment: &Environment) -> Result<LocalProgram, String> {
-        let fill = |text: &str| filled(text, environment);
-        let mut words = vec![fill(command)?];
-        for argument in &self.args {
-            words.push(fill(argument)?);
-        }
-        let mut program = LocalProgram::new(words);
+        let fill = |text: &str| filled(text, environment, &mut Vec::new());
+        let mut program = LocalProgram::new(vec![fill(command)?]);
         check_command(&program.command)?;
+        for argument in &self.args {
+            program.command.push(fill(argument)?);
+        }
         for (name, value) in &self.env {
-            let text = match value {
-                Value::String(text) => fill(text)?,
-                other => fill(&other.to_string())?,
-            };
-            let secret = Secret::new(text);
-            program.env.push((name.clone(), secret));
+            program.env.push((name.clone(), Secret::new(fill(value)?)));
         }
         if let Some(folder) = &self.cwd {
-            let folder = fill(folder)?;
-            program.cwd = Some(check_folder(folder)?);
+            program.cwd = Some(check_folder(fill(folder)?)?);
         }
         Ok(program)
     }
 
     fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
-        let endpoint = Endpoint::parse(&filled(url, environment)?)
-            .map_err(|reason| format!("its url {reason}"))?;
-        let keys = values_in(url, environment);
+        // What a variable adds to the address may be a key.
+        let mut keys = Vec::new();
+        let url = filled(url, environment, &mut keys)?;
+        let endpoint = Endpoint::parse(&url).map_err(|reason| format!("its url {reason}"))?;
         let mut server = RemoteServer::new(endpoint.hiding(keys));
         for (name, value) in &self.headers {
-            let value = filled(value, environment);
+            let value = filled(value, environment, &mut Vec::new());
             match value.and_then(|value| value::header(name, value)) {
                 Ok(secret) => server.headers.push((name.clone(), secret)),
                 Err(reason) => return Err(format!("the header {name}: {reason}")),
@@ -116,19 +104,26 @@ fn plain(name: &str) -> String {
     name.to_ascii_lowercase().replace(is_other, "-")
 }
 
-/// The text with its variables: `${NAME}` and `${NAME:-default}`.
-fn filled(text: &str, environment: &Environment) -> Result<String, String> {
+/// The text with its variables: `${NAME}` and `${NAME:-default}`. Adds their values to `values`.
+fn filled(
+    text: &str,
+    environment: &Environment,
+    values: &mut Vec<Secret>,
+) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((variable, following)) = after.split_once('}') else {
-            break;
-        };
+    while let Some((before, after)) = rest.split_once("${")
+        && let Some((variable, following)) = after.split_once('}')
+    {
         filled.push_str(before);
-        let name = name_in(variable);
+        let (name, default) = match variable.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (variable, None),
+        };
         if let Some(value) = environment.get(name) {
+            values.push(Secret::new(value));
             filled.push_str(value);
-        } else if let Some((_, default)) = variable.split_once(":-") {
+        } else if let Some(default) = default {
             filled.push_str(default);
         } else {
             return Err(format!("the variable {name} is not set"));
@@ -137,28 +132,6 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     }
     filled.push_str(rest);
     Ok(filled)
-}
-
-/// The values of the variables in a text, which may be keys.
-fn values_in(text: &str, environment: &Environment) -> Vec<Secret> {
-    let mut values = Vec::new();
-    for part in text.split("${").skip(1) {
-        let Some((variable, _)) = part.split_once('}') else {
-            continue;
-        };
-        if let Some(value) = environment.get(name_in(variable)) {
-            values.push(Secret::new(value));
-        }
-    }
-    values
-}
-
-/// The name in `NAME` or `NAME:-default`.
-fn name_in(variable: &str) -> &str {
-    match variable.split_once(":-") {
-        Some((name, _)) => name,
-        None => variable,
-    }
 }
 
 #[cfg(test)]
@@ -175,7 +148,7 @@ mod tests {
     #[test]
     fn servers_are_read_with_their_variables() {
         let text = r#"{"mcpServers": {
-            "My_Files": {"command": "/bin/${SHELL:-sh}", "args": ["-c", "${HOME}/x", "$y${"], "env": {"A": "${TOKEN}", "N": 5},
+            "My_Files": {"command": "/bin/${SHELL:-sh}", "args": ["-c", "${HOME}/x", "$y${"], "env": {"A": "${TOKEN}", "N": "5"},
                 "cwd": "${HOME}", "type": "stdio"},
             "off": {"command": "x", "disabled": true},
             "web": {"type": "http", "url": "https://x/${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"}},

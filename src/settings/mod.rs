@@ -57,8 +57,8 @@ pub struct Settings {
     pub file: PathBuf,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
-    /// The highest level of each setting that is set, by key.
-    sourced: BTreeMap<&'static str, Sourced>,
+    /// What each level sets, from the lowest to the highest, by key.
+    levels: BTreeMap<&'static str, Vec<Sourced>>,
 }
 
 impl Settings {
@@ -83,41 +83,38 @@ impl Settings {
         let providers = providers::all(written.providers, environment, file);
         check_roles(&providers, &written.roles, file)?;
         let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
-        let model_counts = model_fits(&levels["provider"], &levels["model"], unnamed);
-        let provider_levels = levels["provider"].clone();
-        let mut sourced = BTreeMap::new();
-        for (key, mut set) in levels {
-            if key == "model" && !model_counts {
-                continue;
-            }
-            if let Some(highest) = set.pop() {
-                sourced.insert(key, highest);
-            }
+        if !model_fits(&levels["provider"], &levels["model"], unnamed) {
+            levels.remove("model");
         }
-        for Sourced { text, origin } in &provider_levels {
+        for Sourced { text, origin } in &levels["provider"] {
             // The file must be right even where another level decides.
             if matches!(origin, Origin::File { .. }) {
                 check_provider(&providers, text, origin, "provider", file)?;
             }
         }
-        let provider = sourced.get("provider").cloned();
+        let provider = highest(&levels, "provider").cloned();
         if let Some(Sourced { text, origin }) = &provider {
             check_provider(&providers, text, origin, "provider", file)?;
         }
+        let options: Result<_, _> = typed
+            .options
+            .iter()
+            .map(|text| Field::parse(text))
+            .collect();
 
         Ok(Settings {
-            options: typed_fields(&typed)?,
+            options: options.map_err(|reason| Error::usage(format!("--option: {reason}")))?,
             effort_is_typed: arguments.effort.is_some(),
             typed,
             values,
             providers,
             tools: written.tools,
             provider,
-            model: sourced.get("model").cloned(),
+            model: highest(&levels, "model").cloned(),
             environment: environment.clone(),
             file: file.to_owned(),
             roles: written.roles,
-            sourced,
+            levels,
         })
     }
 
@@ -168,7 +165,7 @@ impl Settings {
     /// Every setting by key, with its value and where it comes from; `None` if it is unset.
     pub fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
         let rows = table::SETTINGS.iter();
-        rows.map(|row| (row.key, self.sourced.get(row.key)))
+        rows.map(|row| (row.key, highest(&self.levels, row.key)))
     }
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
@@ -199,22 +196,16 @@ impl Settings {
 
     /// Where the role in use names this tool server, for errors.
     pub fn place_of_server(&self, name: &str) -> String {
-        let Some(role) = self.role_in_use() else {
-            return String::new();
-        };
-        for tool in &role.options.tools {
-            if tool.split("__").next() == Some(name) {
+        let mut roles = self.roles.iter();
+        let in_use = roles.find(|role| Some(&role.name) == self.typed.role.as_ref());
+        let is_server = |tool: &String| tool.split("__").next() == Some(name);
+        match in_use {
+            Some(role) if role.options.tools.iter().any(is_server) => {
                 let origin = role.origin("tools", &self.file);
-                return format!("{origin}: {}: ", role.key("tools"));
+                format!("{origin}: {}: ", role.key("tools"))
             }
+            _ => String::new(),
         }
-        String::new()
-    }
-
-    /// The section of the role in use, if it has one.
-    fn role_in_use(&self) -> Option<&file::RoleSection> {
-        let name = self.typed.role.as_ref()?;
-        self.roles.iter().find(|role| role.name == *name)
     }
 
     /// The names of all roles.
@@ -243,16 +234,8 @@ impl Settings {
     }
 }
 
-/// The fields of the request that `-o` sets.
-fn typed_fields(typed: &Arguments) -> Result<Vec<Field>, Error> {
-    let mut fields = Vec::new();
-    for option in &typed.options {
-        match Field::parse(option) {
-            Ok(field) => fields.push(field),
-            Err(reason) => return Err(Error::usage(format!("--option: {reason}"))),
-        }
-    }
-    Ok(fields)
+fn highest<'a>(levels: &'a BTreeMap<&str, Vec<Sourced>>, key: &str) -> Option<&'a Sourced> {
+    levels.get(key)?.last()
 }
 
 fn first_with_key(providers: &[Arc<Provider>]) -> Option<&Arc<Provider>> {
@@ -301,25 +284,24 @@ fn check_provider(
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
-    let empty = file::File::default();
-    match path.metadata() {
+    let is_missing = match path.metadata() {
         // A link to /dev/null is a configuration without any key.
-        Ok(metadata) if metadata.file_type().is_char_device() => return Ok(empty),
-        Ok(_) => {}
-        Err(error) => match error.kind() {
-            // If the home is not a folder, there is no configuration either.
-            ErrorKind::NotFound | ErrorKind::NotADirectory => return Ok(empty),
-            _ => return Err(Error::settings(text::unreadable(path, error))),
-        },
+        Ok(metadata) => metadata.file_type().is_char_device(),
+        // If the home is not a folder, there is no configuration either.
+        Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    };
+    if is_missing {
+        return Ok(file::File::default());
     }
     let text = text::read_regular(path, MAX_TEXT).map_err(Error::settings)?;
     file::read(&text).map_err(|file::Wrong { line, message }| {
         let path = path.display();
-        let error = Error::settings(format!("{path}, line {line}: {message}"));
-        if message.starts_with("tools.") {
-            return error.advise("q --help describes tools under TOOLS");
-        }
-        error.advise("q --help lists the settings")
+        let advice = if message.starts_with("tools.") {
+            "q --help describes tools under TOOLS"
+        } else {
+            "q --help lists the settings"
+        };
+        Error::settings(format!("{path}, line {line}: {message}")).advise(advice)
     })
 }
 

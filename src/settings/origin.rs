@@ -121,9 +121,4 @@ impl Sourced {
             origin,
         }
     }
-
-    /// Whether it is the default.
-    pub fn is_default(&self) -> bool {
-        self.origin == Origin::Default
-    }
 }

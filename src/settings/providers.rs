@@ -48,13 +48,11 @@ pub enum Key {
 
 impl Key {
     fn in_variables(names: Vec<String>, environment: &Environment) -> Key {
-        let mut found = None;
-        for name in &names {
-            if let Some(value) = environment.get(name) {
-                found = Some((name.clone(), Secret::new(value)));
-                break;
-            }
-        }
+        let mut set = names.iter().filter_map(|name| {
+            let value = environment.get(name)?;
+            Some((name.clone(), Secret::new(value)))
+        });
+        let found = set.next();
         Key::Variables { names, found }
     }
 }
@@ -67,75 +65,69 @@ pub fn all(
 ) -> Vec<Arc<Provider>> {
     let mut providers = Vec::new();
     for section in sections {
-        providers.push(Arc::new(configured(section, environment, file)));
+        providers.push(Arc::new(provider(section, environment, file)));
     }
     for row in table::PROVIDERS {
         let is_configured = |provider: &Arc<Provider>| provider.name == row.name;
         if !providers.iter().any(is_configured) {
-            let provider = built_in(row.name, row, environment);
-            providers.push(Arc::new(provider.adapted()));
+            let section = ProviderSection {
+                name: row.name.to_owned(),
+                ..ProviderSection::default()
+            };
+            providers.push(Arc::new(provider(section, environment, file)));
         }
     }
     providers
 }
 
-/// A provider as its row of the table and the environment describe it, not yet adapted to its address.
-fn built_in(name: &str, row: &'static ProviderRow, environment: &Environment) -> Provider {
-    let address = moved(name, row, environment).unwrap_or_else(|| {
-        Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))
-    });
-    let mut key = Key::None;
-    if !row.key_variables.is_empty() {
-        let names = row
-            .key_variables
-            .iter()
-            .map(|variable| (*variable).to_owned());
-        key = Key::in_variables(names.collect(), environment);
-    }
-    Provider {
-        name: name.to_owned(),
+/// A provider as its section, its row of the table and the environment describe it.
+fn provider(section: ProviderSection, environment: &Environment, file: &Path) -> Provider {
+    let ProviderSection { name, line, .. } = section;
+    let row = table::find(&name).unwrap_or(&OPENAI_LIKE);
+    // The environment wins over the file.
+    let address = if let Some(moved) = moved(&name, row, environment) {
+        moved
+    } else if let Some(address) = section.base_url {
+        Ok(address)
+    } else if row.base_url.is_empty() {
+        let file = file.display();
+        Err(format!(
+            "{file}, line {line}: providers.{name}: has no base_url"
+        ))
+    } else {
+        Address::parse(row.base_url)
+    };
+    let key = match section.key {
+        KeyPlace::Command(command) => Key::Command(command),
+        KeyPlace::Variable(name) => Key::in_variables(vec![name], environment),
+        KeyPlace::None if row.key_variables.is_empty() => Key::None,
+        KeyPlace::None => {
+            let names = row.key_variables.iter().map(ToString::to_string);
+            Key::in_variables(names.collect(), environment)
+        }
+    };
+    let model = match (section.model, row.model) {
+        (Some(model), _) => {
+            let path = file.to_owned();
+            Some(Sourced::new(&model, Origin::File { path, line }))
+        }
+        (None, usual) => usual.map(|model| Sourced::new(model, Origin::Default)),
+    };
+    let mut provider = Provider {
+        name,
         api: row.api,
         address,
         key,
-        model: row.model.map(|model| Sourced::new(model, Origin::Default)),
-        headers: Vec::new(),
-        options: Vec::new(),
+        model,
+        headers: section.headers,
+        options: section.options,
         quirks: row.quirks,
         row,
+    };
+    provider.adapt();
+    if let Some(api) = section.api {
+        provider.api = api;
     }
-}
-
-fn configured(section: ProviderSection, environment: &Environment, file: &Path) -> Provider {
-    let row = table::find(&section.name).unwrap_or(&OPENAI_LIKE);
-    let mut provider = built_in(&section.name, row, environment);
-    // The environment wins over the file.
-    if moved(&section.name, row, environment).is_none() {
-        if let Some(address) = section.base_url {
-            provider.address = Ok(address);
-        } else if row.base_url.is_empty() {
-            let file = file.display();
-            let name = &section.name;
-            let line = section.line;
-            let reason = format!("{file}, line {line}: providers.{name}: has no base_url");
-            provider.address = Err(reason);
-        }
-    }
-    let mut provider = provider.adapted();
-    provider.api = section.api.unwrap_or(provider.api);
-    provider.options = section.options;
-    match section.key {
-        KeyPlace::None => (),
-        KeyPlace::Variable(name) => provider.key = Key::in_variables(vec![name], environment),
-        KeyPlace::Command(command) => provider.key = Key::Command(command),
-    }
-    if let Some(model) = section.model {
-        let origin = Origin::File {
-            path: file.to_owned(),
-            line: section.line,
-        };
-        provider.model = Some(Sourced::new(&model, origin));
-    }
-    provider.headers = section.headers;
     provider
 }
 
@@ -192,10 +184,10 @@ fn ollama_host(text: &str) -> Result<Address, String> {
 }
 
 impl Provider {
-    /// The provider with the API and the quirks of the server at its address. The host decides, not the provider's name.
-    fn adapted(mut self) -> Provider {
+    /// Takes the API and the quirks of the server at its address. The host decides, not the provider's name.
+    fn adapt(&mut self) {
         let Ok(address) = &self.address else {
-            return self;
+            return;
         };
         let is_like_openai = |row: &ProviderRow| row.api_elsewhere.name == OPENAI_LIKE.api.name;
         self.api = self.row.api_elsewhere;
@@ -214,7 +206,6 @@ impl Provider {
         }
         // A gateway to OpenRouter passes its search on.
         self.quirks.searches |= self.row.quirks.searches;
-        self
     }
 
     /// The provider's address.

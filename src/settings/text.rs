@@ -20,7 +20,7 @@ pub fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
     }
 }
 
-pub fn unreadable(path: &Path, why: impl Display) -> String {
+fn unreadable(path: &Path, why: impl Display) -> String {
     format!("cannot read {}: {why}", path.display())
 }
 
