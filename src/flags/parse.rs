@@ -103,7 +103,7 @@ fn apply(
         }
         arguments.mode = mode;
     }
-    if let Effect::Switch(field) = flag.effect {
+    if let Effect::Switch(_, field) = flag.effect {
         *field(arguments) = true;
     }
     if let Some(value) = flag.value() {
@@ -132,11 +132,6 @@ fn apply(
 /// Refuses options and words that do not go together.
 fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
     let mode = arguments.mode;
-    let mut actions = used.iter().filter(|flag| flag.mode().is_some());
-    let action = match actions.next() {
-        Some(flag) => flag.name(),
-        None => "a question",
-    };
     if let Some(word) = arguments.words.first()
         && !mode.takes_words()
         && !mode.is_of_conversation()
@@ -148,7 +143,8 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
         return Ok(());
     }
     for flag in used {
-        if flag.mode().is_none() && !flag.modes.contains(&mode) {
+        if flag.mode().is_none() && !flag.is_for(mode) {
+            let action = name_of(mode);
             let name = flag.name();
             return Err(Error::usage(format!("{action} cannot use {name}")));
         }
@@ -166,13 +162,19 @@ fn check(arguments: &Arguments, used: &[&Flag]) -> Result<(), Error> {
 
 /// The error for a word after an action that takes none. `meant` begins the advice.
 pub fn stray_word(mode: Mode, word: &OsStr, meant: &str) -> Error {
-    let flag = FLAGS.iter().find(|flag| flag.mode() == Some(mode));
-    let action = flag.map_or("", Flag::name);
+    let action = name_of(mode);
     let word = word.display();
     let error = Error::usage(format!("{action} takes no words, but there is “{word}”"));
     error.advise(format!(
         "{meant}to ask about {action}, put -- before the question"
     ))
+}
+
+/// What errors call a mode: the option that chooses it.
+fn name_of(mode: Mode) -> &'static str {
+    let mut flags = FLAGS.iter();
+    let chooses = flags.find(|flag| flag.mode() == Some(mode));
+    chooses.map_or("a question", Flag::name)
 }
 
 fn is_option(argument: &OsStr) -> bool {
@@ -256,7 +258,7 @@ fn option_length(mode: Mode, argument: &OsStr) -> Option<usize> {
     let mut length = None;
     while let Some(option) = parser.next().ok()? {
         let flag = find(&option)?;
-        if !flag.modes.contains(&mode) {
+        if !flag.is_for(mode) {
             return None;
         }
         length = Some(1);

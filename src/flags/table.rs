@@ -29,8 +29,6 @@ pub struct Flag {
     /// Each way to type it: `-m, --model`.
     pub names: &'static str,
     pub effect: Effect,
-    /// The modes that can use it; any other mode refuses it.
-    pub modes: &'static [Mode],
     /// A few words for the short help.
     pub help: &'static str,
     /// Sentences for the long help and the man page.
@@ -44,8 +42,10 @@ pub enum Effect {
     Action(Mode),
     /// Chooses what q does, and takes a value for it.
     ActionWith(Mode, Value),
-    Switch(fn(&mut Arguments) -> &mut bool),
-    Takes(Value),
+    /// Is set in these modes; any other mode refuses it.
+    Switch(&'static [Mode], fn(&mut Arguments) -> &mut bool),
+    /// Takes a value in these modes.
+    Takes(&'static [Mode], Value),
 }
 
 /// The value that an option takes.
@@ -91,15 +91,23 @@ impl Flag {
     pub fn mode(&self) -> Option<Mode> {
         match self.effect {
             Action(mode) | ActionWith(mode, _) => Some(mode),
-            Switch(_) | Takes(_) => None,
+            Switch(..) | Takes(..) => None,
+        }
+    }
+
+    /// Whether it can be used in a mode that another option chooses.
+    pub fn is_for(&self, mode: Mode) -> bool {
+        match self.effect {
+            Switch(modes, _) | Takes(modes, _) => modes.contains(&mode),
+            Action(_) | ActionWith(..) => false,
         }
     }
 
     /// The value that it takes, if it takes one.
     pub fn value(&self) -> Option<&Value> {
         match &self.effect {
-            Takes(value) | ActionWith(_, value) => Some(value),
-            Action(_) | Switch(_) => None,
+            Takes(_, value) | ActionWith(_, value) => Some(value),
+            Action(_) | Switch(..) => None,
         }
     }
 
@@ -191,8 +199,7 @@ const EVERY: &[Mode] = &[
 pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-f, --follow",
-        effect: Switch(|a| &mut a.follow),
-        modes: &[Ask],
+        effect: Switch(&[Ask], |a| &mut a.follow),
         help: "continue the conversation; -ff: in any case",
         doc: "Continue the current conversation. If there is none, or if it cannot be continued, q starts a new one, and a \
               note says why: see CONVERSATIONS. Twice, as -ff: continue it even if it was idle for too long or is of another \
@@ -200,12 +207,14 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-s, --session",
-        effect: Takes(Value {
-            name: "NAME",
-            completion: Conversations,
-            setter: Raw(|a| &mut a.session),
-        }),
-        modes: &[Ask, History, Last, Mode::Result, Undo, Copy, Clear, Status],
+        effect: Takes(
+            &[Ask, History, Last, Mode::Result, Undo, Copy, Clear, Status],
+            Value {
+                name: "NAME",
+                completion: Conversations,
+                setter: Raw(|a| &mut a.session),
+            },
+        ),
         help: "continue, or start, the conversation NAME",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
               and does not begin with a dot, a hyphen, current or session_. In place of a name there can be an id, a number of --list \
@@ -213,64 +222,73 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-p, --provider",
-        effect: Takes(Value {
-            name: "NAME",
-            completion: Function("providers"),
-            setter: Text(|a| &mut a.provider),
-        }),
-        modes: &[Ask, Status, Models],
+        effect: Takes(
+            &[Ask, Status, Models],
+            Value {
+                name: "NAME",
+                completion: Function("providers"),
+                setter: Text(|a| &mut a.provider),
+            },
+        ),
         help: "which provider to ask",
         doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
     },
     Flag {
         names: "-m, --model",
-        effect: Takes(Value {
-            name: "ID",
-            completion: Nothing,
-            setter: Text(|a| &mut a.model),
-        }),
-        modes: SET,
+        effect: Takes(
+            SET,
+            Value {
+                name: "ID",
+                completion: Nothing,
+                setter: Text(|a| &mut a.model),
+            },
+        ),
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
     },
     Flag {
         names: "-r, --role",
-        effect: Takes(Value {
-            name: "NAME",
-            completion: Function("roles"),
-            setter: Text(|a| &mut a.role),
-        }),
-        modes: &[Ask],
+        effect: Takes(
+            &[Ask],
+            Value {
+                name: "NAME",
+                completion: Function("roles"),
+                setter: Text(|a| &mut a.role),
+            },
+        ),
         help: "options that the configuration lists",
         doc: "Use the options of the role NAME: see ROLES.",
     },
     Flag {
         names: "-w, --web",
-        effect: Switch(|a| &mut a.web),
-        modes: &[Ask],
+        effect: Switch(&[Ask], |a| &mut a.web),
         help: "let the provider search the web",
         doc: "Let the provider search the web: see THE WEB.",
     },
     Flag {
         names: "-e, --effort",
-        effect: Takes(Value {
-            name: "LEVEL",
-            completion: Words(&["low", "medium", "high"]),
-            setter: Text(|a| &mut a.effort),
-        }),
-        modes: SET,
+        effect: Takes(
+            SET,
+            Value {
+                name: "LEVEL",
+                completion: Words(&["low", "medium", "high"]),
+                setter: Text(|a| &mut a.effort),
+            },
+        ),
         help: "how much the model thinks",
         doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines. Models differ \
               in the levels that they know; the error for another one names them, if the provider does.",
     },
     Flag {
         names: "-o, --option",
-        effect: Takes(Value {
-            name: "KEY=VALUE",
-            completion: Nothing,
-            setter: Texts(|a| &mut a.options),
-        }),
-        modes: SET,
+        effect: Takes(
+            SET,
+            Value {
+                name: "KEY=VALUE",
+                completion: Nothing,
+                setter: Texts(|a| &mut a.options),
+            },
+        ),
         help: "set a field of the request",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
               is sent as JSON if it is valid JSON, else as text; null removes the field. The model is chosen with -m. These \
@@ -278,104 +296,108 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-S, --system",
-        effect: Takes(Value {
-            name: "TEXT",
-            completion: Nothing,
-            setter: Raw(|a| &mut a.system),
-        }),
-        modes: SET,
+        effect: Takes(
+            SET,
+            Value {
+                name: "TEXT",
+                completion: Nothing,
+                setter: Raw(|a| &mut a.system),
+            },
+        ),
         help: "replace the system prompt",
         doc: "Send TEXT as the system prompt. The conversation remembers it until another one is given. An \
               empty TEXT sends none.",
     },
     Flag {
         names: "-a, --attach",
-        effect: Takes(Value {
-            name: "FILE",
-            completion: Files,
-            setter: Raws(|a| &mut a.attach),
-        }),
-        modes: &[Ask],
+        effect: Takes(
+            &[Ask],
+            Value {
+                name: "FILE",
+                completion: Files,
+                setter: Raws(|a| &mut a.attach),
+            },
+        ),
         help: "ask about a file",
         doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input, and a pattern in quotes, such as \
               'src/**/*.rs', stands for several files: see FILES AND SHAPES.",
     },
     Flag {
         names: "--schema",
-        effect: Takes(Value {
-            name: "SPEC",
-            completion: Files,
-            setter: Text(|a| &mut a.schema),
-        }),
-        modes: &[Ask],
+        effect: Takes(
+            &[Ask],
+            Value {
+                name: "SPEC",
+                completion: Files,
+                setter: Text(|a| &mut a.schema),
+            },
+        ),
         help: "answer in JSON of this shape",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
               as 'name, age int'. See FILES AND SHAPES.",
     },
     Flag {
         names: "-t, --tools",
-        effect: Takes(Value {
-            name: "NAME",
-            completion: Function("tools"),
-            setter: Names(|a| &mut a.tools),
-        }),
-        modes: &[Ask, ListTools],
+        effect: Takes(
+            &[Ask, ListTools],
+            Value {
+                name: "NAME",
+                completion: Function("tools"),
+                setter: Names(|a| &mut a.tools),
+            },
+        ),
         help: "let the model call tools",
         doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
               conversation remembers. See TOOLS.",
     },
     Flag {
         names: "--yes",
-        effect: Switch(|a| &mut a.yes),
-        modes: &[Ask, Clear],
+        effect: Switch(&[Ask, Clear], |a| &mut a.yes),
         help: "run tools without asking",
         doc: "Run every call of a tool without asking; with --clear --all, delete without asking.",
     },
     Flag {
         names: "--messages",
-        effect: Takes(Value {
-            name: "N",
-            completion: Nothing,
-            setter: Text(|a| &mut a.messages),
-        }),
-        modes: SET,
+        effect: Takes(
+            SET,
+            Value {
+                name: "N",
+                completion: Nothing,
+                setter: Text(|a| &mut a.messages),
+            },
+        ),
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
     },
     Flag {
         names: "-n, --no-stdin",
-        effect: Switch(|a| &mut a.no_stdin),
-        modes: EVERY,
+        effect: Switch(EVERY, |a| &mut a.no_stdin),
         help: "leave standard input alone",
         doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Other \
               than questions, nothing reads it, so alias q='q -n' works.",
     },
     Flag {
         names: "--no-save",
-        effect: Switch(|a| &mut a.no_save),
-        modes: SET,
+        effect: Switch(SET, |a| &mut a.no_save),
         help: "leave no trace of this exchange",
         doc: "Leave no trace of this exchange: the conversation and its file stay as they are.",
     },
     Flag {
         names: "--cached",
-        effect: Switch(|a| &mut a.cached),
-        modes: SET,
+        effect: Switch(SET, |a| &mut a.cached),
         help: "answer from a file what is known",
         doc: "Answer from a file if the same request has been answered before; otherwise ask, and keep the answer, even \
               with --no-save: see KNOWN ANSWERS.",
     },
     Flag {
         names: "--no-stream",
-        effect: Switch(|a| &mut a.no_stream),
-        modes: &[Ask],
+        effect: Switch(&[Ask], |a| &mut a.no_stream),
         help: "print the answer when it is complete",
         doc: "Ask for the answer in one piece, and print it when it is complete.",
     },
     Flag {
         names: "-x, --extract",
-        effect: Switch(|a| &mut a.extract),
-        modes: &[Ask, Last],
+        effect: Switch(&[Ask, Last], |a| &mut a.extract),
         help: "print only the answer's code blocks",
         doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. The built-in system \
               prompt then asks for such a block. If there is none, q prints nothing, and the exit status is 1. The whole \
@@ -383,8 +405,7 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-j, --json",
-        effect: Switch(|a| &mut a.json),
-        modes: ALL,
+        effect: Switch(ALL, |a| &mut a.json),
         help: "machine-readable output",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
               messages_sent, sources if there are any, and cached if the answer was known; or with error. For an action it is what the action shows or did. \
@@ -392,16 +413,14 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-q, --quiet",
-        effect: Switch(|a| &mut a.quiet),
-        modes: ALL,
+        effect: Switch(ALL, |a| &mut a.quiet),
         help: "no notes at all",
         doc: "Print no notes on standard error, only errors. Only the exit status then shows that an answer is incomplete or \
               has no code block.",
     },
     Flag {
         names: "-v, --verbose",
-        effect: Switch(|a| &mut a.verbose),
-        modes: ALL,
+        effect: Switch(ALL, |a| &mut a.verbose),
         help: "report what q does",
         doc: "Report on standard error which conversation is continued, the provider and the model, the index, role and \
               length of each message, each new attempt, what the server sends of the model's thinking, the time taken, the usage, \
@@ -409,16 +428,14 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "--dry-run",
-        effect: Switch(|a| &mut a.dry_run),
-        modes: &[Ask],
+        effect: Switch(&[Ask], |a| &mut a.dry_run),
         help: "print the request, send nothing",
         doc: "Print the body of the request that would be sent, as JSON, and do not ask the model, so that no key is needed. \
               q still asks tool servers for their tools, and a local server for its models.",
     },
     Flag {
         names: "--again",
-        effect: Switch(|a| &mut a.again),
-        modes: &[Ask],
+        effect: Switch(&[Ask], |a| &mut a.again),
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
               New words or files, and input that comes with them, replace the old ones. The new answer replaces the old one \
@@ -427,7 +444,6 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--history",
         effect: Action(History),
-        modes: &[],
         help: "print the conversation",
         doc: "Print the conversation: the role, the time and the text of each message, and the model and the tokens of each \
               answer; on a terminal in local time. With --json, the file's JSON.",
@@ -435,14 +451,12 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--last",
         effect: Action(Last),
-        modes: &[],
         help: "print the last answer again",
         doc: "Print the last answer again, without a request; with -x only its code.",
     },
     Flag {
         names: "--result",
         effect: Action(Mode::Result),
-        modes: &[],
         help: "print the result of the last tool call",
         doc: "Print the result of the last tool call that led to the last answer, as the tool gave it. If q has cut or changed \
               it, a note says so, and the exit status is 3. With --json, print an array of all calls of that answer.",
@@ -450,7 +464,6 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--undo",
         effect: Action(Undo),
-        modes: &[],
         help: "drop the last exchange, print its question",
         doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. An \
               earlier state keeps the conversation as it was.",
@@ -458,7 +471,6 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--list",
         effect: Action(List),
-        modes: &[],
         help: "list the conversations, or find some by words",
         doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as the \
               screen holds, with a star at the current one. In a pipe, separated by tabs: name, time of the last change, \
@@ -476,21 +488,18 @@ pub const FLAGS: &[Flag] = &[
                 setter: Raw(|a| &mut a.copy),
             },
         ),
-        modes: &[],
         help: "copy the conversation under a new name",
         doc: "Copy the conversation to NAME, which must be new, to keep it or to continue it in two ways. The original stays.",
     },
     Flag {
         names: "--clear",
         effect: Action(Clear),
-        modes: &[],
         help: "delete the conversation",
         doc: "Delete the conversation and its earlier states. If others are left, a note says how many.",
     },
     Flag {
         names: "--all",
-        effect: Switch(|a| &mut a.all),
-        modes: &[Clear, List],
+        effect: Switch(&[Clear, List], |a| &mut a.all),
         help: "with --clear, --list: all, with earlier states",
         doc: "With --clear: delete every conversation, including named ones. On a terminal q asks first; elsewhere it needs \
               --yes. With --list: list earlier states, too.",
@@ -498,7 +507,6 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--list-tools",
         effect: Action(ListTools),
-        modes: &[],
         help: "list the tools that are configured",
         doc: "List all configured tools, or those of -t, one per line: name, reads or writes (as the section or the \
               server says), asks or runs (without asking), and the first line of the description.",
@@ -506,7 +514,6 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--status",
         effect: Action(Status),
-        modes: &[],
         help: "print settings, providers, conversation",
         doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
               set, and the conversation.",
@@ -514,7 +521,6 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--models",
         effect: Action(Models),
-        modes: &[],
         help: "list the provider's models",
         doc: "List the models of the provider, one per line.",
     },
@@ -528,7 +534,6 @@ pub const FLAGS: &[Flag] = &[
                 setter: Choice(KINDS, |a| &mut a.generate),
             },
         ),
-        modes: &[],
         help: "print the man page, a completion or a shell key",
         doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), or code that binds a key of a shell \
               (keys-bash, keys-zsh or keys-fish): see SHELLS.",
@@ -536,21 +541,18 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "-h",
         effect: Action(ShortHelp),
-        modes: &[],
         help: "this help",
         doc: "Print a summary of the options.",
     },
     Flag {
         names: "--help",
         effect: Action(LongHelp),
-        modes: &[],
         help: "everything",
         doc: "Print this manual.",
     },
     Flag {
         names: "-V, --version",
         effect: Action(Version),
-        modes: &[],
         help: "the version",
         doc: "Print the version.",
     },
@@ -570,14 +572,6 @@ mod tests {
             let is_right = !flag.help.is_empty() && !flag.help.ends_with('.');
             assert!(is_right, "{}", flag.name());
             assert!(flag.doc.ends_with('.'), "{}", flag.name());
-        }
-    }
-
-    #[test]
-    fn every_option_is_of_use_to_some_mode() {
-        for flag in FLAGS {
-            let is_right = flag.mode().is_some() || !flag.modes.is_empty();
-            assert!(is_right, "{}", flag.name());
         }
     }
 }

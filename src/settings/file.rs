@@ -5,7 +5,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 use super::table::{self, SettingKind, SettingRow, Values};
 use super::tools::{self, KeyPlace, ToolServer};
 use super::value::{
-    self, Fault, Section, TableEntry, in_order, must_be, not_empty, string, unknown,
+    self, Fault, Section, TableEntry, filled_string, in_order, must_be, string, unknown,
 };
 use crate::address::Address;
 use crate::flags::Arguments;
@@ -181,7 +181,7 @@ impl ProviderSection {
             "api" => self.api = Some(dialect(&string(value)?)?),
             "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
             "key_env" | "key_cmd" => self.key.set(key, value)?,
-            "model" => self.model = Some(not_empty(string(value)?)?),
+            "model" => self.model = Some(filled_string(value)?),
             "headers" => self.headers = value::headers(value)?,
             "options" => self.options = request_fields(value)?,
             _ => return Err(unknown(Place::Provider, key, PROVIDER_KEYS)),
@@ -250,13 +250,13 @@ impl RoleSection {
             "effort" => options.effort = Some(text()?),
             "messages" => options.messages = Some(text()?),
             "system" => options.system = Some(text()?.into()),
-            "system_file" => self.system_file = Some(not_empty(string(value)?)?),
+            "system_file" => self.system_file = Some(filled_string(value)?),
             "tools" => options.tools = tool_names(value)?,
             "schema" => options.schema = Some(schema(value)?),
             "web" => options.web = value::switch(value)?,
             "options" => options.options = typed_fields(value)?,
             "question" => {
-                let question = not_empty(string(value)?)?;
+                let question = filled_string(value)?;
                 options.words = vec![question.into()];
             }
             _ => return Err(unknown(Place::Role, key, ROLE_KEYS)),

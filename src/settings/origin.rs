@@ -54,16 +54,6 @@ impl FromIterator<(OsString, OsString)> for Environment {
     }
 }
 
-#[cfg(test)]
-impl Environment {
-    pub fn new(variables: &[(&str, &str)]) -> Environment {
-        variables
-            .iter()
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
-            .collect()
-    }
-}
-
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -119,6 +109,20 @@ impl Sourced {
         Sourced {
             text: text.to_owned(),
             origin,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Environment {
+        pub fn new(variables: &[(&str, &str)]) -> Environment {
+            variables
+                .iter()
+                .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+                .collect()
         }
     }
 }

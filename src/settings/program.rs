@@ -77,7 +77,7 @@ impl LocalProgram {
                 self.env_from.extend(patterns);
             }
             "cwd" => {
-                let folder = value::not_empty(value::string(value)?)?;
+                let folder = value::filled_string(value)?;
                 self.cwd = Some(check_folder(folder)?);
             }
             "run" => {
@@ -95,11 +95,7 @@ impl LocalProgram {
 
     /// What tells it from other programs, apart from the values that `env_from` passes on. It has secrets.
     pub(super) fn identity(&self) -> Value {
-        let variables = self.env.iter();
-        let env: Vec<_> = variables
-            .map(|(name, value)| (name, value.expose()))
-            .collect();
-        json!([self.command, env, self.env_from, self.cwd])
+        json!([self.command, exposed(&self.env), self.env_from, self.cwd])
     }
 
     /// The secrets among its variables: the values that `env_from` passes on, and the passwords of all URLs.
@@ -144,6 +140,14 @@ impl LocalProgram {
             .iter()
             .any(|wanted| pattern::matches(wanted, name))
     }
+}
+
+/// Names with their secret values.
+pub(super) fn exposed(secrets: &[(String, Secret)]) -> Value {
+    let pairs = secrets.iter();
+    pairs
+        .map(|(name, value)| json!([name, value.expose()]))
+        .collect()
 }
 
 /// Whether every program gets a variable.

@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::commands::Command;
 use super::duration;
 use super::pattern;
-use super::program::{LocalProgram, SERVER_KEYS, check_command};
+use super::program::{LocalProgram, SERVER_KEYS, check_command, exposed};
 use super::value::{self, Fault, Section, TableEntry};
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -204,10 +204,7 @@ impl ToolServer {
         match &self.kind {
             ServerKind::Local(program) => program.identity(),
             ServerKind::Remote(remote) => {
-                let headers = remote.headers.iter();
-                let headers: Vec<_> = headers
-                    .map(|(name, value)| (name, value.expose()))
-                    .collect();
+                let headers = exposed(&remote.headers);
                 json!([self.name, remote.url.to_string(), headers])
             }
             ServerKind::Commands(_) => Value::Null,
@@ -217,7 +214,7 @@ impl ToolServer {
     /// Whether a tool is offered at all.
     pub fn offers(&self, tool: &str) -> bool {
         match &self.only {
-            Some(only) => matches_any(only, tool),
+            Some(only) => only.iter().any(|one| pattern::matches(one, tool)),
             None => true,
         }
     }
@@ -230,14 +227,9 @@ impl ToolServer {
 
     /// The patterns in `allow` that allow none of these tools, each with whether it reads.
     pub fn idle_patterns(&self, tools: &[(&str, bool)]) -> Vec<&String> {
-        let mut idle = Vec::new();
-        for pattern in &self.allow {
-            if !tools
-                .iter()
-                .any(|(tool, reads)| fits(pattern, tool, *reads))
-            {
-                idle.push(pattern);
-            }
+        let mut idle = Vec::from_iter(&self.allow);
+        for (tool, reads) in tools {
+            idle.retain(|pattern| !fits(pattern, tool, *reads));
         }
         idle
     }
@@ -272,10 +264,6 @@ fn fits(allowed: &str, tool: &str, reads: bool) -> bool {
     } else {
         pattern::matches(allowed, tool)
     }
-}
-
-fn matches_any(patterns: &[String], tool: &str) -> bool {
-    patterns.iter().any(|one| pattern::matches(one, tool))
 }
 
 /// Whether an entry says where a server is. A table of that name is a command.

@@ -96,8 +96,9 @@ pub fn switch(value: &DeValue) -> Result<bool, String> {
     }
 }
 
-/// Refuses an empty text.
-pub fn not_empty(text: String) -> Result<String, String> {
+/// The text of a string that is not empty.
+pub fn filled_string(value: &DeValue) -> Result<String, String> {
+    let text = string(value)?;
     if text.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -123,7 +124,7 @@ pub fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
 
 /// The name of a variable. A user may have written the key itself, so errors do not show it.
 pub fn variable(value: &DeValue) -> Result<String, String> {
-    let name = not_empty(string(value)?)?;
+    let name = filled_string(value)?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let begins_well = !name.as_bytes()[0].is_ascii_digit();
     if begins_well && name.bytes().all(is_allowed) {
