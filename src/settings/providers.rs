@@ -146,41 +146,27 @@ fn moved(
     Some(ollama_host(text).map_err(|reason| format!("{host_variable} {reason}")))
 }
 
-/// Reads `OLLAMA_HOST` as Ollama does: scheme and port may be missing, and the address of all interfaces is
+/// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, and the address of all interfaces is
 /// this machine's (Ollama, envconfig/config.go).
 fn ollama_host(text: &str) -> Result<Address, String> {
-    let text = text.trim().trim_matches(['"', '\'']).trim();
-    let (base, query) = text.split_once('?').unwrap_or((text, ""));
-    let parts = base.split_once("://");
-    // Ollama's own port is the default only without a scheme.
-    let default_port = match parts {
-        None => "11434",
-        Some(("http", _)) => "80",
-        Some(("https", _)) => "443",
-        Some((other, _)) => {
-            return Err(format!(
-                "has the scheme {other}, but only http and https can be used"
-            ));
-        }
+    let text = text.trim();
+    let (scheme, rest, default_port) = match text.split_once("://") {
+        Some((scheme, rest)) => (scheme, rest, ""),
+        // Ollama's own port is the default only without a scheme.
+        None => ("http", text, ":11434"),
     };
-    let (scheme, rest) = parts.unwrap_or(("http", base));
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (name, port) = match authority.rsplit_once(':') {
-        // An IPv6 address without brackets has no port.
-        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port),
-        _ => (authority, default_port),
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    // The last colon in brackets is a part of an IPv6 address.
+    let colon = authority.rfind(':').filter(|_| !authority.ends_with(']'));
+    let (name, port) = authority.split_at(colon.unwrap_or(authority.len()));
+    let port = if port.is_empty() { default_port } else { port };
+    let host = match name {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        name => name,
     };
-    let host = match name.trim_matches(['[', ']']) {
-        "" | "0.0.0.0" => "127.0.0.1".to_owned(),
-        "::" => "[::1]".to_owned(),
-        address if address.contains(':') => format!("[{address}]"),
-        name => name.to_owned(),
-    };
-    let mut path = path.trim_matches('/').to_owned();
-    if !path.is_empty() {
-        path.insert(0, '/');
-    }
-    Address::parse(&format!("{scheme}://{host}:{port}{path}/v1?{query}"))
+    let path = path.trim_end_matches('/');
+    Address::parse(&format!("{scheme}://{host}{port}{path}/v1"))
 }
 
 impl Provider {
@@ -293,11 +279,9 @@ mod tests {
             0.0.0.0:5000 | http://127.0.0.1:5000/v1
             http://0.0.0.0:5000/ | http://127.0.0.1:5000/v1
             [::]:5000 | http://[::1]:5000/v1
-            ::1 | http://[::1]:11434/v1
-            https://box.example | https://box.example:443/v1
-            http://box.example/ollama/ | http://box.example:80/ollama/v1
-            "box" | http://box:11434/v1
-            box?a=b | http://box:11434/v1
+            [::1] | http://[::1]:11434/v1
+            https://box.example | https://box.example/v1
+            http://box.example/ollama/ | http://box.example/ollama/v1
             ftp://box | OLLAMA_HOST has the scheme ftp, but only http and https can be used
             bo x | OLLAMA_HOST is not a URL
         "##;
