@@ -9,7 +9,6 @@ use super::origin::Environment;
 use super::pattern;
 use super::value;
 use crate::secret::{self, Secret};
-use crate::text::habits::Place;
 
 /// The variables that every program gets; a star matches any characters.
 const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR XDG_* \
@@ -35,23 +34,6 @@ pub struct LocalProgram {
     pub cwd: Option<String>,
 }
 
-/// The keys of a tool server.
-pub(super) const SERVER_KEYS: &[&str] = &[
-    "command",
-    "url",
-    "env",
-    "env_from",
-    "cwd",
-    "headers",
-    "key_env",
-    "key_cmd",
-    "only",
-    "allow",
-    "timeout",
-    "start",
-    "about_run",
-];
-
 impl LocalProgram {
     /// A program with only its command set.
     pub(super) fn new(command: Vec<String>) -> LocalProgram {
@@ -61,12 +43,9 @@ impl LocalProgram {
         }
     }
 
+    /// Sets `env`, `env_from` or `cwd`.
     pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         match key {
-            "command" => {
-                self.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
-                check_command(&self.command)?;
-            }
             "env" => {
                 let example = "{ LOG_LEVEL = \"error\" }";
                 let variables = value::table(value, example, |_, text| Ok(Secret::new(text)))?;
@@ -76,19 +55,7 @@ impl LocalProgram {
                 let patterns = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?;
                 self.env_from.extend(patterns);
             }
-            "cwd" => {
-                let folder = value::filled_string(value)?;
-                self.cwd = Some(check_folder(folder)?);
-            }
-            "run" => {
-                return Err(
-                    "belongs in a table below this one, such as [tools.date.today]".to_owned(),
-                );
-            }
-            "headers" | "key_env" | "key_cmd" => {
-                return Err("is for a server with a url".to_owned());
-            }
-            _ => return Err(value::unknown(Place::Server, key, SERVER_KEYS)),
+            _ => self.cwd = Some(check_folder(value::filled_string(value)?)?),
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::commands::Command;
 use super::duration;
 use super::pattern;
-use super::program::{LocalProgram, SERVER_KEYS, check_command, exposed};
+use super::program::{LocalProgram, check_command, exposed};
 use super::value::{self, Fault, Section, TableEntry};
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -28,6 +28,23 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a server may take until its tools are listed.
 const START: Duration = Duration::from_secs(30);
+
+/// The keys of a tool server.
+const KEYS: &[&str] = &[
+    "command",
+    "url",
+    "env",
+    "env_from",
+    "cwd",
+    "headers",
+    "key_env",
+    "key_cmd",
+    "only",
+    "allow",
+    "timeout",
+    "start",
+    "about_run",
+];
 
 /// A tool server: a section `[tools.NAME]`, or one in the file that the setting `mcp` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,25 +193,28 @@ impl ToolServer {
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         const PATTERNS: &str = "[\"list_*\"]";
-        match key {
-            "url" => {
+        match (key, &mut self.kind) {
+            ("url", _) => {
                 let url = Endpoint::parse(&value::string(value)?)?;
                 self.kind = ServerKind::Remote(RemoteServer::new(url));
             }
-            "only" => self.only = Some(value::strings(value, PATTERNS)?),
-            "allow" => self.allow = value::strings(value, PATTERNS)?,
-            "timeout" => self.timeout = duration::patience(&value::string(value)?)?,
-            "about_run" => {
+            ("only", _) => self.only = Some(value::strings(value, PATTERNS)?),
+            ("allow", _) => self.allow = value::strings(value, PATTERNS)?,
+            ("timeout", _) => self.timeout = duration::patience(&value::string(value)?)?,
+            ("start", _) => self.start = duration::patience(&value::string(value)?)?,
+            ("about_run", _) => {
                 let command = value::command(value, "[\"sqlite3\", \"shop.db\", \".schema\"]")?;
                 check_command(&command)?;
                 self.about = Some(LocalProgram::new(command));
             }
-            "start" => self.start = duration::patience(&value::string(value)?)?,
-            _ => match &mut self.kind {
-                ServerKind::Local(program) => program.set(key, value)?,
-                ServerKind::Remote(site) => site.set(key, value)?,
-                ServerKind::Commands(_) => (),
-            },
+            ("command", ServerKind::Local(program)) => {
+                program.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
+                check_command(&program.command)?;
+            }
+            ("env" | "env_from" | "cwd", ServerKind::Local(program)) => program.set(key, value)?,
+            ("headers", ServerKind::Remote(site)) => site.headers = value::headers(value)?,
+            ("key_env" | "key_cmd", ServerKind::Remote(site)) => site.key.set(key, value)?,
+            _ => return Err(refusal(key)),
         }
         Ok(())
     }
@@ -244,17 +264,18 @@ impl RemoteServer {
             key: KeyPlace::None,
         }
     }
+}
 
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        match key {
-            "headers" => self.headers = value::headers(value)?,
-            "key_env" | "key_cmd" => self.key.set(key, value)?,
-            "command" => return Err("a server has a command or a url, not both".to_owned()),
-            "env" | "env_from" | "cwd" => return Err("is for a server with a command".to_owned()),
-            _ => return Err(value::unknown(Place::Server, key, SERVER_KEYS)),
-        }
-        Ok(())
-    }
+/// Why a section of this kind has no such key.
+fn refusal(key: &str) -> String {
+    let reason = match key {
+        "command" => "a server has a command or a url, not both",
+        "env" | "env_from" | "cwd" => "is for a server with a command",
+        "headers" | "key_env" | "key_cmd" => "is for a server with a url",
+        "run" => "belongs in a table below this one, such as [tools.date.today]",
+        _ => return value::unknown(Place::Server, key, KEYS),
+    };
+    reason.to_owned()
 }
 
 /// Whether a pattern in `allow` allows a tool. A tool cannot be named so that the word for all that read means it.
