@@ -2,7 +2,7 @@
 
 use super::{help, template};
 use crate::flags::FLAGS;
-use crate::provider::table::{DIALECTS, PROVIDERS};
+use crate::provider::table::PROVIDERS;
 use crate::settings::table::SETTINGS;
 
 /// The text without the parts from the tables; `@NAME@` marks their places. Blank lines stand between its blocks, and code
@@ -47,22 +47,13 @@ impl Block {
 
 fn blocks() -> Vec<Block> {
     let places = [
-        ("SYNOPSIS", &*synopsis()),
+        ("SYNOPSIS", &*help::SYNOPSIS.replace('\n', "\n    ")),
         ("OPTIONS", &options()),
         ("SETTINGS", &settings()),
         ("PROVIDERS", &providers()),
-        ("DIALECTS", &dialects()),
     ];
     let source = template::fill(SOURCE, &places);
     source.trim_end().split("\n\n").map(Block::parse).collect()
-}
-
-fn synopsis() -> String {
-    let mut text = String::new();
-    for line in help::SYNOPSIS.lines() {
-        text.push_str(&format!("    {line}\n"));
-    }
-    text
 }
 
 fn options() -> String {
@@ -101,16 +92,6 @@ fn providers() -> String {
         text.push_str(&format!("    {:10}  {}\n", "", row.base_url));
     }
     text
-}
-
-fn dialects() -> String {
-    let mut names = Vec::new();
-    for dialect in DIALECTS {
-        names.push(format!("\"{}\"", dialect.name));
-    }
-    let usual = names.remove(0);
-    let others = names.join(", ");
-    format!("{usual}        # or {others}")
 }
 
 /// The long help.
@@ -215,6 +196,7 @@ fn bold(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::table::DIALECTS;
 
     /// Whether a place is left that nothing has filled; jq's `@csv` is none.
     fn has_place(text: &str) -> bool {
@@ -236,6 +218,9 @@ mod tests {
         }
         for row in PROVIDERS {
             assert!(long.contains(row.base_url), "{}", row.name);
+        }
+        for dialect in DIALECTS {
+            assert!(long.contains(&format!("\"{}\"", dialect.name)));
         }
         for line in short.lines().chain(long.lines()) {
             let has_room = line.chars().count() <= WIDTH && line == line.trim_end();
