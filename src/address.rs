@@ -187,10 +187,7 @@ fn decoded(text: &str) -> Secret {
 fn values_of(query: &str) -> Vec<Secret> {
     let mut values = Vec::new();
     for field in query.split('&') {
-        let value = match field.split_once('=') {
-            Some((_, value)) => value,
-            None => field,
-        };
+        let (_, value) = field.split_once('=').unwrap_or(("", field));
         if !value.is_empty() {
             values.push(Secret::new(value));
             values.push(decoded(value));

@@ -47,13 +47,12 @@ fn main() -> ExitCode {
     // rustls-native-certs reads these variables, and takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
-    let typed = std::env::args_os().skip(1);
-    let arguments = match flags::parse(typed) {
+    let typed = Vec::from_iter(std::env::args_os().skip(1));
+    let arguments = match flags::parse(&typed) {
         Ok(arguments) => arguments,
         Err(error) => {
             // --json may come after the option that is wrong.
-            let typed_again = std::env::args_os().skip(1);
-            let json = flags::asks_for_json(typed_again);
+            let json = flags::asks_for_json(&typed);
             return failure(&error, json, &Notes::default());
         }
     };

@@ -34,17 +34,10 @@ impl Secret {
             Some((scheme, address)) if is_scheme(scheme) => address,
             _ => return vec![self.clone()],
         };
-        let mut place = address;
-        let mut query = "";
-        if let Some(parts) = address.split_once('?') {
-            (place, query) = parts;
-        }
+        let (place, query) = address.split_once('?').unwrap_or((address, ""));
         let (login, _) = place.rsplit_once('@').unwrap_or_default();
         // A login without a colon is a token.
-        let password = match login.split_once(':') {
-            Some((_, password)) => password,
-            None => login,
-        };
+        let (_, password) = login.split_once(':').unwrap_or(("", login));
         vec![Secret::new(password), Secret::new(query)]
     }
 

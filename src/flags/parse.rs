@@ -17,10 +17,9 @@ const MAX_COMMAND: usize = 300;
 const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
 
 /// Reads the arguments after the program's name: options, then words.
-pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
-    let typed: Vec<OsString> = typed.into_iter().collect();
+pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
     let mut arguments = Arguments::default();
-    let mut parser = lexopt::Parser::from_args(&typed);
+    let mut parser = lexopt::Parser::from_args(typed);
     let mut used: Vec<&Flag> = Vec::new();
     loop {
         // Within `-abc` this gives nothing, because the rest of that argument comes first.
@@ -31,11 +30,10 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Err
                 break;
             }
             if !looks_like_option(next) {
-                if let Some(last) = used.last() {
-                    arguments.words_follow_attach = last.name() == "--attach";
-                }
+                let last = used.last();
+                arguments.words_follow_attach = last.is_some_and(|flag| flag.name() == "--attach");
                 arguments.words = rest.collect();
-                refuse_late_options(&typed, &arguments)?;
+                refuse_late_options(typed, &arguments)?;
                 break;
             }
         }
@@ -53,7 +51,7 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Err
 }
 
 /// Whether `--json` was typed, even if the command line has errors.
-pub fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
+pub fn asks_for_json(typed: &[OsString]) -> bool {
     let mut parser = lexopt::Parser::from_args(typed);
     while let Ok(Some(argument)) = parser.next() {
         // The question begins.
@@ -313,12 +311,16 @@ mod tests {
 
     use super::*;
 
+    fn owned(typed: &[&str]) -> Vec<OsString> {
+        typed.iter().map(OsString::from).collect()
+    }
+
     fn parsed(typed: &[&str]) -> Arguments {
-        parse(typed.iter().map(OsString::from)).unwrap_or_else(|error| panic!("{typed:?}: {error}"))
+        parse(&owned(typed)).unwrap_or_else(|error| panic!("{typed:?}: {error}"))
     }
 
     fn refused(typed: &[&str]) -> String {
-        let parsed = parse(typed.iter().map(OsString::from));
+        let parsed = parse(&owned(typed));
         let error = parsed.expect_err(&format!("{typed:?} must be refused"));
         assert_eq!(error.exit_status(), 2);
         format!("{}; {}", error.message, error.advice.unwrap_or_default())
@@ -350,7 +352,7 @@ mod tests {
             (&["--", "-j"], false),
             (&[], false),
         ] {
-            let found = asks_for_json(typed.iter().map(OsString::from));
+            let found = asks_for_json(&owned(typed));
             assert_eq!(found, wanted, "{typed:?}");
         }
     }
@@ -399,9 +401,9 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_typed_words_come_last_and_a_refusal_says_why(typed in typed()) {
-            match parse(typed.iter().map(OsString::from)) {
+            let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
+            match parse(&typed) {
                 Ok(arguments) => {
-                    let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
                     prop_assert!(typed.ends_with(&arguments.words), "{:?}", arguments.words);
                 }
                 Err(error) => prop_assert!(error.exit_status() == 2 && !error.message.is_empty()),

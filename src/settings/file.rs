@@ -343,21 +343,13 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
             Some(number) => Ok(number.into()),
             None => Err("has a number that is too large".to_owned()),
         },
-        DeValue::Float(number) => {
-            let digits = number.as_str().replace('_', "");
-            let float = digits.parse().ok();
-            // JSON has neither infinity nor NaN.
-            match float.and_then(serde_json::Number::from_f64) {
-                Some(known) => Ok(known.into()),
-                None => Err("has a number that JSON does not have".to_owned()),
-            }
-        }
+        DeValue::Float(number) => match number.as_str().replace('_', "").parse::<f64>() {
+            Ok(float) if float.is_finite() => Ok(float.into()),
+            _ => Err("has a number that JSON does not have".to_owned()),
+        },
         DeValue::Array(values) => {
-            let mut list = Vec::new();
-            for element in values {
-                list.push(json(element.get_ref())?);
-            }
-            Ok(list.into())
+            let values = values.iter();
+            values.map(|element| json(element.get_ref())).collect()
         }
         DeValue::Table(fields) => {
             let mut object = serde_json::Map::new();

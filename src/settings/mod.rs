@@ -81,20 +81,9 @@ impl Settings {
             levels.insert(row.key, set);
         }
         let providers = providers::all(written.providers, environment, file);
-        check_roles(&providers, &written.roles, file)?;
         let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
         if !model_fits(&levels["provider"], &levels["model"], unnamed) {
             levels.remove("model");
-        }
-        for Sourced { text, origin } in &levels["provider"] {
-            // The file must be right even where another level decides.
-            if matches!(origin, Origin::File { .. }) {
-                check_provider(&providers, text, origin, "provider", file)?;
-            }
-        }
-        let provider = highest(&levels, "provider").cloned();
-        if let Some(Sourced { text, origin }) = &provider {
-            check_provider(&providers, text, origin, "provider", file)?;
         }
         let options: Result<_, _> = typed
             .options
@@ -102,20 +91,50 @@ impl Settings {
             .map(|text| Field::parse(text))
             .collect();
 
-        Ok(Settings {
+        let settings = Settings {
             options: options.map_err(|reason| Error::usage(format!("--option: {reason}")))?,
             effort_is_typed: arguments.effort.is_some(),
             typed,
             values,
             providers,
             tools: written.tools,
-            provider,
+            provider: highest(&levels, "provider").cloned(),
             model: highest(&levels, "model").cloned(),
             environment: environment.clone(),
             file: file.to_owned(),
             roles: written.roles,
             levels,
-        })
+        };
+        settings.check_providers()?;
+        Ok(settings)
+    }
+
+    /// Refuses the name of a provider that is not configured, of a role even if no question uses it.
+    fn check_providers(&self) -> Result<(), Error> {
+        for role in &self.roles {
+            if let Some(name) = &role.options.provider {
+                let origin = role.origin("provider", &self.file);
+                self.check_provider(name, &origin, &role.key("provider"))?;
+            }
+        }
+        // As with any setting, a level must be right even where another one decides.
+        for named in &self.levels["provider"] {
+            self.check_provider(&named.text, &named.origin, "provider")?;
+        }
+        Ok(())
+    }
+
+    fn check_provider(&self, name: &str, origin: &Origin, key: &str) -> Result<(), Error> {
+        if self.provider_named(name).is_some() {
+            return Ok(());
+        }
+        let meant = did_you_mean(name, self.providers.iter().map(|provider| &provider.name));
+        let names = self.provider_names();
+        let file = self.file.display();
+        let error = origin.wrong(key, &format!("there is no provider “{name}”"));
+        Err(error.advise(format!(
+            "{meant}-p chooses one of {names}\na section [providers.NAME] in {file} adds one"
+        )))
     }
 
     /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
@@ -220,7 +239,8 @@ impl Settings {
 
     /// The names of all providers, in their order.
     pub fn provider_names(&self) -> String {
-        joined_names(&self.providers)
+        let names = self.providers.iter().map(|provider| &*provider.name);
+        Vec::from_iter(names).join(", ")
     }
 
     /// The named provider, else the first with its key set.
@@ -240,47 +260,6 @@ fn highest<'a>(levels: &'a BTreeMap<&str, Vec<Sourced>>, key: &str) -> Option<&'
 
 fn first_with_key(providers: &[Arc<Provider>]) -> Option<&Arc<Provider>> {
     providers.iter().find(|provider| provider.has_key())
-}
-
-fn joined_names(providers: &[Arc<Provider>]) -> String {
-    let names = providers.iter().map(|provider| provider.name.as_str());
-    names.collect::<Vec<_>>().join(", ")
-}
-
-/// Checks the providers that roles name. A wrong name is an error even if no question uses the role.
-fn check_roles(
-    providers: &[Arc<Provider>],
-    roles: &[file::RoleSection],
-    file: &Path,
-) -> Result<(), Error> {
-    for role in roles {
-        if let Some(name) = &role.options.provider {
-            let origin = role.origin("provider", file);
-            let key = role.key("provider");
-            check_provider(providers, name, &origin, &key, file)?;
-        }
-    }
-    Ok(())
-}
-
-/// Refuses the name of a provider that is not configured.
-fn check_provider(
-    providers: &[Arc<Provider>],
-    name: &str,
-    origin: &Origin,
-    key: &str,
-    file: &Path,
-) -> Result<(), Error> {
-    if providers.iter().any(|provider| provider.name == name) {
-        return Ok(());
-    }
-    let meant = did_you_mean(name, providers.iter().map(|provider| &provider.name));
-    let names = joined_names(providers);
-    let file = file.display();
-    let error = origin.wrong(key, &format!("there is no provider “{name}”"));
-    Err(error.advise(format!(
-        "{meant}-p chooses one of {names}\na section [providers.NAME] in {file} adds one"
-    )))
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {

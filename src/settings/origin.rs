@@ -79,9 +79,7 @@ impl Origin {
         match self {
             Origin::Option(name) => Error::usage(format!("{name}: {reason}")),
             Origin::Variable(name) => Error::settings(format!("{name}: {reason}")),
-            Origin::File { .. } | Origin::Default => {
-                Error::settings(format!("{self}: {key}: {reason}"))
-            }
+            _ => Error::settings(format!("{self}: {key}: {reason}")),
         }
     }
 }

@@ -139,15 +139,9 @@ impl ToolServer {
         let name = section.name;
         check_name(name).map_err(|reason| section.fault(&reason))?;
         let is_server = section.entries.iter().any(is_of_server);
-        let mut keys = Vec::new();
-        let mut commands = Vec::new();
-        for entry in &section.entries {
-            if is_command(entry, is_server) {
-                commands.push(entry);
-            } else {
-                keys.push(entry);
-            }
-        }
+        let entries = section.entries.iter();
+        let (commands, mut keys): (Vec<_>, Vec<&TableEntry>) =
+            entries.partition(|entry| is_command(entry, is_server));
 
         let mut server = ToolServer::new(name, ServerKind::Local(LocalProgram::default()));
         // The other keys depend on whether there is a url.
@@ -160,17 +154,18 @@ impl ToolServer {
             set.map_err(|reason| section.fault_in(entry, &reason))?;
         }
 
-        match commands.first() {
-            None if is_server => return Ok(server),
-            None => {
-                let reason = "has neither a command nor a url, nor a table with a run";
-                return Err(section.fault(reason));
-            }
-            Some(entry) if is_server => {
-                let reason = "a section with a command or a url has no commands below it";
-                return Err(section.fault_in(entry, reason));
-            }
-            Some(_) => (),
+        if let Some(entry) = commands.first()
+            && is_server
+        {
+            let reason = "a section with a command or a url has no commands below it";
+            return Err(section.fault_in(entry, reason));
+        }
+        if is_server {
+            return Ok(server);
+        }
+        if commands.is_empty() {
+            let reason = "has neither a command nor a url, nor a table with a run";
+            return Err(section.fault(reason));
         }
         if let ServerKind::Local(shared) = &server.kind {
             if let Some(about) = &mut server.about {
