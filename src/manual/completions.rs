@@ -25,13 +25,13 @@ fn script(template: &str, own: &[(&str, &str)]) -> String {
     let mut short_with_value = String::new();
     let mut long_with_value = Vec::new();
     for flag in FLAGS {
-        let has_value = flag.value().is_some();
         for spelling in flag.spellings() {
-            match spelling.strip_prefix("--") {
-                Some(name) if has_value => long_with_value.push(name),
-                Some(_) => (),
-                None if has_value => short_with_value.push_str(without_hyphens(spelling)),
-                None => short.push_str(without_hyphens(spelling)),
+            let name = without_hyphens(spelling);
+            match (spelling.starts_with("--"), flag.value()) {
+                (true, Some(_)) => long_with_value.push(name),
+                (true, None) => (),
+                (false, Some(_)) => short_with_value.push_str(name),
+                (false, None) => short.push_str(name),
             }
         }
     }
@@ -92,10 +92,7 @@ pub fn zsh() -> String {
                 group = "*".to_owned();
             }
         }
-        let mut help = flag.help.replace('\'', "'\\''");
-        for special in ['[', ']', ':'] {
-            help = help.replace(special, &format!("\\{special}"));
-        }
+        let help = flag.help.replace('\'', "'\\''").replace(':', "\\:");
         for spelling in flag.spellings() {
             // A value may be glued to a short option, or follow a long one's equals sign.
             let glue = if value.is_empty() {
