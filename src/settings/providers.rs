@@ -99,7 +99,7 @@ fn provider(section: ProviderSection, environment: &Environment, file: &Path) ->
     };
     let key = match section.key {
         KeyPlace::Command(command) => Key::Command(command),
-        KeyPlace::Variable(name) => Key::in_variables(vec![name], environment),
+        KeyPlace::Variable(variable) => Key::in_variables(vec![variable], environment),
         KeyPlace::None if row.key_variables.is_empty() => Key::None,
         KeyPlace::None => {
             let names = row.key_variables.iter().map(ToString::to_string);

@@ -140,7 +140,7 @@ pub const SETTINGS: &[SettingRow] = &[
         key: "max_history",
         default: Some("400000"),
         kind: Whole(0..=MAX, |values, number| {
-            values.max_history = number as usize
+            values.max_history = number as usize;
         }),
         option: None,
         doc: "the most bytes of these messages together; older ones are left out, with a note",
@@ -149,7 +149,7 @@ pub const SETTINGS: &[SettingRow] = &[
         key: "history",
         default: Some("prompt"),
         kind: Choice(&["prompt", "messages"], |values, index| {
-            values.history = [History::Prompt, History::Messages][index]
+            values.history = [History::Prompt, History::Messages][index];
         }),
         option: None,
         doc: "how these messages are sent: in one prompt, or as user and assistant messages",
@@ -211,7 +211,7 @@ pub const SETTINGS: &[SettingRow] = &[
         key: "cached",
         default: Some("off"),
         kind: Choice(&["off", "on", "only"], |values, index| {
-            values.cached = [Cached::Off, Cached::On, Cached::Only][index]
+            values.cached = [Cached::Off, Cached::On, Cached::Only][index];
         }),
         option: Some(("--cached", |arguments| {
             arguments.cached.then(|| "on".to_owned())
@@ -243,7 +243,7 @@ pub const SETTINGS: &[SettingRow] = &[
         key: "mismatch",
         default: Some("new"),
         kind: Choice(&["new", "continue"], |values, index| {
-            values.rules.continue_on_mismatch = index == 1
+            values.rules.continue_on_mismatch = index == 1;
         }),
         option: None,
         doc: "what -f does with another provider or model: start a new conversation, or continue the old one",
