@@ -7,12 +7,9 @@ use std::os::unix::fs::FileTypeExt;
 
 use super::input::{self, Reader};
 use super::question::{self, Draft};
-use super::session;
-use crate::context::Context;
 use crate::error::Error;
 use crate::manual;
 use crate::output::Notes;
-use crate::server::target::Target;
 use crate::settings::{Cached, MAX_TEXT, Settings, read_text};
 use crate::shape::Shape;
 use crate::tools::Selection;
@@ -22,25 +19,20 @@ const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields
 
 /// The arguments of a question, and what follows from them before its input is read.
 pub struct CheckedArguments {
-    /// The words of the question; may be blank.
-    words: String,
+    words: Option<String>,
     reads_stdin: bool,
     pub selection: Option<Selection>,
     pub shape: Option<Shape>,
     pub settings: Settings,
-    /// See [`session::known_target`].
-    pub known_target: Option<Target>,
 }
 
 impl CheckedArguments {
-    /// Checks what was typed and, unless the conversation decides, that there is a server to ask.
-    pub fn new(settings: Settings, context: &Context) -> Result<CheckedArguments, Error> {
-        let notes = &context.notes;
+    pub fn new(settings: Settings, notes: &Notes) -> Result<CheckedArguments, Error> {
         let arguments = &settings.typed;
         question::refuse_file_as_word(arguments)?;
         check_cached(&settings)?;
         let words = question::joined(&arguments.words, notes);
-        let reads_stdin = reads_stdin(&settings, &words, notes)?;
+        let reads_stdin = reads_stdin(&settings, words.is_some(), notes)?;
         let selection = Selection::from_option(&arguments.tools)?;
         let shape = match &arguments.schema {
             Some(spec) => Some(read_shape(spec)?),
@@ -51,32 +43,17 @@ impl CheckedArguments {
         {
             input::note_replaced("the system prompt", notes);
         }
-        let known_target = session::known_target(&settings, context)?;
-        if let Some(target) = &known_target
-            && arguments.web
-        {
-            target.check_web()?;
-        }
         Ok(CheckedArguments {
             words,
             reads_stdin,
             selection,
             shape,
             settings,
-            known_target,
         })
     }
 
-    /// Connects to a server that is known already, if q may have to wait for its input.
-    pub fn open_ahead(&self) {
-        if let Some(target) = &self.known_target
-            && self.waits_for_input()
-        {
-            target.open_ahead(&self.settings);
-        }
-    }
-
-    fn waits_for_input(&self) -> bool {
+    /// Whether q may have to wait for standard input or a file.
+    pub fn waits_for_input(&self) -> bool {
         let is_pipe = |name: &OsString| {
             let metadata = fs::metadata(name);
             metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
@@ -89,21 +66,15 @@ impl CheckedArguments {
     pub fn read(&self, reader: Reader, notes: &Notes) -> Result<Draft, Error> {
         let (files, input) = reader.finish(self.reads_stdin)?;
         if let Some(input) = &input
-            && !self.words.trim().is_empty()
+            && self.words.is_some()
         {
             question::note_empty(input, notes);
         }
-        if self.settings.typed.again {
-            return Ok(Draft::Again {
-                files,
-                input,
-                words: self.words.clone(),
-            });
+        let draft = Draft::new(files, input, self.words.clone());
+        if !draft.says_something() && !self.settings.typed.again {
+            return Err(no_question());
         }
-        match question::compose(&files, input, &self.words) {
-            Some(question) => Ok(Draft::New(question)),
-            None => Err(no_question()),
-        }
+        Ok(draft)
     }
 }
 
@@ -126,10 +97,10 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
 }
 
 /// Whether standard input is read. It is an error if nothing can have the question.
-fn reads_stdin(settings: &Settings, words: &str, notes: &Notes) -> Result<bool, Error> {
+fn reads_stdin(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bool, Error> {
     let arguments = &settings.typed;
     let is_spared = input::stdin_is_spared(&settings.environment)?;
-    let has_nothing_else = words.trim().is_empty() && arguments.attach.is_empty();
+    let has_nothing_else = !has_words && arguments.attach.is_empty();
     // The last question is asked again unchanged, with its own input.
     if arguments.again && has_nothing_else {
         return Ok(false);

@@ -35,11 +35,15 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let notes = &context.notes;
     let loaded = Settings::load(command_line, &context.environment, &context.configuration)?;
     report_role(&loaded.typed, notes);
-    let mut checked = CheckedArguments::new(loaded, context)?;
-    let interrupts = Interrupts::new(notes.spinner());
-    checked.open_ahead();
-    let known_target = checked.known_target.take();
+    let checked = CheckedArguments::new(loaded, notes)?;
     let settings = &checked.settings;
+    let known_target = session::known_target(settings, context)?;
+    let interrupts = Interrupts::new(notes.spinner());
+    if let Some(target) = &known_target
+        && checked.waits_for_input()
+    {
+        target.open_ahead(settings);
+    }
     let arguments = &settings.typed;
 
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;

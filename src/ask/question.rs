@@ -11,35 +11,61 @@ use crate::message::{Attachment, Message, Role};
 use crate::output::Notes;
 use crate::text::fence;
 
-/// A question, as far as it is known before the conversation is read.
-pub enum Draft {
-    New(Message),
-    /// What replaces parts of the conversation's last question.
-    Again {
-        files: Files,
-        input: Option<String>,
-        words: String,
-    },
+/// What a question is made of. Input and words are not blank.
+pub struct Draft {
+    files: Files,
+    input: Option<String>,
+    words: Option<String>,
 }
 
 impl Draft {
-    /// The question to ask. `last` is the conversation's last question.
-    pub fn into_question(self, last: Option<&Message>) -> Message {
-        match self {
-            Draft::New(question) => question,
-            Draft::Again {
-                files,
-                input,
-                words,
-            } => again(last, &files, input, &words),
+    pub fn new(files: Files, input: Option<String>, words: Option<String>) -> Draft {
+        Draft {
+            files,
+            input: input.and_then(non_blank),
+            words,
         }
+    }
+
+    /// Whether there is something to ask.
+    pub fn says_something(&self) -> bool {
+        self.words.is_some() || self.input.is_some() || self.files.say_something
+    }
+
+    /// The question to ask. With a `last` one to ask again, it has the parts of that one that are not given anew.
+    pub fn into_question(self, last: Option<&Message>) -> Message {
+        let empty = Message::text(Role::User, "");
+        let last = last.unwrap_or(&empty);
+        let (last_files, last_rest) = fence::split_files(&last.text);
+        let mut fences = last_files.to_owned();
+        let mut attachments = last.attachments.clone();
+        if !self.files.is_empty() {
+            fences = self.files.joined();
+            attachments = self.files.attachments;
+        }
+        if last.input_alone {
+            let input = self.input.or_else(|| non_blank(last_rest.to_owned()));
+            return question(&fences, attachments, input, self.words);
+        }
+        let last_parts = fence::split(&last.text);
+        let words = self.words.or_else(|| non_blank(last_parts.words.to_owned()));
+        if self.input.is_some() {
+            return question(&fences, attachments, self.input, words);
+        }
+        // The last input keeps its fence.
+        let text = fence::join([&fences, last_parts.input, &words.unwrap_or_default()]);
+        Message::with_attachments(Role::User, attachments, text)
     }
 }
 
-/// The words, joined by one space.
-pub fn joined(words: &[OsString], notes: &Notes) -> String {
+/// The words, joined by one space; `None` if they are blank.
+pub fn joined(words: &[OsString], notes: &Notes) -> Option<String> {
     let text = words.join(OsStr::new(" "));
-    input::text(text.into_encoded_bytes(), "the command line", notes)
+    non_blank(input::text(
+        text.into_encoded_bytes(),
+        "the command line",
+        notes,
+    ))
 }
 
 /// Notes that a pipe or a file was empty. A command that failed may be the reason.
@@ -67,65 +93,27 @@ pub fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     )))
 }
 
-/// A question of files, input and words; `None` if there is nothing to ask.
-pub fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
-    let input = input.as_deref().and_then(non_blank);
-    let words = non_blank(words);
-    if words.is_none() && input.is_none() && !files.say_something {
-        return None;
-    }
-    let attachments = files.attachments.clone();
-    Some(question(&files.joined(), attachments, input, words))
-}
-
-/// The last question, with new files, input or words in place of its own.
-fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
-    let empty = Message::text(Role::User, "");
-    let last = last.unwrap_or(&empty);
-    let (last_files, last_rest) = fence::split_files(&last.text);
-    let mut fences = last_files.to_owned();
-    let mut attachments = last.attachments.clone();
-    if !files.is_empty() {
-        fences = files.joined();
-        attachments = files.attachments.clone();
-    }
-    let input = input.as_deref().and_then(non_blank);
-    let words = non_blank(words);
-    if last.input_alone {
-        let input = input.or(non_blank(last_rest));
-        return question(&fences, attachments, input, words);
-    }
-    let last_parts = fence::split(&last.text);
-    let words = words.or(non_blank(last_parts.words));
-    if input.is_some() {
-        return question(&fences, attachments, input, words);
-    }
-    // The last input keeps its fence.
-    let text = fence::join([&fences, last_parts.input, words.unwrap_or_default()]);
-    Message::with_attachments(Role::User, attachments, text)
-}
-
 /// A question of fenced files, input and words. Without words, the input is the question and gets no fence.
 fn question(
     files: &str,
     attachments: Vec<Attachment>,
-    input: Option<&str>,
-    words: Option<&str>,
+    input: Option<String>,
+    words: Option<String>,
 ) -> Message {
     let input_alone = words.is_none() && input.is_some();
     let input = match input {
         Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
-        Some(input) => fence::around_input(input),
+        Some(input) => fence::around_input(&input),
         None => String::new(),
     };
-    let text = fence::join([files, &input, words.unwrap_or_default()]);
+    let text = fence::join([files, &input, &words.unwrap_or_default()]);
     let mut question = Message::with_attachments(Role::User, attachments, text);
     question.input_alone = input_alone;
     question
 }
 
 /// The text, unless it is nothing but white space.
-fn non_blank(text: &str) -> Option<&str> {
+fn non_blank(text: String) -> Option<String> {
     if text.trim().is_empty() {
         None
     } else {
@@ -160,7 +148,8 @@ mod tests {
         } else {
             Some(text(input))
         };
-        again(Some(last), &new, input, words)
+        let words = non_blank(words.to_owned());
+        Draft::new(new, input, words).into_question(Some(last))
     }
 
     #[test]

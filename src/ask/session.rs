@@ -147,7 +147,11 @@ pub fn known_target(settings: &Settings, context: &Context) -> Result<Option<Tar
     if arguments.provider.is_none() && arguments.follow && is_pinned(context) {
         return Ok(None);
     }
-    discover::find(settings, None, &context.notes).map(Some)
+    let target = discover::find(settings, None, &context.notes)?;
+    if arguments.web {
+        target.check_web()?;
+    }
+    Ok(Some(target))
 }
 
 /// Whether the current conversation keeps a provider that was chosen for it.
