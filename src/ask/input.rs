@@ -37,42 +37,8 @@ const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 /// Names of standard input for `-a`. Under all of them together it can be read only once.
 const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
-/// The files that come with a question, in the order given.
-#[derive(Default)]
-pub struct Files {
-    /// Text files in their fences.
-    pub fences: Vec<String>,
-    pub attachments: Vec<Attachment>,
-    /// At least one of them is not blank.
-    pub say_something: bool,
-}
-
-impl Files {
-    fn add(&mut self, content: Content) {
-        match content {
-            Content::Text { fence, is_blank } => {
-                self.say_something |= !is_blank;
-                self.fences.push(fence);
-            }
-            Content::Attachment(attachment) => {
-                self.say_something = true;
-                self.attachments.push(attachment);
-            }
-        }
-    }
-
-    /// The text files in their fences, as one text.
-    pub fn joined(&self) -> String {
-        fence::join(self.fences.iter().map(String::as_str))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.fences.is_empty() && self.attachments.is_empty()
-    }
-}
-
 /// The content of a file, as the model gets it.
-enum Content {
+pub enum Content {
     Text { fence: String, is_blank: bool },
     Attachment(Attachment),
 }
@@ -84,16 +50,15 @@ pub struct Reader {
     text_left: usize,
     /// How many more bytes of base64 are allowed.
     base64_left: usize,
-    /// In the order given; `None` stands for standard input, which is read last.
-    files: Vec<Option<Content>>,
-    /// The name of standard input among the files.
-    stdin: OsString,
+    /// In the order given.
+    files: Vec<Content>,
+    /// The place and the name of standard input among the files.
+    stdin: Option<(usize, OsString)>,
 }
 
 /// Where bytes come from, and its name in errors and notes.
 struct InputSource {
     name: String,
-    is_stdin: bool,
     /// It may be an image or a PDF.
     is_file: bool,
 }
@@ -105,7 +70,7 @@ impl Reader {
             text_left: MAX_TEXT,
             base64_left: MAX_ATTACHMENTS,
             files: Vec::new(),
-            stdin: OsString::new(),
+            stdin: None,
         }
     }
 
@@ -117,11 +82,10 @@ impl Reader {
                 reader.read_matches(name, &paths)?;
             } else if is_stdin(name) {
                 reader.check_stdin(no_stdin)?;
-                reader.stdin.clone_from(name);
-                reader.files.push(None);
+                reader.stdin = Some((reader.files.len(), name.clone()));
             } else {
                 let content = reader.read_file(name)?;
-                reader.files.push(Some(content));
+                reader.files.push(content);
             }
         }
         Ok(reader)
@@ -132,7 +96,7 @@ impl Reader {
         let count_before = self.files.len();
         for path in paths {
             match self.read_file(path.as_os_str()) {
-                Ok(content) => self.files.push(Some(content)),
+                Ok(content) => self.files.push(content),
                 Err(error) if error.kind == ErrorKind::Binary => {
                     self.notes.note(&format!("{error}; it is left out"));
                 }
@@ -151,7 +115,7 @@ impl Reader {
 
     /// Checks that standard input can be one of the files.
     fn check_stdin(&self, no_stdin: bool) -> Result<(), Error> {
-        if self.files.iter().any(Option::is_none) {
+        if self.stdin.is_some() {
             let error = "-a - is given twice, but standard input can be read only once";
             return Err(Error::usage(error));
         }
@@ -167,31 +131,22 @@ impl Reader {
     }
 
     /// Reads standard input as one of the files or, if `reads`, as input. Returns files and input.
-    pub fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
-        let is_file = self.files.iter().any(Option::is_none);
+    pub fn finish(mut self, reads: bool) -> Result<(Vec<Content>, Option<String>), Error> {
+        let stdin = self.stdin.take();
         let source = InputSource {
             name: "standard input".to_owned(),
-            is_stdin: true,
-            is_file,
+            is_file: stdin.is_some(),
         };
-        let mut stdin = None;
         let mut input = None;
-        if is_file {
+        if let Some((place, name)) = stdin {
             let bytes = self.read_stdin(&source)?;
-            let name = self.stdin.to_string_lossy();
-            stdin = Some(self.content(&name, bytes, &source));
+            let content = self.content(&name.to_string_lossy(), bytes, &source);
+            self.files.insert(place, content);
         } else if reads {
             let bytes = self.read_stdin(&source)?;
             input = Some(text(bytes, &source.name, &self.notes));
         }
-        let mut files = Files::default();
-        for content in self.files {
-            // Standard input takes its place among them.
-            if let Some(content) = content.or_else(|| stdin.take()) {
-                files.add(content);
-            }
-        }
-        Ok((files, input))
+        Ok((self.files, input))
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
@@ -207,7 +162,6 @@ impl Reader {
         };
         let source = InputSource {
             name: shown,
-            is_stdin: false,
             is_file: true,
         };
         // std instead of fs-err, because these messages name the path themselves.
@@ -294,7 +248,7 @@ impl Reader {
     fn count(&mut self, bytes: &[u8], source: &InputSource) -> Result<(), Error> {
         let is_media = media_type(bytes).is_some();
         if is_media && source.is_file {
-            let size = base64_length(bytes.len());
+            let size = base64::encoded_len(bytes.len(), true).unwrap_or(usize::MAX);
             if size > self.base64_left.min(MAX_ATTACHMENT) {
                 return Err(source.too_large());
             }
@@ -353,7 +307,7 @@ impl InputSource {
             return Error::new(ErrorKind::File, error).advise("-n leaves standard input alone");
         }
         let error = Error::new(ErrorKind::Input, error);
-        if self.is_stdin || !name.contains("://") {
+        if !name.contains("://") {
             return error;
         }
         let address = quoted(name);
@@ -369,10 +323,7 @@ impl InputSource {
         } else {
             format!("{name} is binary: it has a NUL byte")
         };
-        let is_utf_16 = UTF_16.iter().any(|mark| bytes.starts_with(mark));
-        let advice = if is_utf_16 {
-            "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
-        } else if self.is_file {
+        let advice = if self.is_file {
             "-a takes only these; another image can be converted to PNG"
         } else {
             "-a - sends it if it is an image or a PDF; -n leaves standard input alone"
@@ -401,9 +352,6 @@ impl InputSource {
     }
 }
 
-/// The byte order marks of UTF-16.
-const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
-
 /// The first bytes of images and PDFs, and their media types. A WebP has its mark only at the eighth byte.
 const MEDIA: &[(&[u8], &str)] = &[
     (b"\xFF\xD8\xFF", "image/jpeg"),
@@ -424,11 +372,6 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
         return Some("image/webp");
     }
     None
-}
-
-/// The length of this many bytes in base64.
-fn base64_length(bytes: usize) -> usize {
-    bytes.div_ceil(3) * 4
 }
 
 /// Notes that bytes have been replaced.
@@ -505,7 +448,6 @@ mod tests {
     fn named(is_file: bool) -> InputSource {
         InputSource {
             name: "x".to_owned(),
-            is_stdin: false,
             is_file,
         }
     }
@@ -618,13 +560,5 @@ mod tests {
         let is_right = refused.message.contains("5000000") && refused.exit_status() == 2;
         assert!(is_right, "{refused}");
         assert!(long.get_ref().1.limit() > 0, "all of it was read");
-    }
-
-    #[test]
-    fn base64_is_as_long_as_is_reckoned() {
-        for bytes in 0..10 {
-            let found = STANDARD.encode(vec![0; bytes]).len();
-            assert_eq!(found, base64_length(bytes), "{bytes}");
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use super::input::{self, Files};
+use super::input::{self, Content};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::message::{Attachment, Message, Role};
@@ -13,13 +13,13 @@ use crate::text::fence;
 
 /// What a question is made of. Input and words are not blank.
 pub struct Draft {
-    files: Files,
+    files: Vec<Content>,
     input: Option<String>,
     words: Option<String>,
 }
 
 impl Draft {
-    pub fn new(files: Files, input: Option<String>, words: Option<String>) -> Draft {
+    pub fn new(files: Vec<Content>, input: Option<String>, words: Option<String>) -> Draft {
         Draft {
             files,
             input: input.and_then(non_blank),
@@ -29,7 +29,8 @@ impl Draft {
 
     /// Whether there is something to ask.
     pub fn says_something(&self) -> bool {
-        self.words.is_some() || self.input.is_some() || self.files.say_something
+        let is_blank = |file: &Content| matches!(file, Content::Text { is_blank: true, .. });
+        self.words.is_some() || self.input.is_some() || !self.files.iter().all(is_blank)
     }
 
     /// The question to ask. With a `last` one to ask again, it has the parts of that one that are not given anew.
@@ -40,15 +41,16 @@ impl Draft {
         let mut fences = last_files.to_owned();
         let mut attachments = last.attachments.clone();
         if !self.files.is_empty() {
-            fences = self.files.joined();
-            attachments = self.files.attachments;
+            (fences, attachments) = split(self.files);
         }
         if last.input_alone {
             let input = self.input.or_else(|| non_blank(last_rest.to_owned()));
             return question(&fences, attachments, input, self.words);
         }
         let last_parts = fence::split(&last.text);
-        let words = self.words.or_else(|| non_blank(last_parts.words.to_owned()));
+        let words = self
+            .words
+            .or_else(|| non_blank(last_parts.words.to_owned()));
         if self.input.is_some() {
             return question(&fences, attachments, self.input, words);
         }
@@ -112,6 +114,20 @@ fn question(
     question
 }
 
+/// Text files in their fences, and the other files.
+fn split(files: Vec<Content>) -> (String, Vec<Attachment>) {
+    let mut fences = Vec::new();
+    let mut attachments = Vec::new();
+    for file in files {
+        match file {
+            Content::Text { fence, .. } => fences.push(fence),
+            Content::Attachment(attachment) => attachments.push(attachment),
+        }
+    }
+    let fences = fence::join(fences.iter().map(String::as_str));
+    (fences, attachments)
+}
+
 /// The text, unless it is nothing but white space.
 fn non_blank(text: String) -> Option<String> {
     if text.trim().is_empty() {
@@ -138,10 +154,12 @@ mod tests {
 
     /// The question with other words, input or files; `b` is the only file.
     fn asked(last: &Message, files: &str, words: &str, input: &str) -> Message {
-        let mut new = Files::default();
+        let mut new = Vec::new();
         if files == "b" {
-            new.fences.push(text("OTHER"));
-            new.say_something = true;
+            new.push(Content::Text {
+                fence: text("OTHER"),
+                is_blank: false,
+            });
         }
         let input = if input.is_empty() {
             None
