@@ -5,92 +5,23 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::record::Record;
+use super::run::Run;
 use super::screen::Screen;
 use crate::error::{Error, ErrorKind};
-use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Source, Step, ToolRun, Usage};
-use crate::output::{Look, Notes, OutputError, Stdout, code};
+use crate::message::{Source, ToolRun};
+use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
 use crate::session::save::Saved;
-use crate::shape::Shape;
-
-/// How the answer is printed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Each piece as it arrives.
-    Pieces,
-    /// Once it is complete, even if the server streams.
-    Complete,
-    /// Once it is complete, as one line of JSON.
-    Json,
-}
-
-/// Which part of the answer is printed.
-#[derive(Clone, PartialEq)]
-enum Excerpt {
-    All,
-    /// The contents of its code blocks.
-    Code,
-    /// Its JSON, which must have this shape.
-    Json(Shape),
-}
-
-/// What is printed, and how.
-#[derive(Clone)]
-pub struct Output {
-    form: Form,
-    excerpt: Excerpt,
-    /// How prose looks on a terminal.
-    look: Look,
-}
-
-impl Output {
-    pub fn new(arguments: &Arguments, shape: Option<Shape>, look: Look) -> Output {
-        let excerpt = match shape {
-            Some(shape) => Excerpt::Json(shape),
-            None if arguments.extract => Excerpt::Code,
-            None => Excerpt::All,
-        };
-        let form = match excerpt {
-            _ if arguments.json => Form::Json,
-            Excerpt::All if !arguments.no_stream => Form::Pieces,
-            _ => Form::Complete,
-        };
-        let is_prose = excerpt == Excerpt::All && form != Form::Json;
-        let look = if is_prose { look } else { Look::default() };
-        Output {
-            form,
-            excerpt,
-            look,
-        }
-    }
-}
-
-/// What is known of an answer at its end, besides its text.
-pub struct Summary {
-    pub provider: String,
-    pub model: String,
-    pub role: Option<String>,
-    /// How many messages of the conversation went with the question.
-    pub messages_sent: usize,
-    /// The calls that led to the answer; `None` where no tools were offered.
-    pub steps: Option<Vec<Step>>,
-    /// The usage of all requests together.
-    pub usage: Option<Usage>,
-    /// `None`: the web was not offered, and no source has come.
-    pub sources: Option<Vec<Source>>,
-    /// The answer was known.
-    pub is_known: bool,
-}
 
 /// An answer on its way to the user and to the record.
 pub struct Delivery {
     screen: Arc<Screen>,
-    output: Output,
+    /// Each piece is printed as it comes, not the answer once it is complete.
+    shows_pieces: bool,
     pub record: Arc<Record>,
     interrupts: Arc<Interrupts>,
     notes: Notes,
@@ -98,17 +29,13 @@ pub struct Delivery {
 
 impl Delivery {
     /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
-    pub fn new(
-        mut output: Output,
-        with_tools: bool,
-        record: Record,
-        interrupts: Arc<Interrupts>,
-        notes: &Notes,
-    ) -> Result<Delivery, Error> {
+    pub fn new(run: &Run, record: Record, interrupts: Arc<Interrupts>) -> Result<Delivery, Error> {
         let mut stdout = Stdout::open().map_err(unwritable)?;
-        stdout.format(output.look);
-        if with_tools && output.form == Form::Pieces && !stdout.is_terminal() {
-            output.form = Form::Complete;
+        let mut shows_pieces = false;
+        if run.prints_prose() {
+            stdout.format(run.look);
+            let shows_steps = run.toolbox.is_none() || stdout.is_terminal();
+            shows_pieces = shows_steps && !run.settings.typed.no_stream;
         }
         let record = Arc::new(record);
         let screen = Screen::new(stdout);
@@ -121,19 +48,18 @@ impl Delivery {
         });
         Ok(Delivery {
             screen,
-            output,
+            shows_pieces,
             record,
             interrupts,
-            notes: notes.clone(),
+            notes: run.notes.clone(),
         })
     }
 
     /// Records a piece of the answer, and shows it if the answer is printed as it arrives.
     pub fn take(&mut self, piece: Piece) -> Result<(), OutputError> {
         let text = &piece.text;
-        let shows_pieces = self.output.form == Form::Pieces;
         let is_kept = self.record.push(text, piece.is_last, piece.sources);
-        if !is_kept && !shows_pieces {
+        if !is_kept && !self.shows_pieces {
             return Err(OutputError::TooLong);
         }
         if text.is_empty() {
@@ -143,7 +69,7 @@ impl Delivery {
             // Until now there was nothing to save, so a signal needed no handler.
             self.interrupts.install();
         }
-        if !shows_pieces {
+        if !self.shows_pieces {
             return Ok(());
         }
         self.notes.spinner().stop();
@@ -155,7 +81,7 @@ impl Delivery {
         self.notes.spinner().stop();
         // A signal must also end the programs that are about to run.
         self.interrupts.install();
-        if self.output.form == Form::Pieces {
+        if self.shows_pieces {
             self.screen.end()?;
         }
         Ok(self.record.begin_step())
@@ -163,24 +89,19 @@ impl Delivery {
 
     /// Whether a person watches the run.
     pub fn is_watched(&self) -> bool {
-        self.output.form == Form::Pieces && self.screen.is_terminal()
+        self.shows_pieces && self.screen.is_terminal()
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.
-    pub fn finish(
-        self,
-        end: Result<(), CallEnd>,
-        reply: &Reply,
-        summary: &Summary,
-    ) -> Result<(), Error> {
+    pub fn finish(self, end: Result<(), CallEnd>, reply: &Reply, run: &Run) -> Result<(), Error> {
         self.notes.spinner().stop();
+        let usage = run.progress.usage;
         match end {
-            Ok(()) => self.finish_complete(reply, summary),
+            Ok(()) => self.finish_complete(reply, run),
             Err(CallEnd::Output(OutputError::TooLong)) => Err(too_long()),
             Err(CallEnd::Output(error)) => {
                 let breaks_off = !reply.is_complete();
-                let finish = incomplete(reply);
-                self.record.save(breaks_off, finish, summary.usage);
+                self.record.save(breaks_off, incomplete(reply), usage);
                 unless_reader_gone(error)
             }
             Err(CallEnd::Failed(failed)) => {
@@ -192,44 +113,46 @@ impl Delivery {
                     _ => None,
                 };
                 let has_begun = !self.record.is_blank();
-                let saved = self.record.save(true, finish, summary.usage);
+                let saved = self.record.save(true, finish, usage);
                 if !has_begun {
                     return Err(failed.error);
                 }
-                Err(self.advise_last(failed.error, "the incomplete answer", &saved))
+                Err(advise_last(failed.error, "the incomplete answer", &saved))
             }
         }
     }
 
     /// Does the same for an answer that came to its end, though perhaps to a limit.
-    fn finish_complete(&self, reply: &Reply, summary: &Summary) -> Result<(), Error> {
-        let is_all = self.output.excerpt == Excerpt::All;
-        // In this form, the pieces are printed already.
-        let answer = if self.output.form == Form::Pieces {
-            String::new()
-        } else {
-            self.record.text()
-        };
+    fn finish_complete(&self, reply: &Reply, run: &Run) -> Result<(), Error> {
+        let mut answer = String::new();
+        // Pieces are printed already.
+        if !self.shows_pieces {
+            answer = self.record.text();
+        }
         // Text and its last newline do not wait for the disk.
-        let mut printed = if self.output.form == Form::Complete && is_all {
+        let mut printed = if run.prints_prose() && !self.shows_pieces {
             self.screen.print(&answer)
         } else {
             self.screen.end()
         };
+        // Once it is saved, the record has nothing any more.
+        let sources = self.record.sources();
         let finish = incomplete(reply);
-        let saved = self.record.save(false, finish, summary.usage);
-        let result = match check_complete(reply) {
-            Err(mut error) if self.prints_complete_answers_only() => {
-                error.kind = ErrorKind::Withheld;
-                return Err(self.advise_last(error, "the incomplete answer", &saved));
+        let saved = self.record.save(false, finish, run.progress.usage);
+        let result = check_complete(reply);
+        // Nobody must run half a script, or read half an object.
+        let is_code_to_run = run.settings.typed.extract && !self.screen.is_terminal();
+        if let Err(mut error) = result.clone()
+            && (is_code_to_run || run.shape.is_some())
+        {
+            error.kind = ErrorKind::Withheld;
+            return Err(advise_last(error, "the incomplete answer", &saved));
+        }
+        if !run.prints_prose() {
+            let mut excerpt = excerpt(answer, reply, run, &saved)?;
+            if run.settings.typed.json {
+                excerpt = as_json(&excerpt, reply, run, &sources, &saved).to_string();
             }
-            result => result,
-        };
-        let excerpt = self.excerpt(answer, reply, &saved)?;
-        if self.output.form == Form::Json {
-            let object = as_json(&excerpt, reply, summary, &saved);
-            printed = self.screen.print(&object.to_string());
-        } else if !is_all {
             printed = self.screen.print(&excerpt);
         }
         match printed {
@@ -237,81 +160,70 @@ impl Delivery {
             Err(error) => unless_reader_gone(error),
         }
     }
+}
 
-    /// Whether nothing is printed of an incomplete answer: nobody must run half a script, or read half an object.
-    fn prints_complete_answers_only(&self) -> bool {
-        match self.output.excerpt {
-            Excerpt::All => false,
-            Excerpt::Code => !self.screen.is_terminal(),
-            Excerpt::Json(_) => true,
+/// The part of the answer that is to be printed.
+fn excerpt(answer: String, reply: &Reply, run: &Run, saved: &Saved) -> Result<String, Error> {
+    if let Some((shape, _)) = &run.shape {
+        let mut json = shape.find_in(&answer);
+        if json.is_err() {
+            // Before a search, or in an earlier message, the model may say what it looks for.
+            json = shape.find_in(reply.last_part(&answer));
         }
+        return json.map(str::to_owned).map_err(|reason| {
+            let reason =
+                format!("the answer does not have the shape that --schema asks for: {reason}");
+            let error = Error::new(ErrorKind::Misshapen, reason);
+            advise_last(error, "the answer as it came", saved)
+        });
     }
+    if !run.settings.typed.extract {
+        return Ok(answer);
+    }
+    code::extract(&answer).map_err(|reason| {
+        let error = Error::new(ErrorKind::NoCode, reason);
+        let what = match incomplete(reply) {
+            None => "the complete answer",
+            Some(_) => "the incomplete answer",
+        };
+        advise_last(error, what, saved)
+    })
+}
 
-    /// The part of the answer that is to be printed.
-    fn excerpt(&self, answer: String, reply: &Reply, saved: &Saved) -> Result<String, Error> {
-        match &self.output.excerpt {
-            Excerpt::All => Ok(answer),
-            Excerpt::Code => code::extract(&answer).map_err(|reason| {
-                let error = Error::new(ErrorKind::NoCode, reason);
-                let what = match incomplete(reply) {
-                    None => "the complete answer",
-                    Some(_) => "the incomplete answer",
-                };
-                self.advise_last(error, what, saved)
-            }),
-            Excerpt::Json(shape) => {
-                let mut json = shape.find_in(&answer);
-                if json.is_err() {
-                    // Before a search, or in an earlier message, the model may say what it looks for.
-                    json = shape.find_in(reply.last_part(&answer));
-                }
-                json.map(str::to_owned).map_err(|reason| {
-                    let error = Error::new(
-                        ErrorKind::Misshapen,
-                        format!(
-                            "the answer does not have the shape that --schema asks for: {reason}"
-                        ),
-                    );
-                    self.advise_last(error, "the answer as it came", saved)
-                })
-            }
-        }
+/// Adds how to see the answer anyway, if it was saved.
+fn advise_last(error: Error, what: &str, saved: &Saved) -> Error {
+    if saved.id.is_none() {
+        return error;
     }
-
-    /// Adds how to see the answer anyway, if it was saved.
-    fn advise_last(&self, error: Error, what: &str, saved: &Saved) -> Error {
-        if saved.id.is_none() {
-            return error;
-        }
-        let option = &saved.option;
-        error.advise_also(format!("q --last{option} prints {what}"))
-    }
+    let option = &saved.option;
+    error.advise_also(format!("q --last{option} prints {what}"))
 }
 
 /// The JSON output.
-fn as_json(answer: &str, reply: &Reply, summary: &Summary, saved: &Saved) -> Value {
+fn as_json(answer: &str, reply: &Reply, run: &Run, sources: &[Source], saved: &Saved) -> Value {
+    let progress = &run.progress;
     let mut object = json!({
         "answer": answer,
-        "provider": summary.provider,
-        "model": summary.model,
+        "provider": run.target.provider().name,
+        "model": run.model,
         "finish": reply.finished().map_or("stop", Finish::reported),
-        "usage": summary.usage,
+        "usage": progress.usage,
         "id": saved.id,
         "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
-        "messages_sent": summary.messages_sent,
+        "messages_sent": run.window.messages().len(),
     });
-    if let Some(role) = &summary.role {
+    if let Some(role) = &run.settings.typed.role {
         object["role"] = role.as_str().into();
     }
-    if summary.is_known {
+    if progress.is_known {
         object["cached"] = true.into();
     }
-    if let Some(sources) = &summary.sources {
+    if run.settings.typed.web || !sources.is_empty() {
         object["sources"] = json!(sources);
     }
-    if let Some(steps) = &summary.steps {
-        let runs = steps.iter().flat_map(|step| &step.calls);
-        object["rounds"] = steps.len().into();
+    if run.toolbox.is_some() {
+        let runs = progress.steps.iter().flat_map(|step| &step.calls);
+        object["rounds"] = progress.steps.len().into();
         object["tool_calls"] = runs.map(tool_call).collect();
     }
     object

@@ -34,7 +34,8 @@ impl Run {
     }
 
     /// The known answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
-    pub fn look_up(&self, file: &AnswerFile, notes: &Notes) -> Result<Option<KnownAnswer>, Error> {
+    pub fn look_up(&self, file: &AnswerFile) -> Result<Option<KnownAnswer>, Error> {
+        let notes = &self.notes;
         let path = file.path.display();
         if self.settings.typed.again {
             return Ok(None);
@@ -64,12 +65,7 @@ impl Run {
     }
 
     /// Delivers a known answer, as if it had just come.
-    pub fn deliver(
-        &mut self,
-        known: KnownAnswer,
-        mut delivery: Delivery,
-        notes: &Notes,
-    ) -> Result<(), Error> {
+    pub fn deliver(&mut self, known: KnownAnswer, mut delivery: Delivery) -> Result<(), Error> {
         self.progress.is_known = true;
         delivery.record.set_model(&known.model);
         self.model = known.model;
@@ -82,7 +78,7 @@ impl Run {
         };
         let end = delivery.take(piece).map_err(CallEnd::Output);
         let reply = Reply::of_known(&known.finish);
-        self.finish(&[], &reply, end, delivery, notes)
+        self.finish(&[], &reply, end, delivery)
     }
 
     /// The answer as a file keeps it; `None` if it is not complete, or would not do another time.

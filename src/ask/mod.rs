@@ -73,7 +73,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     }
 
     let mut run = Run::resolve(checked, question, session, toolbox, context)?;
-    let result = run.ask(interrupts, notes);
+    let result = run.ask(interrupts);
     if result.is_ok() {
         groups.be_patient();
     }

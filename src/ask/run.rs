@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::checked::CheckedArguments;
-use super::delivery::Output;
 use super::prompt;
 use super::session::Session;
 use super::window::Window;
@@ -14,7 +13,7 @@ use crate::answers::Answers;
 use crate::context::Context;
 use crate::error::Error;
 use crate::message::{Message, Step, Usage};
-use crate::output::Notes;
+use crate::output::{Look, Notes};
 use crate::provider::reply::{FailedSearch, Tail};
 use crate::provider::request::Extra;
 use crate::server::discover;
@@ -31,6 +30,7 @@ use crate::tools::{Selection, Toolbox};
 /// answer is printed, and where the exchange is saved.
 pub struct Run {
     pub settings: Settings,
+    pub notes: Notes,
     pub target: Arc<Target>,
     pub model: String,
     pub system: String,
@@ -39,7 +39,8 @@ pub struct Run {
     pub toolbox: Option<Toolbox>,
     /// The shape that the answer must have, and how it is asked for.
     pub shape: Option<(Shape, ShapeEnforcement)>,
-    pub output: Output,
+    /// How prose looks on a terminal.
+    pub look: Look,
     /// `None`: nothing is saved.
     pub saver: Option<Saver>,
     /// Where the answer may be known; `None` if it must not be.
@@ -67,6 +68,8 @@ pub struct Progress {
     pub failed_searches: Vec<FailedSearch>,
     /// The answer was known, so nobody was asked.
     pub is_known: bool,
+    /// The newest model of its family has replaced one that the server does not know.
+    pub is_healed: bool,
 }
 
 /// How the shape of an answer is asked for.
@@ -115,7 +118,6 @@ impl Run {
         if settings.cached() != Cached::Off {
             answers = Some(context.answers(values).ok_or_else(no_folder)?);
         }
-        let output = Output::new(arguments, checked.shape.clone(), context.look(values));
         let is_alone = toolbox.is_none() && !arguments.web;
         let target = session.target;
         let mut shape = None;
@@ -131,12 +133,19 @@ impl Run {
             question,
             toolbox,
             shape,
-            output,
+            look: context.look(values),
             saver,
             answers,
             progress: Progress::default(),
             settings,
+            notes: notes.clone(),
         })
+    }
+
+    /// Whether all of the answer is printed, as text.
+    pub fn prints_prose(&self) -> bool {
+        let arguments = &self.settings.typed;
+        self.shape.is_none() && !arguments.extract && !arguments.json
     }
 }
 

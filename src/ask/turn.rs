@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::delivery::{Delivery, Summary};
+use super::delivery::Delivery;
 use super::known;
 use super::prompt;
 use super::record::Record;
@@ -115,31 +115,31 @@ impl Run {
     }
 
     /// Answers the question, from a file if the answer is known, and saves the exchange. A dry run prints the request instead.
-    pub fn ask(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
+    pub fn ask(&mut self, interrupts: Arc<Interrupts>) -> Result<(), Error> {
         let file = self.answer_file()?;
         if self.settings.typed.dry_run {
-            self.report(notes);
+            self.report();
             if let Some(file) = &file {
                 let path = file.path.display();
-                notes.detail(|| format!("the answer is looked for in {path}"));
+                let detail = || format!("the answer is looked for in {path}");
+                self.notes.detail(detail);
             }
             let is_terminal = io::stdout().is_terminal();
             return print(&self.body_to_show(is_terminal)?);
         }
         let mut known = None;
         if let Some(file) = &file {
-            known = self.look_up(file, notes)?;
+            known = self.look_up(file)?;
         }
         if known.is_none() {
-            self.target.fetch_key(notes)?;
+            self.target.fetch_key(&self.notes)?;
         }
-        let has_tools = self.toolbox.is_some();
-        let record = Record::new(self.question.clone(), self.saver.take(), notes.clone());
-        let output = self.output.clone();
-        let delivery = Delivery::new(output, has_tools, record, interrupts, notes)?;
+        let saver = self.saver.take();
+        let record = Record::new(self.question.clone(), saver, self.notes.clone());
+        let delivery = Delivery::new(self, record, interrupts)?;
         match known {
-            Some(known) => self.deliver(known, delivery, notes),
-            None => self.ask_until_answered(file.as_ref(), delivery, notes),
+            Some(known) => self.deliver(known, delivery),
+            None => self.ask_until_answered(file.as_ref(), delivery),
         }
     }
 
@@ -148,12 +148,12 @@ impl Run {
         &mut self,
         file: Option<&AnswerFile>,
         mut delivery: Delivery,
-        notes: &Notes,
     ) -> Result<(), Error> {
         let target = Arc::clone(&self.target);
-        let call = target.call(notes)?;
+        let notes = self.notes.clone();
+        let call = target.call(&notes)?;
         loop {
-            let (timed, mut end) = self.ask_once(&call, &mut delivery, notes)?;
+            let (timed, mut end) = self.ask_once(&call, &mut delivery)?;
             let reply = &timed.reply;
             let progress = &mut self.progress;
             let failed_searches = reply.failed_searches();
@@ -164,10 +164,10 @@ impl Run {
             };
 
             if end.is_ok() {
-                let asks_again = self.advance(reply, &mut delivery, notes);
+                let asks_again = self.advance(reply, &mut delivery);
                 match asks_again {
                     Ok(true) => {
-                        timed.report(notes);
+                        timed.report(&notes);
                         continue;
                     }
                     // The last reply may have no text where all of it came before a pause.
@@ -179,9 +179,9 @@ impl Run {
                 }
             }
             let known = self.known_answer(file, &end, reply, &delivery);
-            let result = self.finish(&call.secrets, reply, end, delivery, notes);
-            timed.report(notes);
-            known::keep(known, file, &result, notes);
+            let result = self.finish(&call.secrets, reply, end, delivery);
+            timed.report(&notes);
+            known::keep(known, file, &result, &notes);
             return result;
         }
     }
@@ -193,34 +193,18 @@ impl Run {
         reply: &Reply,
         end: Result<(), CallEnd>,
         delivery: Delivery,
-        notes: &Notes,
     ) -> Result<(), Error> {
-        let messages_sent = self.window.messages().len();
-        // Saving reads the conversation again, which may have megabytes of images.
-        self.window.forget();
-        let sources = delivery.record.sources();
-        let has_sources = self.settings.typed.web || !sources.is_empty();
-        let has_tools = self.toolbox.is_some();
-        let steps = &self.progress.steps;
-        let summary = Summary {
-            provider: self.target.provider().name.clone(),
-            model: self.model.clone(),
-            role: self.settings.typed.role.clone(),
-            messages_sent,
-            steps: if has_tools { Some(steps.clone()) } else { None },
-            usage: self.progress.usage,
-            sources: if has_sources { Some(sources) } else { None },
-            is_known: self.progress.is_known,
-        };
         if let Some(toolbox) = &mut self.toolbox {
-            toolbox.report_servers(notes);
+            toolbox.report_servers(&self.notes);
         }
+        let sources = delivery.record.sources();
         let has_output = !matches!(end, Err(CallEnd::Output(_)));
-        let result = delivery.finish(end, reply, &summary);
+        let result = delivery.finish(end, reply, self);
 
+        let notes = &self.notes;
         if has_output {
             let mut lines = failed_search_lines(&self.progress.failed_searches);
-            lines.push_str(&source_lines(&summary.sources.unwrap_or_default()));
+            lines.push_str(&source_lines(&sources));
             notes.note(&secret::redact(&lines, secrets));
         }
         self.window.report_too_long(notes);
@@ -240,15 +224,10 @@ impl Run {
     }
 
     /// Runs the calls of a reply, or keeps what came before a pause. Returns whether another request has to follow.
-    fn advance(
-        &mut self,
-        reply: &Reply,
-        delivery: &mut Delivery,
-        notes: &Notes,
-    ) -> Result<bool, CallEnd> {
+    fn advance(&mut self, reply: &Reply, delivery: &mut Delivery) -> Result<bool, CallEnd> {
         let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));
         if !reply.calls().is_empty() && !is_cut {
-            self.run_calls(reply, delivery, notes)?;
+            self.run_calls(reply, delivery)?;
             return Ok(true);
         }
         let progress = &mut self.progress;
@@ -266,11 +245,9 @@ impl Run {
         &mut self,
         call: &Call,
         delivery: &mut Delivery,
-        notes: &Notes,
     ) -> Result<(TimedReply, Result<(), CallEnd>), Error> {
-        let mut healed = false;
         loop {
-            self.report(notes);
+            self.report();
             let began = Instant::now();
             let mut first_word = None;
             let mut reply = Reply::default();
@@ -284,7 +261,7 @@ impl Run {
             if first_word.is_none()
                 && let Err(CallEnd::Failed(failed)) = end
             {
-                match self.adapt_to(failed, &mut healed, delivery, notes) {
+                match self.adapt_to(failed, delivery) {
                     Ok(()) => continue,
                     Err(failed) => end = Err(failed.into()),
                 }
@@ -300,13 +277,7 @@ impl Run {
 
     /// Changes what the provider did not accept, for another request. If nothing can be changed, returns the failure,
     /// perhaps with advice.
-    fn adapt_to(
-        &mut self,
-        mut failed: CallError,
-        healed: &mut bool,
-        delivery: &Delivery,
-        notes: &Notes,
-    ) -> Result<(), CallError> {
+    fn adapt_to(&mut self, mut failed: CallError, delivery: &Delivery) -> Result<(), CallError> {
         match failed.meaning {
             Meaning::TooLong => {
                 if self.window.halve() || self.shorten_results() {
@@ -315,27 +286,22 @@ impl Run {
                 failed.error = failed.error.advise_also(TOO_LONG);
                 Err(failed)
             }
-            Meaning::UnknownModel if !*healed => {
-                *healed = true;
-                if let Err(error) = self.heal(failed.error, notes) {
+            Meaning::UnknownModel if !self.progress.is_healed => {
+                self.progress.is_healed = true;
+                if let Err(error) = self.heal(failed.error) {
                     failed.error = error;
                     return Err(failed);
                 }
                 delivery.record.set_model(&self.model);
                 Ok(())
             }
-            Meaning::Refuses(extra) => self.leave_out(extra, failed, notes),
+            Meaning::Refuses(extra) => self.leave_out(extra, failed),
             _ => Err(failed),
         }
     }
 
     /// Runs the calls of a reply, in their order; neighbours that only read run side by side.
-    fn run_calls(
-        &mut self,
-        reply: &Reply,
-        delivery: &mut Delivery,
-        notes: &Notes,
-    ) -> Result<(), CallEnd> {
+    fn run_calls(&mut self, reply: &Reply, delivery: &mut Delivery) -> Result<(), CallEnd> {
         let Some(toolbox) = &mut self.toolbox else {
             return Ok(());
         };
@@ -353,8 +319,9 @@ impl Run {
         let calls = reply.calls();
         let (mut waiting, too_many) = calls.split_at(MAX_CALLS.min(calls.len()));
         while !waiting.is_empty() {
-            let (batch, later) = waiting.split_at(toolbox.batch_of(waiting, notes));
-            let runs = toolbox.run(batch, delivery.is_watched(), &*delivery.record, notes);
+            let (batch, later) = waiting.split_at(toolbox.batch_of(waiting, &self.notes));
+            let watched = delivery.is_watched();
+            let runs = toolbox.run(batch, watched, &*delivery.record, &self.notes);
             delivery.record.calls_finished(&runs);
             step.calls.extend(runs);
             waiting = later;
@@ -388,12 +355,8 @@ impl Run {
 
     /// Leaves out of further requests what the server has refused in this one. If only the user can leave it out, returns
     /// the failure, perhaps with advice.
-    fn leave_out(
-        &mut self,
-        extra: Extra,
-        mut failed: CallError,
-        notes: &Notes,
-    ) -> Result<(), CallError> {
+    fn leave_out(&mut self, extra: Extra, mut failed: CallError) -> Result<(), CallError> {
+        let notes = &self.notes;
         let provider = &self.target.provider().name;
         match extra {
             Extra::Effort => {
@@ -422,7 +385,9 @@ impl Run {
                 }
             }
         }
-        notes.detail(|| format!("{}; asking again without what it refuses", failed.error));
+        let error = &failed.error;
+        self.notes
+            .detail(|| format!("{error}; asking again without what it refuses"));
         self.progress.left_out.push(extra);
         Ok(())
     }
@@ -453,12 +418,12 @@ impl Run {
     }
 
     /// Replaces a model that the server does not know with the newest one of its family.
-    fn heal(&mut self, error: Error, notes: &Notes) -> Result<(), Error> {
-        let newest = self.target.heal(&self.model, error, notes)?;
+    fn heal(&mut self, error: Error) -> Result<(), Error> {
+        let newest = self.target.heal(&self.model, error, &self.notes)?;
         let provider = &self.target.provider().name;
         let model = &self.model;
         let file = self.settings.file.display();
-        notes.note(&format!(
+        self.notes.note(&format!(
             "{provider} no longer serves {model}; asking {newest}: model = \"{newest}\" in {file}, or Q_MODEL={newest}, \
              silences this note"
         ));
@@ -467,7 +432,8 @@ impl Run {
     }
 
     /// Reports which server q asks, and what it sends.
-    fn report(&self, notes: &Notes) {
+    fn report(&self) {
+        let notes = &self.notes;
         let provider = self.target.provider();
         notes.detail(|| {
             let address = match provider.address() {

@@ -46,11 +46,6 @@ impl Window {
         &self.messages
     }
 
-    /// Drops the messages, when they need not be sent again.
-    pub fn forget(&mut self) {
-        self.messages = Vec::new();
-    }
-
     /// Leaves out the older half. Returns whether there was anything to leave out.
     pub fn halve(&mut self) -> bool {
         let before = self.messages.len();
