@@ -35,7 +35,7 @@ pub struct Session {
 }
 
 impl Session {
-    fn new(handle: Option<Handle>, target: Target, intent: Intent, asked: Timestamp) -> Session {
+    fn new(handle: Option<Handle>, target: Target, intent: Intent) -> Session {
         let mut becomes_current = None;
         if let Intent::New | Intent::FollowOrNew = intent {
             becomes_current = handle.as_ref().and_then(Handle::link);
@@ -47,7 +47,7 @@ impl Session {
             pins: false,
             target,
             handed_to: None,
-            asked,
+            asked: Timestamp::now(),
         }
     }
 
@@ -159,10 +159,7 @@ fn is_pinned(context: &Context) -> bool {
     let Ok(opened) = context.open(Purpose::Look) else {
         return false;
     };
-    match opened.found {
-        Ok(FileContent::Conversation(conversation)) => conversation.pinned,
-        _ => false,
-    }
+    matches!(opened.found, Ok(FileContent::Conversation(held)) if held.pinned)
 }
 
 /// Opens the conversation of this question. `known` is the result of [`known_target`].
@@ -172,38 +169,35 @@ pub fn open(
     context: &Context,
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
-    let asked = Timestamp::now();
+    let notes = &context.notes;
     let mut purpose = Purpose::Ask;
     if settings.saves() {
         purpose = Purpose::AskAndSave;
     }
-    let keeps_own = arguments.again || !context.which.is_current();
-    let mut session = if keeps_own {
-        open_own(purpose, settings, context, asked)?
+    let mut session = if arguments.again {
+        let (handle, intent) = again(context.open(purpose)?)?;
+        open_own(handle, intent, settings, notes)?
+    } else if !context.which.is_current() {
+        let opened = context.open(purpose).map_err(as_usage)?;
+        let (handle, intent) = named(opened, arguments.follow, notes)?;
+        open_own(handle, intent, settings, notes)?
     } else {
-        open_current(purpose, known, settings, context, asked)?
+        open_current(purpose, known, settings, context)?
     };
     session.pins = arguments.provider.is_some() || arguments.model.is_some();
     session.choose(settings.saves(), context);
     Ok(session)
 }
 
-/// Opens a conversation that keeps its own provider and model, unless others are typed.
+/// A conversation that keeps its own provider and model, unless others are typed.
 fn open_own(
-    purpose: Purpose,
+    handle: Handle,
+    intent: Intent,
     settings: &Settings,
-    context: &Context,
-    asked: Timestamp,
+    notes: &Notes,
 ) -> Result<Session, Error> {
-    let arguments = &settings.typed;
-    let (handle, intent) = if arguments.again {
-        again(context.open(purpose)?)?
-    } else {
-        let opened = context.open(purpose).map_err(as_usage)?;
-        named(opened, arguments.follow, &context.notes)?
-    };
-    let target = discover::find(settings, intent.read(), &context.notes)?;
-    Ok(Session::new(Some(handle), target, intent, asked))
+    let target = discover::find(settings, intent.read(), notes)?;
+    Ok(Session::new(Some(handle), target, intent))
 }
 
 /// Continues the current conversation, or begins one.
@@ -212,40 +206,27 @@ fn open_current(
     known: Option<Target>,
     settings: &Settings,
     context: &Context,
-    asked: Timestamp,
 ) -> Result<Session, Error> {
     let find_known = || match known {
         Some(target) => Ok(target),
         None => discover::find(settings, None, &context.notes),
     };
-    if !settings.typed.follow {
+    let handle = if settings.typed.follow {
+        match context.open(purpose) {
+            Ok(opened) => return follow(opened, find_known, settings, &context.notes),
+            Err(error) => Err(error),
+        }
+    } else {
         let folder = context.folder();
-        let handle = folder.and_then(|folder| store::find(folder, &context.which, Purpose::Look));
-        return Ok(begin(handle, find_known()?, context, asked));
-    }
-    match context.open(purpose) {
-        Ok(opened) => follow(opened, find_known, settings, &context.notes, asked),
-        Err(error) => Ok(begin(Err(error), find_known()?, context, asked)),
-    }
-}
-
-/// Begins a conversation. Without a place for it, q still answers, and a note says that nothing is saved.
-fn begin(
-    handle: Result<Handle, Error>,
-    target: Target,
-    context: &Context,
-    asked: Timestamp,
-) -> Session {
+        folder.and_then(|folder| store::find(folder, &context.which, Purpose::Look))
+    };
+    // Without a place for the conversation, q still answers.
     if let Err(error) = &handle {
-        let note = if context.folder.is_none() {
-            "there is no home folder: conversations are neither read nor saved".to_owned()
-        } else {
-            let reason = &error.message;
-            format!("conversations are neither read nor saved: {reason}")
-        };
+        let reason = &error.message;
+        let note = format!("conversations are neither read nor saved: {reason}");
         context.notes.note(&note);
     }
-    Session::new(handle.ok(), target, Intent::New, asked)
+    Ok(Session::new(handle.ok(), find_known()?, Intent::New))
 }
 
 /// The error for a conversation that was named: naming one where there can be none is a usage error.
@@ -295,37 +276,31 @@ fn follow(
     find_known: impl FnOnce() -> Result<Target, Error>,
     settings: &Settings,
     notes: &Notes,
-    asked: Timestamp,
 ) -> Result<Session, Error> {
     let handle = opened.handle;
-    let found = match opened.found {
-        Ok(found) => found,
-        Err(error) => {
-            let reason = format!("the conversation cannot be read ({error})");
-            notes.note(&format!("{reason}; starting a new conversation"));
-            let intent = Intent::FollowOrNew;
-            return Ok(Session::new(Some(handle), find_known()?, intent, asked));
-        }
-    };
+    let mut unreadable = None;
+    let found = opened.found.unwrap_or_else(|error| {
+        unreadable = Some(format!("the conversation cannot be read ({error})"));
+        FileContent::Nothing
+    });
     let mut rules = settings.values.rules;
     if settings.typed.follow_anyway {
         rules.expire = None;
         rules.continue_on_mismatch = true;
     }
-    let target = if let FileContent::Conversation(conversation) = &found
-        && conversation.pinned
-        && !rules.is_idle(conversation, asked)
-    {
-        discover::find(settings, Some(conversation), notes)?
-    } else {
-        find_known()?
+    let now = Timestamp::now();
+    let target = match &found {
+        FileContent::Conversation(held) if held.pinned && !rules.is_idle(held, now) => {
+            discover::find(settings, Some(held), notes)?
+        }
+        _ => find_known()?,
     };
     let responder = Responder {
         provider: target.provider().name.clone(),
         model: target.choice.named_model().map(str::to_owned),
-        at: asked,
+        at: now,
     };
-    let obstacle = rules::obstacle(&found, &responder, &rules);
+    let obstacle = unreadable.or_else(|| rules::obstacle(&found, &responder, &rules));
     let mut advice = String::new();
     if let FileContent::Conversation(conversation) = found {
         if obstacle.is_none() {
@@ -336,11 +311,9 @@ fn follow(
             advice = format!("; this continues the old one: q -s {id}");
         }
     }
-    if let Some(obstacle) = obstacle {
-        notes.note(&format!("{obstacle}; starting a new conversation{advice}"));
-    }
-    let intent = Intent::FollowOrNew;
-    Ok(Session::new(Some(handle), target, intent, asked))
+    let obstacle = obstacle.unwrap_or_default();
+    notes.note(&format!("{obstacle}; starting a new conversation{advice}"));
+    Ok(Session::new(Some(handle), target, Intent::FollowOrNew))
 }
 
 /// The current conversation, with the server that continues it.
@@ -363,7 +336,8 @@ fn continue_current(
         }
     }
     let intent = Intent::Follow(Arc::new(conversation));
-    let mut session = Session::new(Some(handle), target, intent, responder.at);
-    session.handed_to = handed_to;
-    session
+    Session {
+        handed_to,
+        ..Session::new(Some(handle), target, intent)
+    }
 }

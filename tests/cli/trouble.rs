@@ -30,7 +30,7 @@ fn without_a_home_the_answer_comes_with_a_note() {
         homeless(command)
             .exit(0)
             .stdout("answer\n")
-            .stderr_contains("q: there is no home folder: ");
+            .stderr_contains("nor saved: there is no home folder");
     }
     for action in ["last", "history", "list", "undo", "clear"] {
         let outcome = homeless(&format!("q --{action}"));
