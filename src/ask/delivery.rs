@@ -10,7 +10,7 @@ use super::screen::Screen;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::{Interrupts, When};
 use crate::message::{Source, ToolRun};
-use crate::output::{Notes, OutputError, Stdout, code};
+use crate::output::{Notes, OutputError, Stdout, code, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
@@ -30,7 +30,7 @@ pub struct Delivery {
 impl Delivery {
     /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
     pub fn new(run: &Run, record: Record, interrupts: Arc<Interrupts>) -> Result<Delivery, Error> {
-        let mut stdout = Stdout::open().map_err(unwritable)?;
+        let mut stdout = Stdout::open()?;
         let mut shows_pieces = false;
         if run.prints_prose() {
             stdout.format(run.look);
@@ -60,7 +60,7 @@ impl Delivery {
         let text = &piece.text;
         let is_kept = self.record.push(text, piece.is_last, piece.sources);
         if !is_kept && !self.shows_pieces {
-            return Err(OutputError::TooLong);
+            return Err(too_long());
         }
         if text.is_empty() {
             return Ok(());
@@ -98,11 +98,11 @@ impl Delivery {
         let usage = run.progress.usage;
         match end {
             Ok(()) => self.finish_complete(reply, run),
-            Err(CallEnd::Output(OutputError::TooLong)) => Err(too_long()),
+            Err(CallEnd::Output(OutputError::TooLong(error))) => Err(error),
             Err(CallEnd::Output(error)) => {
                 let breaks_off = !reply.is_complete();
                 self.record.save(breaks_off, incomplete(reply), usage);
-                unless_reader_gone(error)
+                unless_reader_gone(Err(error))
             }
             Err(CallEnd::Failed(failed)) => {
                 // A failure to end the line must not hide what went wrong before.
@@ -157,7 +157,7 @@ impl Delivery {
         }
         match printed {
             Ok(()) => result,
-            Err(error) => unless_reader_gone(error),
+            failed => unless_reader_gone(failed),
         }
     }
 }
@@ -268,21 +268,11 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
 }
 
 /// The error for an answer that cannot be kept until it is complete.
-fn too_long() -> Error {
+fn too_long() -> OutputError {
     let message =
         format!("the answer has more than {MAX_KEPT} bytes, so it is neither printed nor saved");
-    Error::new(ErrorKind::Output, message)
-        .advise("without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes")
-}
-
-/// A reader that has gone has read as much as it wanted.
-fn unless_reader_gone(error: OutputError) -> Result<(), Error> {
-    match error {
-        OutputError::ReaderGone => Ok(()),
-        _ => Err(unwritable(error)),
-    }
-}
-
-fn unwritable(error: OutputError) -> Error {
-    Error::new(ErrorKind::Output, error.to_string())
+    let error = Error::new(ErrorKind::Output, message);
+    OutputError::TooLong(error.advise(
+        "without -x, -j, --schema and --no-stream, and in a pipe without tools, it is printed as it comes",
+    ))
 }

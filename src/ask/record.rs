@@ -204,6 +204,7 @@ impl Record {
             wait_for_the_end()
         };
         let saved = self.commit(partial, breaks_off, finish, usage);
+        self.enter(Stage::Saved);
         if let (Some(path), Some(id)) = (&saved.path, &saved.id) {
             let path = path.display();
             self.notes
@@ -227,6 +228,7 @@ impl Record {
         if let Some(partial) = self.take() {
             let breaks_off = !partial.is_complete;
             let note = self.commit(partial, breaks_off, None, None).note;
+            self.enter(Stage::Saved);
             let record = Arc::clone(self);
             // On its own thread: output that nobody reads must not keep q from ending.
             let _ = threads::start(move || {
@@ -253,7 +255,8 @@ impl Record {
             return Saved::default();
         };
         if partial.kept.is_too_much() {
-            return self.give_up();
+            let reason = format!("the answer has more than {MAX_KEPT} bytes");
+            return Saved::unsaved(&reason);
         }
         let Some(mut answer) = partial.into_entry() else {
             return Saved::default();
@@ -268,9 +271,7 @@ impl Record {
             entries: vec![question, answer],
         };
         let gives_up = |waited| waited >= self.lock_patience();
-        let saved = saver.save(&exchange, &gives_up);
-        self.enter(Stage::Saved);
-        saved
+        saver.save(&exchange, &gives_up)
     }
 
     /// How long to wait for the lock. A signal shortens it, even while q waits.
@@ -280,12 +281,6 @@ impl Record {
         } else {
             LOCK_PATIENCE
         }
-    }
-
-    /// Saves nothing of an answer that was too long to be kept.
-    fn give_up(&self) -> Saved {
-        self.enter(Stage::Saved);
-        Saved::unsaved(&format!("the answer has more than {MAX_KEPT} bytes"))
     }
 
     fn report(&self, note: Option<&str>) {

@@ -91,9 +91,9 @@ impl Run {
     }
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
-    fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
+    fn body_to_show(&self) -> Result<String, Error> {
         let mut body = self.request()?.body.unwrap_or_default().to_string();
-        if !is_terminal {
+        if !io::stdout().is_terminal() {
             return Ok(body);
         }
         for message in self.window.messages().iter().chain([&self.question]) {
@@ -124,8 +124,7 @@ impl Run {
                 let detail = || format!("the answer is looked for in {path}");
                 self.notes.detail(detail);
             }
-            let is_terminal = io::stdout().is_terminal();
-            return print(&self.body_to_show(is_terminal)?);
+            return print(&self.body_to_show()?);
         }
         let mut known = None;
         if let Some(file) = &file {

@@ -1,6 +1,5 @@
 //! Writes to standard output piece by piece. On a terminal the text is disarmed and, on request, wrapped and styled.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -29,31 +28,17 @@ pub struct Stdout {
 pub enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
     ReaderGone,
-    /// q prints the answer only when it is complete, and this one is longer than what q keeps.
-    TooLong,
-    Failed(io::Error),
-}
-
-impl fmt::Display for OutputError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OutputError::ReaderGone => write!(formatter, "the reader of standard output is gone"),
-            OutputError::TooLong => {
-                write!(formatter, "the answer is too long to be printed at its end")
-            }
-            OutputError::Failed(error) => {
-                write!(formatter, "cannot write to standard output: {error}")
-            }
-        }
-    }
+    /// The answer is printed only when it is complete, and this one is longer than what q keeps.
+    TooLong(Error),
+    Failed(Error),
 }
 
 impl Stdout {
     /// Opens standard output, which fails if there are no file descriptors left.
-    pub fn open() -> Result<Stdout, OutputError> {
+    pub fn open() -> Result<Stdout, Error> {
         let stdout = io::stdout();
         let descriptor = stdout.as_fd().try_clone_to_owned();
-        let descriptor = descriptor.map_err(OutputError::Failed)?;
+        let descriptor = descriptor.map_err(failed)?;
         let mut disarmer = None;
         if stdout.is_terminal() {
             disarmer = Some(Disarmer::default());
@@ -163,7 +148,7 @@ impl Stdout {
                 // Another program made the pipe non-blocking, so q has to try again.
                 io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
                 io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
-                _ => return Err(OutputError::Failed(error)),
+                _ => return Err(OutputError::Failed(failed(error))),
             }
         }
         Ok(())
@@ -177,39 +162,33 @@ pub fn print(text: &str) -> Result<(), Error> {
 
 /// Prints complete texts, each on a new line and with its own look on a terminal.
 pub fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
-    report(write_texts(texts))
-}
-
-/// A reader that has gone away is no error.
-fn report(written: Result<(), OutputError>) -> Result<(), Error> {
-    match written {
-        Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
-        Err(error) => {
-            let reason = error.to_string();
-            Err(Error::new(ErrorKind::Output, reason))
-        }
+    let mut stdout = Stdout::open()?;
+    for (text, look) in texts {
+        stdout.format(*look);
+        unless_reader_gone(stdout.write_complete(text))?;
     }
+    Ok(())
 }
 
 /// Prints a text without adding a line end, unless it goes to a terminal.
 pub fn print_exactly(text: &str) -> Result<(), Error> {
-    report(write_exactly(text))
-}
-
-fn write_exactly(text: &str) -> Result<(), OutputError> {
     let mut stdout = Stdout::open()?;
-    stdout.write(text)?;
+    unless_reader_gone(stdout.write(text))?;
     if stdout.is_terminal() {
-        stdout.end_line()?;
+        unless_reader_gone(stdout.end_line())?;
     }
     Ok(())
 }
 
-fn write_texts(texts: &[(&str, Look)]) -> Result<(), OutputError> {
-    let mut stdout = Stdout::open()?;
-    for (text, look) in texts {
-        stdout.format(*look);
-        stdout.write_complete(text)?;
+/// The error for the user. A reader that has gone has read as much as it wanted.
+pub fn unless_reader_gone(written: Result<(), OutputError>) -> Result<(), Error> {
+    match written {
+        Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
+        Err(OutputError::TooLong(error) | OutputError::Failed(error)) => Err(error),
     }
-    Ok(())
+}
+
+fn failed(error: io::Error) -> Error {
+    let message = format!("cannot write to standard output: {error}");
+    Error::new(ErrorKind::Output, message)
 }
