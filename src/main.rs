@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
     let has_styles =
         environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
-    let notes = Notes::new(arguments.quiet, arguments.verbose, spinner).dimming(has_styles);
+    let notes = Notes::new(arguments.quiet, arguments.verbose, has_styles, spinner);
     let servers = Groups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {
         Ok(()) => ExitCode::SUCCESS,

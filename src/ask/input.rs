@@ -306,29 +306,27 @@ impl InputSource {
         if !self.is_file {
             return Error::new(ErrorKind::File, error).advise("-n leaves standard input alone");
         }
-        let error = Error::new(ErrorKind::Input, error);
-        if !name.contains("://") {
-            return error;
+        let mut error = Error::new(ErrorKind::Input, error);
+        if name.contains("://") {
+            let address = quoted(name);
+            error = error.advise(format!("-a takes files only: curl -s {address} | q -a -"));
         }
-        let address = quoted(name);
-        error.advise(format!("-a takes files only: curl -s {address} | q -a -"))
+        error
     }
 
     fn binary(&self, bytes: &[u8]) -> Error {
         let name = &self.name;
-        let error = if self.is_file {
-            format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF")
-        } else if let Some(media) = media_type(bytes) {
-            format!("{name} is binary: it begins like {media}")
-        } else {
-            format!("{name} is binary: it has a NUL byte")
+        if self.is_file {
+            let error = format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF");
+            return Error::new(ErrorKind::Binary, error)
+                .advise("-a takes only these; another image can be converted to PNG");
+        }
+        let error = match media_type(bytes) {
+            Some(media) => format!("{name} is binary: it begins like {media}"),
+            None => format!("{name} is binary: it has a NUL byte"),
         };
-        let advice = if self.is_file {
-            "-a takes only these; another image can be converted to PNG"
-        } else {
-            "-a - sends it if it is an image or a PDF; -n leaves standard input alone"
-        };
-        Error::new(ErrorKind::Binary, error).advise(advice)
+        Error::new(ErrorKind::Binary, error)
+            .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
     }
 
     fn too_large(&self) -> Error {

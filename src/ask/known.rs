@@ -84,13 +84,11 @@ impl Run {
     /// The answer as a file keeps it; `None` if it is not complete, or would not do another time.
     pub fn known_answer(
         &self,
-        file: Option<&AnswerFile>,
-        end: &Result<(), CallEnd>,
+        file: &AnswerFile,
         reply: &Reply,
         delivery: &Delivery,
     ) -> Option<KnownAnswer> {
-        let file = file?;
-        if end.is_err() || delivery::incomplete(reply).is_some() || !self.settings.keeps_answer() {
+        if delivery::incomplete(reply).is_some() || !self.settings.keeps_answer() {
             return None;
         }
         // Blank if it was too long to be kept.
@@ -118,24 +116,14 @@ impl Run {
 }
 
 /// Keeps an answer that was delivered, though perhaps without code in it.
-pub fn keep(
-    known: Option<KnownAnswer>,
-    file: Option<&AnswerFile>,
-    result: &Result<(), Error>,
-    notes: &Notes,
-) {
-    let is_delivered = match result {
-        Ok(()) => true,
-        Err(error) => error.kind == ErrorKind::NoCode,
-    };
-    let (Some(known), Some(file)) = (known, file) else {
-        return;
-    };
-    if !is_delivered {
+pub fn keep(known: &KnownAnswer, file: &AnswerFile, result: &Result<(), Error>, notes: &Notes) {
+    if let Err(error) = result
+        && error.kind != ErrorKind::NoCode
+    {
         return;
     }
     let path = file.path.display();
-    match file.write(&known) {
+    match file.write(known) {
         Ok(()) => notes.detail(|| format!("the answer is kept in {path}")),
         Err(error) => notes.note(&format!("the answer is not kept in {path}: {error}")),
     }

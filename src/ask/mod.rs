@@ -56,9 +56,6 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let draft = checked.read(reader, notes)?;
 
     let session = session::open(known_target, settings, context)?;
-    if arguments.web {
-        session.target.check_web()?;
-    }
     session.report(notes);
     let last_question = session.last_question();
     let question = draft.into_question(last_question.as_ref());

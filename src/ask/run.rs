@@ -97,10 +97,8 @@ impl Run {
         let values = &settings.values;
         let model = choose_model(&session.target, &settings, notes)?;
 
-        let mut typed_system = None;
-        if let Some(system) = &arguments.system {
-            typed_system = Some(system.to_string_lossy().into_owned());
-        }
+        let typed_system = arguments.system.as_ref();
+        let typed_system = typed_system.map(|system| system.to_string_lossy().into_owned());
         let mut saver = None;
         if settings.saves() {
             let tools = checked.selection.as_ref().map(Selection::names);
@@ -118,8 +116,8 @@ impl Run {
         if settings.cached() != Cached::Off {
             answers = Some(context.answers(values).ok_or_else(no_folder)?);
         }
-        let is_alone = toolbox.is_none() && !arguments.web;
         let target = session.target;
+        let is_alone = toolbox.is_none() && !arguments.web;
         let mut shape = None;
         if let Some(required) = checked.shape {
             let enforcement = enforcement(&required, is_alone, &target);
@@ -154,7 +152,9 @@ fn open_window(session: &Session, values: &Values, notes: &Notes) -> Window {
     let messages = session::window(session.intent.earlier(), values.messages);
     let window = Window::new(messages, values);
     window.report_limit(values, notes);
-    window.report_hand_over(session.handed_to.as_deref(), notes);
+    if let Some(to) = &session.handed_to {
+        window.report_hand_over(to, notes);
+    }
     window
 }
 

@@ -184,6 +184,9 @@ pub fn open(
     } else {
         open_current(purpose, known, settings, context)?
     };
+    if arguments.web {
+        session.target.check_web()?;
+    }
     session.pins = arguments.provider.is_some() || arguments.model.is_some();
     session.choose(settings.saves(), context);
     Ok(session)

@@ -1,6 +1,5 @@
 //! Takes a question to its answer: asks, runs the tools that the model calls, and asks again.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,11 +52,12 @@ impl Run {
             Some((_, ShapeEnforcement::AsObject)) => AnswerForm::Object,
             _ => AnswerForm::Any,
         };
-        let mut question = Cow::Borrowed(&self.question);
+        // A copy shares the text.
+        let mut question = self.question.clone();
         if let Some((shape, enforcement)) = &self.shape
             && *enforcement != ShapeEnforcement::ByApi
         {
-            question = Cow::Owned(prompt::with_shape(&self.question, shape));
+            question = prompt::with_shape(&question, shape);
         }
         let messages = prompt::messages(self.window.messages(), &question, values.history);
         let sends = |extra| !progress.left_out.contains(&extra);
@@ -177,10 +177,18 @@ impl Run {
                     Err(error) => end = Err(error),
                 }
             }
-            let known = self.known_answer(file, &end, reply, &delivery);
+            let mut known = None;
+            if let Some(file) = file
+                && end.is_ok()
+            {
+                let answer = self.known_answer(file, reply, &delivery);
+                known = answer.map(|answer| (answer, file));
+            }
             let result = self.finish(&call.secrets, reply, end, delivery);
             timed.report(&notes);
-            known::keep(known, file, &result, &notes);
+            if let Some((answer, file)) = known {
+                known::keep(&answer, file, &result, &notes);
+            }
             return result;
         }
     }

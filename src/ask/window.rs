@@ -17,6 +17,7 @@ pub struct Window {
 impl Window {
     /// The newest messages, as many as the settings' limit on bytes allows.
     pub fn new(mut messages: Vec<Message>, values: &Values) -> Window {
+        let all = messages.len();
         let mut bytes = 0;
         let mut fitting = 0;
         for message in messages.iter().rev() {
@@ -26,18 +27,17 @@ impl Window {
             }
             fitting += 1;
         }
-        let over_limit = messages.len() - fitting;
-        messages.drain(..over_limit);
+        messages.drain(..all - fitting);
         let mut window = Window {
             messages,
             form: values.history,
-            over_limit,
+            over_limit: 0,
             too_long: 0,
         };
         window.drop_leading_answer();
-        if over_limit > 0 {
+        if fitting < all {
             // The answer to a question over the limit is left out with it.
-            window.over_limit += fitting - window.messages.len();
+            window.over_limit = all - window.messages.len();
         }
         window
     }
@@ -77,10 +77,7 @@ impl Window {
     }
 
     /// Notes which provider gets messages that another provider answered.
-    pub fn report_hand_over(&self, to: Option<&str>, notes: &Notes) {
-        let Some(to) = to else {
-            return;
-        };
+    pub fn report_hand_over(&self, to: &str, notes: &Notes) {
         match self.messages.len() {
             0 => {}
             1 => notes.note(&format!("1 message of this conversation goes to {to}")),

@@ -40,19 +40,16 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// `quiet` prints only errors; `verbose` prints details too.
-    pub fn new(quiet: bool, verbose: bool, spinner: Spinner) -> Notes {
+    /// `quiet` prints only errors; `verbose` prints details too, and what the model thinks, which a terminal shows dim if it
+    /// `dims`.
+    pub fn new(quiet: bool, verbose: bool, dims: bool, spinner: Spinner) -> Notes {
         Notes {
             quiet,
             verbose,
             spinner,
-            ..Notes::default()
+            dims,
+            is_line_open: Arc::default(),
         }
-    }
-
-    /// Notes that show dim what the model thinks.
-    pub fn dimming(self, dims: bool) -> Notes {
-        Notes { dims, ..self }
     }
 
     /// Prints a note: something did not go as asked.

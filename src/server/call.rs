@@ -394,7 +394,7 @@ mod tests {
             Fixture {
                 client,
                 address,
-                notes: Notes::new(true, false, Spinner::new(true, None)),
+                notes: Notes::new(true, false, false, Spinner::default()),
             }
         }
 
