@@ -89,7 +89,7 @@ impl Delivery {
 
     /// Whether a person watches the run.
     pub fn is_watched(&self) -> bool {
-        self.shows_pieces && self.screen.is_terminal()
+        self.shows_pieces && self.screen.is_terminal
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.
@@ -141,7 +141,7 @@ impl Delivery {
         let saved = self.record.save(false, finish, run.progress.usage);
         let result = check_complete(reply);
         // Nobody must run half a script, or read half an object.
-        let is_code_to_run = run.settings.typed.extract && !self.screen.is_terminal();
+        let is_code_to_run = run.settings.typed.extract && !self.screen.is_terminal;
         if let Err(mut error) = result.clone()
             && (is_code_to_run || run.shape.is_some())
         {
@@ -210,7 +210,7 @@ fn as_json(answer: &str, reply: &Reply, run: &Run, sources: &[Source], saved: &S
         "usage": progress.usage,
         "id": saved.id,
         "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
-        "messages_sent": run.window.messages().len(),
+        "messages_sent": run.window.messages.len(),
     });
     if let Some(role) = &run.settings.typed.role {
         object["role"] = role.as_str().into();

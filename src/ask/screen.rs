@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Standard output, with a thread that shows an unfinished word after a pause.
 pub struct Screen {
-    is_terminal: bool,
+    pub is_terminal: bool,
     line: Mutex<LastLine>,
 }
 
@@ -33,10 +33,6 @@ impl Screen {
             is_watched: false,
         });
         Arc::new(Screen { is_terminal, line })
-    }
-
-    pub fn is_terminal(&self) -> bool {
-        self.is_terminal
     }
 
     /// Shows a piece of the answer.

@@ -59,7 +59,7 @@ impl Run {
         {
             question = prompt::with_shape(&question, shape);
         }
-        let messages = prompt::messages(self.window.messages(), &question, values.history);
+        let messages = prompt::messages(&self.window.messages, &question, values.history);
         let sends = |extra| !progress.left_out.contains(&extra);
         let mut effort = None;
         if sends(Extra::Effort) {
@@ -96,7 +96,7 @@ impl Run {
         if !io::stdout().is_terminal() {
             return Ok(body);
         }
-        for message in self.window.messages().iter().chain([&self.question]) {
+        for message in self.window.messages.iter().chain([&self.question]) {
             for Attachment { data, .. } in &message.attachments {
                 if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
                     let length = data.len();
@@ -450,7 +450,7 @@ impl Run {
             let name = &provider.name;
             format!("provider {name}, model {}, at {address}", self.model)
         });
-        let messages = self.window.messages().iter().chain([&self.question]);
+        let messages = self.window.messages.iter().chain([&self.question]);
         for (number, message) in (1..).zip(messages) {
             notes.detail(|| {
                 let role = message.role;

@@ -6,7 +6,7 @@ use crate::settings::{History, Values};
 
 /// A conversation's newest messages.
 pub struct Window {
-    messages: Vec<Message>,
+    pub messages: Vec<Message>,
     form: History,
     /// How many are not sent because of the limit on bytes.
     over_limit: usize,
@@ -40,10 +40,6 @@ impl Window {
             window.over_limit = all - window.messages.len();
         }
         window
-    }
-
-    pub fn messages(&self) -> &[Message] {
-        &self.messages
     }
 
     /// Leaves out the older half. Returns whether there was anything to leave out.
