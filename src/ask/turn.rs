@@ -186,8 +186,8 @@ impl Run {
             }
             let result = self.finish(&call.secrets, reply, end, delivery);
             timed.report(&notes);
-            if let Some((answer, file)) = known {
-                known::keep(&answer, file, &result, &notes);
+            if let Some((answer, place)) = known {
+                known::keep(&answer, place, &result, &notes);
             }
             return result;
         }
