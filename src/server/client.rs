@@ -33,11 +33,8 @@ const RECEIVED_AT_ONCE: usize = 80 << 10;
 /// How much of a request is sent at once, for the same reason less than 128 KiB.
 const SENT_AT_ONCE: usize = 32 << 10;
 
-/// The beginning of data compressed by gzip (RFC 1952).
-pub const GZIP: &[u8] = b"\x1F\x8B";
-
-/// The error for a body that begins like this.
-pub const COMPRESSED: &str = "the response is compressed by gzip, which q did not ask for";
+/// The error for a body that a proxy has compressed.
+const COMPRESSED: &str = "the response is compressed by gzip, which q did not ask for";
 
 /// A response with a status of success; its body is read as it arrives.
 pub struct Response {
@@ -255,6 +252,9 @@ impl Client {
             return Err(self.status_failure(response, secrets));
         }
         let (parts, body) = response.into_parts();
+        if is_compressed(&parts.headers) {
+            return Err(self.read_failure(io::Error::other(COMPRESSED)));
+        }
         Ok(Response {
             headers: parts.headers,
             body: Box::new(body.into_reader()),
@@ -268,7 +268,15 @@ impl Client {
         secrets: &[Secret],
     ) -> TransportError {
         let (parts, body) = response.into_parts();
-        let body = error_body(body);
+        let mut beginning = Vec::new();
+        if is_compressed(&parts.headers) {
+            beginning = COMPRESSED.into();
+        } else {
+            // An incomplete body still says more than none.
+            let mut reader = body.into_reader().take(MAX_ERROR_BODY);
+            let _ = reader.read_to_end(&mut beginning);
+        }
+        let body = String::from_utf8_lossy(&beginning).into_owned();
         let mut error = failure::read_redacted(&body, secrets);
         if let Some(text) = text_of(&parts.headers, "retry-after") {
             let retry_after = retry::retry_after(text, OffsetDateTime::now_utc());
@@ -428,16 +436,8 @@ fn is_transient(error: &ureq::Error) -> bool {
     }
 }
 
-/// The beginning of the body of an error, as text. An incomplete body still says more than none.
-fn error_body(body: ureq::Body) -> String {
-    let mut bytes = Vec::new();
-    let mut reader = body.into_reader().take(MAX_ERROR_BODY);
-    let _ = reader.read_to_end(&mut bytes);
-    if bytes.starts_with(GZIP) {
-        COMPRESSED.to_owned()
-    } else {
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
+fn is_compressed(headers: &http::HeaderMap) -> bool {
+    text_of(headers, "content-encoding") == Some("gzip")
 }
 
 fn is_content_type((name, _): &(String, Secret)) -> bool {

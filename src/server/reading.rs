@@ -4,7 +4,6 @@ use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use super::client::{COMPRESSED, GZIP};
 use super::stream::{self, TooLong};
 use crate::output::OutputError;
 use crate::provider::failure;
@@ -79,9 +78,6 @@ pub fn read_reply(
             break;
         }
     }
-    if body.beginning().starts_with(GZIP) {
-        return Err(ReadError::Broken(COMPRESSED.to_owned()));
-    }
     // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
@@ -109,9 +105,6 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
                 "the response has more than {MAX_WHOLE} bytes"
             )));
         }
-    }
-    if bytes.starts_with(GZIP) {
-        return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
@@ -191,10 +184,6 @@ fn why_incomplete(
         return ReadError::Connection(error);
     }
     let broken = |why: &str| ReadError::Broken(why.to_owned());
-    if beginning.starts_with(GZIP) {
-        // The check before the stream saw only the first byte of this.
-        return broken(COMPRESSED);
-    }
     if beginning.trim_ascii().is_empty() {
         return broken("the server accepted the question and sent nothing");
     }
@@ -206,9 +195,6 @@ fn why_incomplete(
 
 /// What a response is that is not the API's, by its beginning.
 pub fn what_it_is(beginning: &[u8], content_type: &str) -> String {
-    if beginning.starts_with(GZIP) {
-        return COMPRESSED.to_owned();
-    }
     match failure::title(&String::from_utf8_lossy(beginning)) {
         Some(title) => format!("the server sent an HTML page: “{title}”"),
         None => format!(
