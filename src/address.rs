@@ -103,12 +103,6 @@ impl Address {
         host.trim_matches(['[', ']'])
     }
 
-    /// The port in the URL, else the scheme's default.
-    pub fn port(&self) -> u16 {
-        let default = if self.is_https() { 443 } else { 80 };
-        self.uri.port_u16().unwrap_or(default)
-    }
-
     /// The host as an IP address, if it is one.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host().parse().ok()

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::client::{self, Client, Response, TransportError};
 use super::reading::{self, ReadError};
 use super::retry;
-use crate::address::Address;
 use crate::error::{Error, ErrorKind};
 use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, ServerError, TRANSIENT_STATUSES};
@@ -32,7 +31,8 @@ pub struct Call<'a> {
     pub client: &'a Client,
     pub provider: &'a str,
     pub api: &'static Dialect,
-    pub address: &'a Address,
+    /// How often a failed request is tried again.
+    pub retries: u32,
     /// Values that must not be shown.
     pub secrets: Vec<Secret>,
     /// Advice for a key that is refused.
@@ -230,7 +230,7 @@ impl Call<'_> {
 
     /// Returns whether to send the request again, after waiting for the right time.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
-        if tried == self.client.retries() || !failed.is_transient() {
+        if tried == self.retries || !failed.is_transient() {
             return false;
         }
         let Some(wait) = retry::wait(tried, failed.retry_after) else {
@@ -251,7 +251,7 @@ impl Call<'_> {
             // The headers have come, so the server may have done the work already.
             ReadError::Connection(error) => CallError {
                 meaning: Meaning::Other,
-                ..self.explain(self.client.read_failure(error), request)
+                ..self.explain(self.client.connection_failure(error), request)
             },
             ReadError::Reply(error) => self.explain_reply(error, request),
             ReadError::Broken(why) => self.failed(why),
@@ -278,7 +278,7 @@ impl Call<'_> {
 
     fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> CallError {
         let says = client::with_status(status, &error.words());
-        let message = format!("{}: {says} ({})", self.provider, self.address);
+        let message = format!("{}: {says} ({})", self.provider, self.client.address);
         let message = secret::redact(&message, &self.secrets);
         let kind = ErrorKind::Provider { status };
         CallError {
@@ -349,7 +349,7 @@ impl Call<'_> {
             if failure.is_transient {
                 failed.meaning = Meaning::Transient;
             }
-            return failed.advise(failure.advice);
+            return failed.advise(failure.advice.map(str::to_owned));
         };
         // The error page of a server that is down says nothing about the address.
         let is_page = status == 500 && failure::title(&failure.body).is_some();
@@ -375,6 +375,7 @@ impl Call<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Address;
     use crate::message::tests::rows;
     use crate::output::Spinner;
     use crate::provider::table::OPENAI_LIKE;
@@ -383,18 +384,16 @@ mod tests {
     /// What a call borrows.
     struct Fixture {
         client: Client,
-        address: Address,
         notes: Notes,
     }
 
     impl Fixture {
         fn new() -> Fixture {
             let address = Address::parse("http://127.0.0.1:1").expect("an address");
-            let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
+            let client = Client::new(&address, None, &Environment::new(&[])).expect("a client");
             Fixture {
                 client,
-                address,
-                notes: Notes::new(true, false, false, Spinner::default()),
+                notes: Notes::new(true, false, false, Spinner::new(true, None)),
             }
         }
 
@@ -403,7 +402,7 @@ mod tests {
                 client: &self.client,
                 provider: "p",
                 api: OPENAI_LIKE.api,
-                address: &self.address,
+                retries: 1,
                 secrets: Vec::new(),
                 key_advice: Some("check the key".to_owned()),
                 notes: &self.notes,

@@ -18,7 +18,7 @@ use self::connections::{CONNECT_TIMEOUT, Connections, MAX_IDLE};
 use super::retry;
 use crate::address::{Address, Endpoint};
 use crate::error::Error;
-use crate::provider::failure::{self, ServerError, TRANSIENT_STATUSES};
+use crate::provider::failure::{self, ServerError};
 use crate::provider::request::Request;
 use crate::secret::{self, Secret};
 use crate::settings::Environment;
@@ -82,7 +82,7 @@ pub struct Limits {
 }
 
 /// Why there is no response, or only a part of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TransportError {
     /// A status other than success; `None`: the connection failed.
     pub status: Option<u16>,
@@ -92,9 +92,32 @@ pub struct TransportError {
     pub body: String,
     /// Where the server redirects to.
     pub location: Option<String>,
-    pub advice: Option<String>,
-    /// Another try may succeed.
+    pub advice: Option<&'static str>,
+    /// The connection failed, and may succeed the next time.
     pub is_transient: bool,
+}
+
+impl TransportError {
+    fn new(cause: impl Into<String>) -> TransportError {
+        TransportError {
+            error: ServerError::new(cause),
+            ..TransportError::default()
+        }
+    }
+
+    fn transient(cause: impl Into<String>) -> TransportError {
+        TransportError {
+            is_transient: true,
+            ..TransportError::new(cause)
+        }
+    }
+
+    fn advised(cause: impl Into<String>, advice: &'static str) -> TransportError {
+        TransportError {
+            advice: Some(advice),
+            ..TransportError::new(cause)
+        }
+    }
 }
 
 /// A client for one address.
@@ -105,11 +128,10 @@ pub struct Client {
     /// The system may have certificates that the agent does not know.
     may_know_more: bool,
     connections: Connections,
-    address: Address,
+    pub address: Address,
     proxy: Option<NamedProxy>,
     /// The longest silence, unless a request has limits of its own.
     silence: Option<Duration>,
-    retries: u32,
 }
 
 /// A proxy from the environment.
@@ -124,7 +146,6 @@ impl Client {
     pub fn new(
         address: &Address,
         timeout: Option<Duration>,
-        retries: u32,
         environment: &Environment,
     ) -> Result<Client, Error> {
         let named_proxy = proxy_for(address, environment)?;
@@ -148,7 +169,6 @@ impl Client {
             address: address.clone(),
             proxy: named_proxy,
             silence: timeout,
-            retries,
         })
     }
 
@@ -161,11 +181,6 @@ impl Client {
             let config = self.agent.config().clone();
             self.connections.open_ahead(uri, config);
         }
-    }
-
-    /// How often a failed request is tried again.
-    pub fn retries(&self) -> u32 {
-        self.retries
     }
 
     /// Sends a request, and returns when the headers of the response have come.
@@ -232,7 +247,8 @@ impl Client {
         }
         let opened = self.connections.wait_for_opening();
         match opened.and_then(|()| send(&self.agent)) {
-            Err(error) if self.may_know_more && is_unknown_issuer(&error) => {
+            // No certificate that the agent knows has signed the server's.
+            Err(error) if self.may_know_more && error.to_string().contains(UNKNOWN_ISSUER) => {
                 let (proxy, connections) = (self.proxy.as_ref(), Connections::new());
                 let all = || agent(&self.address, proxy, roots::load_all(), &connections);
                 send(self.knowing_all.get_or_init(all))
@@ -253,7 +269,7 @@ impl Client {
         }
         let (parts, body) = response.into_parts();
         if is_compressed(&parts.headers) {
-            return Err(self.read_failure(io::Error::other(COMPRESSED)));
+            return Err(self.connection_failure(io::Error::other(COMPRESSED)));
         }
         Ok(Response {
             headers: parts.headers,
@@ -288,14 +304,12 @@ impl Client {
         {
             location = Some(secret::redact(&self.redirected_to(target), secrets));
         }
-        let status = parts.status.as_u16();
         TransportError {
-            status: Some(status),
+            status: Some(parts.status.as_u16()),
             error,
             body,
             location,
-            advice: None,
-            is_transient: TRANSIENT_STATUSES.contains(&status),
+            ..TransportError::default()
         }
     }
 
@@ -310,66 +324,55 @@ impl Client {
         }
     }
 
-    /// Describes a failure while the body was read.
-    pub fn read_failure(&self, error: io::Error) -> TransportError {
-        self.connection_failure(ureq::Error::from(error))
-    }
-
-    fn connection_failure(&self, error: ureq::Error) -> TransportError {
-        let (mut cause, advice) = self.describe(&error);
+    /// Says why there is no response, or no more of it.
+    pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> TransportError {
+        let mut failure = self.describe(error.into());
         if let Some(NamedProxy { variable, proxy }) = &self.proxy {
             let host = proxy.host();
             let port = proxy.port();
-            cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
+            failure.error.message +=
+                &format!(" (through the proxy {host}:{port}, which {variable} names)");
         }
-        TransportError {
-            status: None,
-            error: ServerError::new(cause),
-            body: String::new(),
-            location: None,
-            advice: advice.map(str::to_owned),
-            is_transient: is_transient(&error),
-        }
+        failure
     }
 
-    /// The cause of a failure, and what to do about it.
-    fn describe(&self, error: &ureq::Error) -> (String, Option<&'static str>) {
+    fn describe(&self, error: ureq::Error) -> TransportError {
         let looked_up = match &self.proxy {
             // With most proxies, only the proxy's own name is looked up here.
             Some(NamedProxy { proxy, .. }) if !proxy.resolve_target() => proxy.host(),
             _ => self.address.host(),
         };
         let limit = CONNECT_TIMEOUT.as_secs();
-        let cause = match error {
-            ureq::Error::HostNotFound => format!("the host {looked_up} has no address"),
-            ureq::Error::Io(error) => return io_cause(error, looked_up),
-            ureq::Error::Rustls(error) => return tls_cause(&error.to_string()),
-            ureq::Error::Tls(reason) => return tls_cause(reason),
-            ureq::Error::Timeout(Timeout::Connect) => format!("no connection within {limit} s"),
-            ureq::Error::Timeout(Timeout::Resolve) => {
-                format!("the name {looked_up} was not resolved within {limit} s")
+        match error {
+            ureq::Error::Io(error) => io_failure(&error, looked_up),
+            ureq::Error::Rustls(error) => tls_failure(&error.to_string()),
+            ureq::Error::Tls(reason) => tls_failure(reason),
+            ureq::Error::Timeout(Timeout::Connect) => {
+                TransportError::transient(format!("no connection within {limit} s"))
             }
+            ureq::Error::Timeout(Timeout::Resolve) => TransportError::transient(format!(
+                "the name {looked_up} was not resolved within {limit} s"
+            )),
             ureq::Error::Timeout(_) => {
                 let silence = match self.silence {
                     Some(silence) => format!("{} s", silence.as_secs_f64()),
                     None => "too long".to_owned(),
                 };
-                let cause = format!("no data from the server for {silence}");
-                let advice = "the setting timeout (Q_TIMEOUT) says how long a silence may last";
-                return (cause, Some(advice));
+                TransportError::advised(
+                    format!("no data from the server for {silence}"),
+                    "the setting timeout (Q_TIMEOUT) says how long a silence may last",
+                )
             }
             ureq::Error::ConnectProxyFailed(reason) => {
                 // The library names the status twice.
                 let reason = reason.split('/').next().unwrap_or_default();
-                format!("the proxy made no connection: {reason}")
+                TransportError::new(format!("the proxy made no connection: {reason}"))
             }
-            ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
-            ureq::Error::Protocol(error) => {
-                format!("the server sent an invalid HTTP response ({error})")
-            }
-            other => other.to_string(),
-        };
-        (cause, None)
+            ureq::Error::Protocol(error) => TransportError::new(format!(
+                "the server sent an invalid HTTP response ({error})"
+            )),
+            other => TransportError::new(other.to_string()),
+        }
     }
 }
 
@@ -399,40 +402,29 @@ fn agent(
     Agent::with_parts(config, connections.clone(), connections.clone())
 }
 
-/// Whether no certificate that the agent knows has signed the server's.
-fn is_unknown_issuer(error: &ureq::Error) -> bool {
-    error.to_string().contains(UNKNOWN_ISSUER)
-}
-
-/// The cause of an error that the system reports, and what to do about it.
-fn io_cause(error: &io::Error, looked_up: &str) -> (String, Option<&'static str>) {
-    if let Some(reason) = lookup_failure(error) {
-        let cause = format!("the name {looked_up} cannot be resolved ({reason})");
-        let advice = "check the network\ncheck the name in the address";
-        return (cause, Some(advice));
+/// Describes an error that the system reports.
+fn io_failure(error: &io::Error, looked_up: &str) -> TransportError {
+    let text = error.to_string();
+    if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {
+        return TransportError {
+            is_transient: TRY_AGAIN.iter().any(|words| reason.contains(words)),
+            ..TransportError::advised(
+                format!("the name {looked_up} cannot be resolved ({reason})"),
+                "check the network\ncheck the name in the address",
+            )
+        };
     }
-    let cause = match error.kind() {
-        ErrorKind::ConnectionRefused => {
-            let advice = "is the server running, and is this its address?";
-            return ("the connection was refused".to_owned(), Some(advice));
+    match error.kind() {
+        ErrorKind::ConnectionRefused => TransportError::advised(
+            "the connection was refused",
+            "is the server running, and is this its address?",
+        ),
+        ErrorKind::InvalidData => tls_failure(&text),
+        ErrorKind::TimedOut => TransportError::transient("the connection timed out"),
+        kind if CLOSED.contains(&kind) => {
+            TransportError::transient("the server closed the connection")
         }
-        ErrorKind::InvalidData => return tls_cause(&error.to_string()),
-        ErrorKind::TimedOut => "the connection timed out".to_owned(),
-        kind if CLOSED.contains(&kind) => "the server closed the connection".to_owned(),
-        _ => error.to_string(),
-    };
-    (cause, None)
-}
-
-/// Whether a connection that failed like this may succeed the next time.
-fn is_transient(error: &ureq::Error) -> bool {
-    match error {
-        ureq::Error::Io(error) => match lookup_failure(error) {
-            Some(reason) => TRY_AGAIN.iter().any(|words| reason.contains(words)),
-            None => error.kind() == ErrorKind::TimedOut || CLOSED.contains(&error.kind()),
-        },
-        ureq::Error::Timeout(phase) => matches!(phase, Timeout::Connect | Timeout::Resolve),
-        _ => false,
+        _ => TransportError::new(text),
     }
 }
 
@@ -495,16 +487,8 @@ const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 /// The rest of this message if the name may be resolved later: `EAI_AGAIN` in the words of glibc, musl and the BSDs.
 const TRY_AGAIN: [&str; 3] = ["Temporary failure", "Try again", "try again"];
 
-/// Why a name was not resolved, if that is the failure.
-fn lookup_failure(error: &io::Error) -> Option<String> {
-    let message = error.to_string();
-    let reason = message.strip_prefix(LOOKUP_FAILURE)?;
-    Some(reason.to_owned())
-}
-
-/// The cause of an error of the TLS library, and what to do about it. Where the library gives only a name for the error,
-/// the cause is in plain words.
-fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
+/// Describes an error of the TLS library. Where the library gives only a name for it, the cause is in plain words.
+fn tls_failure(reason: &str) -> TransportError {
     let says = |mark| reason.contains(mark);
     let mut words = reason;
     let advice = if says(UNKNOWN_ISSUER) || says("BadSignature") {
@@ -518,9 +502,9 @@ fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
         words = "the server does not speak TLS on this port";
         "if the server has no TLS, its address begins with http://"
     } else {
-        return (format!("TLS: {reason}"), None);
+        return TransportError::new(format!("TLS: {reason}"));
     };
-    (format!("TLS: {words}"), Some(advice))
+    TransportError::advised(format!("TLS: {words}"), advice)
 }
 
 /// The proxy for an address, by its scheme.
@@ -545,10 +529,7 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<Name
         return Ok(None);
     };
     // The library accepts values that cannot be a proxy, so the address is checked here too.
-    let server = match value.split_once("://") {
-        Some((_, server)) => server,
-        None => value,
-    };
+    let server = value.rsplit("://").next().unwrap_or_default();
     let is_valid = Address::parse(&format!("http://{server}")).is_ok();
     match Proxy::new(value) {
         Ok(proxy) if is_valid => Ok(Some(NamedProxy { variable, proxy })),
@@ -574,36 +555,21 @@ fn first_set<'e>(
 
 /// Whether `NO_PROXY` names the host or one of its domains.
 fn is_exempt(address: &Address, list: &str) -> bool {
-    let list = list.to_ascii_lowercase();
-    let mut entries = list.split([',', ' ', '\t']);
-    entries.any(|entry| covers(entry.trim(), address))
-}
-
-/// Whether an entry of `NO_PROXY`, in lower case, names the host or one of its domains.
-fn covers(entry: &str, address: &Address) -> bool {
-    if entry.is_empty() {
-        return false;
-    }
-    let (name, port) = match entry.rsplit_once(':') {
-        // Any other colon belongs to an IPv6 address.
-        Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
-            (name, port.parse().ok())
-        }
-        _ => (entry, None),
-    };
-    if port.is_some_and(|port: u16| port != address.port()) {
-        return false;
-    }
-    let name = name.trim_start_matches("*.").trim_start_matches('.');
-    let name = name.trim_matches(['[', ']']);
-    if name == "*" {
-        return true;
-    }
     let host = address.host().to_ascii_lowercase();
-    match host.strip_suffix(name) {
-        Some(rest) => rest.is_empty() || rest.ends_with('.'),
-        None => false,
+    for entry in list.to_ascii_lowercase().split([',', ' ', '\t']) {
+        let name = entry.trim_start_matches("*.").trim_start_matches('.');
+        let name = name.trim_matches(['[', ']']);
+        if name == "*" {
+            return true;
+        }
+        if let Some(before) = host.strip_suffix(name)
+            && !name.is_empty()
+            && (before.is_empty() || before.ends_with('.'))
+        {
+            return true;
+        }
     }
+    false
 }
 
 #[cfg(test)]
@@ -624,13 +590,8 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
-        let client = Client::new(
-            &address("http://h.example"),
-            None,
-            1,
-            &Environment::new(&[]),
-        )
-        .expect("a client");
+        let client = Client::new(&address("http://h.example"), None, &Environment::new(&[]))
+            .expect("a client");
         for (code, is_transient) in [
             (libc::EAI_AGAIN, true),
             (libc::EAI_NONAME, false),
@@ -657,8 +618,6 @@ mod tests {
             (" a.example , EXAMPLE.com ", "https://example.com", true),
             ("a.example example.com", "https://example.com", true),
             ("*", "https://example.com", true),
-            ("example.com:8443", "https://example.com", false),
-            ("example.com:8443", "https://example.com:8443", true),
             ("10.0.0.1", "http://10.0.0.1:8080", true),
             ("fe80::1", "http://[fe80::1]:8080", true),
             ("", "https://example.com", false),

@@ -85,7 +85,7 @@ impl Target {
             return Ok(client);
         }
         let address = self.provider().address()?;
-        let client = Client::new(address, self.timeout, self.retries, &self.environment)?;
+        let client = Client::new(address, self.timeout, &self.environment)?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -291,10 +291,10 @@ impl Target {
         };
         Ok(Call {
             client: self.client()?,
+            retries: self.retries,
             notes,
             provider: &provider.name,
             api: provider.api,
-            address,
             secrets,
             key_advice,
         })

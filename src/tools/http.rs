@@ -282,7 +282,7 @@ impl Http {
     }
 
     fn read_failure(&self, error: io::Error) -> Failure {
-        self.explain(self.site.client.read_failure(error))
+        self.explain(self.site.client.connection_failure(error))
     }
 
     /// What is wrong with a body that contains no answer.
@@ -307,7 +307,7 @@ impl Http {
         let failure = self.failure(&client::with_status(error.status, &words));
         let advice = self.advice(&error);
         Failure {
-            advice: error.advice.or(advice),
+            advice: error.advice.map(str::to_owned).or(advice),
             ..failure
         }
     }

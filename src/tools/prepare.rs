@@ -166,8 +166,7 @@ impl Preparation<'_> {
         let settings = self.settings;
         let address = &server.url.server;
         // No time-out here: each of its requests has limits of its own.
-        let retries = settings.values.retries;
-        let client = Client::new(address, None, retries, &settings.environment)?;
+        let client = Client::new(address, None, &settings.environment)?;
         let key = self.key(&section.name, &server.key)?;
         let mut headers = server.headers.clone();
         if !has_authorization(&headers) {
