@@ -19,13 +19,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     target.fetch_key(notes)?;
     let models = target.models(notes)?;
     notes.spinner().stop();
-    if models.is_empty() {
-        return Err(target.lists_no_models(notes));
-    }
-    let mut names = Vec::new();
-    for model in models {
-        names.push(model.id);
-    }
+    let names = Vec::from_iter(models.into_iter().map(|model| model.id));
     if arguments.json {
         return print(&json!(names).to_string());
     }

@@ -482,10 +482,16 @@ impl Reply {
         }
         let mut thoughts = std::mem::take(&mut self.thoughts);
         thoughts.push_str(&std::mem::take(&mut self.reasoning.thoughts));
+        let is_last = is_whole && self.is_complete();
+        let mut sources = Vec::new();
+        // They wait for the first word, because without one the request may be sent again.
+        if self.says_something || is_last {
+            sources = std::mem::take(&mut self.sources);
+        }
         Piece {
             text: std::mem::take(&mut self.text),
-            is_last: is_whole && self.is_complete(),
-            sources: std::mem::take(&mut self.sources),
+            is_last,
+            sources,
             thoughts,
             sign,
         }

@@ -67,16 +67,14 @@ impl From<CallError> for CallEnd {
 impl CallError {
     /// Whether another try may succeed. What a busy server says about the model or the key may be wrong.
     fn is_transient(&self) -> bool {
-        let mut is_busy = false;
-        if let ErrorKind::Provider {
-            status: Some(status),
-        } = self.error.kind
-        {
-            is_busy = TRANSIENT_STATUSES.contains(&status);
-        }
-        match self.meaning {
-            Meaning::Transient => true,
-            Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools => is_busy,
+        match (self.meaning, self.error.kind) {
+            (Meaning::Transient, _) => true,
+            (
+                Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools,
+                ErrorKind::Provider {
+                    status: Some(status),
+                },
+            ) => TRANSIENT_STATUSES.contains(&status),
             _ => false,
         }
     }
@@ -101,23 +99,10 @@ impl Call<'_> {
         loop {
             *reply = Reply::to(request, tail);
             let mut text_has_come = false;
-            // Sources wait for the first word, because a try that fails before it gives no answer.
-            let mut sources = Vec::new();
-            let ended = self.stream_once(request, reply, &mut |mut piece| {
+            let ended = self.stream_once(request, reply, &mut |piece| {
                 text_has_come |= !piece.text.is_empty();
-                sources.append(&mut piece.sources);
-                if text_has_come {
-                    piece.sources = std::mem::take(&mut sources);
-                }
                 take(piece)
             });
-            if ended.is_ok() && !sources.is_empty() {
-                let rest = Piece {
-                    sources,
-                    ..Piece::default()
-                };
-                take(rest).map_err(CallEnd::Output)?;
-            }
             // The finish reason is the server's own text, and is shown.
             reply.redact(&self.secrets);
             if let Err(CallEnd::Failed(failed)) = &ended
@@ -303,43 +288,34 @@ impl Call<'_> {
         extras: &[Extra],
     ) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
-        match meaning {
-            Meaning::UnknownModel => return Some(format!("{list} lists its models")),
+        let has_attachments = extras.contains(&Extra::Attachments);
+        let advice = match meaning {
+            Meaning::UnknownModel => format!("{list} lists its models"),
             Meaning::WrongKey => return self.key_advice.clone(),
-            Meaning::RefusesTools => return Some(NO_TOOLS.to_owned()),
-            Meaning::Spent => {
-                return match retry::advice(error.retry_after) {
-                    Some(when) => Some(format!("{when}; {SPENT}")),
-                    None => Some(SPENT.to_owned()),
-                };
+            Meaning::RefusesTools => NO_TOOLS.to_owned(),
+            Meaning::Spent => match retry::advice(error.retry_after) {
+                Some(when) => format!("{when}; {SPENT}"),
+                None => SPENT.to_owned(),
+            },
+            _ if error.message.contains("must be verified to stream") => {
+                "--no-stream asks for the answer in one piece".to_owned()
             }
-            _ => {}
-        }
-        if error.message.contains("must be verified to stream") {
-            return Some("--no-stream asks for the answer in one piece".to_owned());
-        }
-        if meaning == Meaning::Refuses(Extra::Attachments) {
-            return Some(format!(
+            Meaning::Refuses(Extra::Attachments) => format!(
                 "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
                  in a follow-up, --messages 0 leaves out earlier images and PDFs"
-            ));
-        }
-        let is_too_large = match meaning {
-            Meaning::TooLarge => true,
-            Meaning::TooLong => status == Some(413),
-            _ => false,
+            ),
+            Meaning::TooLarge if has_attachments => ATTACH_LESS.to_owned(),
+            Meaning::TooLong if has_attachments && status == Some(413) => ATTACH_LESS.to_owned(),
+            _ => match status {
+                Some(404) => {
+                    let check = self.check_base_url();
+                    format!("{check}\ncheck the model: {list} lists the models")
+                }
+                Some(408 | 429 | 500..=599) | None => return retry::advice(error.retry_after),
+                Some(_) => return None,
+            },
         };
-        if is_too_large && extras.contains(&Extra::Attachments) {
-            return Some(ATTACH_LESS.to_owned());
-        }
-        match status {
-            Some(404) => {
-                let check = self.check_base_url();
-                Some(format!("{check}\ncheck the model: {list} lists the models"))
-            }
-            Some(408 | 429 | 500..=599) | None => retry::advice(error.retry_after),
-            Some(_) => None,
-        }
+        Some(advice)
     }
 
     /// Describes a failure of the connection, or a status other than success.

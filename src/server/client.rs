@@ -292,8 +292,8 @@ impl Client {
             let mut reader = body.into_reader().take(MAX_ERROR_BODY);
             let _ = reader.read_to_end(&mut beginning);
         }
-        let body = String::from_utf8_lossy(&beginning).into_owned();
-        let mut error = failure::read_redacted(&body, secrets);
+        let said = String::from_utf8_lossy(&beginning).into_owned();
+        let mut error = failure::read_redacted(&said, secrets);
         if let Some(text) = text_of(&parts.headers, "retry-after") {
             let retry_after = retry::retry_after(text, OffsetDateTime::now_utc());
             error.retry_after = retry_after.or(error.retry_after);
@@ -307,7 +307,7 @@ impl Client {
         TransportError {
             status: Some(parts.status.as_u16()),
             error,
-            body,
+            body: said,
             location,
             ..TransportError::default()
         }

@@ -22,15 +22,12 @@ const NO_MODELS: &str = "the provider lists no models";
 
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
-    let mut newest: Option<&ListedModel> = None;
-    for model in models {
-        if table::is_of_family(&model.id, family)
-            && newest.is_none_or(|newest| model.created > newest.created)
-        {
-            newest = Some(model);
-        }
-    }
-    Some(newest?.id.clone())
+    let of_family = models
+        .iter()
+        .filter(|model| table::is_of_family(&model.id, family));
+    // Of several that are equally new, the last one counts: in this order, the first of the list.
+    let newest = of_family.rev().max_by_key(|model| &model.created)?;
+    Some(newest.id.clone())
 }
 
 /// A server to ask, with everything that a request needs besides its question.
@@ -155,26 +152,11 @@ impl Target {
 
     /// The model to ask. If none is chosen, q asks the server for its list.
     pub fn model(&self, notes: &Notes) -> Result<String, Error> {
-        match &self.choice.model {
-            Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => {
-                Ok(model.clone())
-            }
-            Model::First => match self.models(notes)?.into_iter().next() {
-                Some(first) => Ok(first.id),
-                None => Err(self.lists_no_models(notes)),
-            },
+        if let Some(model) = self.choice.model.name() {
+            return Ok(model.to_owned());
         }
-    }
-
-    /// The error for a server whose list of models is empty.
-    pub fn lists_no_models(&self, notes: &Notes) -> Error {
-        match self.call(notes) {
-            Ok(call) => {
-                let error = call.failed(NO_MODELS).error;
-                error.advise("load one\nor name one with -m")
-            }
-            Err(error) => error,
-        }
+        let first = self.models(notes)?.swap_remove(0);
+        Ok(first.id)
     }
 
     /// The model to ask, for a dry run: only a server on this machine that needs no key is asked for its list.
@@ -202,16 +184,13 @@ impl Target {
             Model::Named(_) => None,
             Model::First => return Err(error),
         };
-        let Ok(models) = self.models(notes) else {
+        let Ok(models) = self.list(notes) else {
             return Err(error);
         };
         if models.is_empty() {
             return Err(error.advise(NO_MODELS));
         }
-        let mut names = Vec::new();
-        for listed in &models {
-            names.push(listed.id.as_str());
-        }
+        let mut names = Vec::from_iter(models.iter().map(|listed| listed.id.as_str()));
         if let Model::Named(_) = self.choice.model {
             names.retain(|listed| *listed != model);
             let mut advice = did_you_mean(model, names);
@@ -228,19 +207,25 @@ impl Target {
         Err(error.advise(format!("-m or Q_MODEL chooses a model: {names}")))
     }
 
-    /// The models that the server lists, in its order.
+    /// The models that the server lists, in its order. It is an error if there are none.
     pub fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
+        let models = self.list(notes)?;
+        if models.is_empty() {
+            let error = self.call(notes)?.failed(NO_MODELS).error;
+            return Err(error.advise("load one\nor name one with -m"));
+        }
+        Ok(models)
+    }
+
+    fn list(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
         let api = self.provider().api;
         let request = self.complete(api.list_models(self.key()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
         let listed = read_models(&body);
         let is_list = matches!(&listed, Ok(models) if !models.is_empty());
-        let listed = match failure::check(&body, !is_list) {
-            Ok(()) => listed,
-            Err(error) => Err(ReplyError::from(error)),
-        };
-        listed.map_err(|error| {
+        let checked = failure::check(&body, !is_list).map_err(ReplyError::from);
+        checked.and(listed).map_err(|error| {
             let error = call.explain_reply(error, &request).error;
             error.advise("name a model with -m, or check base_url")
         })
