@@ -62,7 +62,7 @@ pub struct Attachment {
     #[serde(
         default,
         deserialize_with = "or_default",
-        skip_serializing_if = "is_empty"
+        skip_serializing_if = "str::is_empty"
     )]
     pub data: Arc<str>,
     #[serde(flatten)]
@@ -193,14 +193,12 @@ impl Source {
         if url.contains(char::is_whitespace) || url.contains(char::is_control) {
             return None;
         }
-        let mut digits = title.trim().chars();
-        let is_number = digits.all(|character| character.is_ascii_digit());
-        let title = if is_number {
-            None
-        } else {
-            Some(title.to_owned())
-        };
-        Some(Source { url, title })
+        let mut digits = title.trim().bytes();
+        let is_number = digits.all(|byte| byte.is_ascii_digit());
+        Some(Source {
+            url,
+            title: Some(title.to_owned()).filter(|_| !is_number),
+        })
     }
 }
 
@@ -321,10 +319,7 @@ impl ToolRun {
 
     /// The arguments as JSON; as text if they are not JSON.
     pub fn json_arguments(&self) -> Value {
-        match serde_json::from_str(&self.arguments) {
-            Ok(arguments) => arguments,
-            Err(_) => Value::from(self.arguments.as_str()),
-        }
+        json_or_text(&self.arguments)
     }
 }
 
@@ -388,10 +383,6 @@ pub struct Step {
     pub echo: Vec<Value>,
     #[serde(flatten)]
     pub unknown: Unknown,
-}
-
-fn is_empty(text: &Arc<str>) -> bool {
-    text.is_empty()
 }
 
 /// A field that may also be null, as other tools write it.
@@ -464,11 +455,15 @@ fn compact(arguments: &str) -> Cow<'_, str> {
     if !arguments.contains(['\n', '\r']) {
         return Cow::Borrowed(arguments);
     }
-    let json = match serde_json::from_str(arguments) {
+    Cow::Owned(json_or_text(arguments).to_string())
+}
+
+/// The value of a text that is JSON; otherwise the text itself.
+pub fn json_or_text(text: &str) -> Value {
+    match serde_json::from_str(text) {
         Ok(json) => json,
-        Err(_) => Value::from(arguments),
-    };
-    Cow::Owned(json.to_string())
+        Err(_) => Value::from(text),
+    }
 }
 
 #[cfg(test)]

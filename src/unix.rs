@@ -120,8 +120,8 @@ impl Default for Size {
     }
 }
 
-/// The size of a terminal, if it knows its size.
-pub fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
+/// The size of a terminal, or the default if it does not report its own.
+pub fn terminal_size(terminal: &impl AsRawFd) -> Size {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
@@ -130,12 +130,12 @@ pub fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
     };
     // The call fails for a file that is no terminal, and leaves the zeroes.
     if size.ws_col == 0 || size.ws_row == 0 {
-        return None;
+        return Size::default();
     }
-    Some(Size {
+    Size {
         columns: size.ws_col.into(),
         rows: size.ws_row.into(),
-    })
+    }
 }
 
 /// Whether this process is in the foreground of its terminal, not in the background of a shell.

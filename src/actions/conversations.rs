@@ -1,6 +1,5 @@
 //! The actions on conversations: print one, its last answer, undo, copy, delete. Nothing is sent to a model.
 
-use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::slice;
@@ -58,74 +57,50 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
     if json && let Some(source) = &conversation.source {
         return print(&String::from_utf8_lossy(source));
     }
-    let mut passages = Vec::new();
-    for entry in conversation.entries() {
-        if !passages.is_empty() {
-            passages.push(Passage::plain("\n"));
-        }
-        passages.push(Passage::plain(heading(entry, &conversation)));
-        for attachment in &entry.attachments {
-            passages.push(Passage::plain(attached(attachment)));
-        }
-        let steps = steps_as_text(&entry.steps);
-        if !steps.is_empty() {
-            passages.push(Passage::plain(steps + "\n\n"));
-        }
-        let mut text = entry.text.to_string();
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        passages.push(Passage {
-            text,
-            is_answer: entry.role == Role::Assistant,
-        });
-        let pages = entry.sources.as_ref().unwrap_or_default();
-        let sources = Sources::from_json(pages);
-        passages.push(Passage::plain(source_lines(sources.list())));
-    }
-    if passages.is_empty() {
-        context.notes.note("the conversation has no messages");
-    }
-
-    let look = look(context);
+    let look = context.look(&settings(context));
     // Only answers are known to be Markdown.
     let plain = Look {
         styles: false,
         ..look
     };
     let mut texts = Vec::new();
-    for passage in &passages {
-        let look = if passage.is_answer { look } else { plain };
-        texts.push((passage.text.as_str(), look));
+    for entry in conversation.entries() {
+        if !texts.is_empty() {
+            texts.push(("\n".to_owned(), plain));
+        }
+        texts.push((heading(entry, &conversation), plain));
+        for attachment in &entry.attachments {
+            texts.push((attached(attachment), plain));
+        }
+        let steps = steps_as_text(&entry.steps);
+        if !steps.is_empty() {
+            texts.push((steps + "\n\n", plain));
+        }
+        let is_answer = entry.role == Role::Assistant;
+        let mut text = entry.text.to_string();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        texts.push((text, if is_answer { look } else { plain }));
+        let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
+        texts.push((source_lines(sources.list()), plain));
+    }
+    if texts.is_empty() {
+        context.notes.note("the conversation has no messages");
     }
     print_texts(&texts)
-}
-
-/// A part of the history, as it is printed.
-struct Passage {
-    text: String,
-    is_answer: bool,
-}
-
-impl Passage {
-    fn plain(text: impl Into<String>) -> Passage {
-        Passage {
-            text: text.into(),
-            is_answer: false,
-        }
-    }
 }
 
 /// The line before a message: its role and time; for an answer also its model, what it used, and how it ended.
 fn heading(entry: &Entry, conversation: &Conversation) -> String {
     let mut heading = format!("[{}", entry.role);
     if let Some(time) = entry.timestamp() {
-        heading.push(' ');
-        if io::stdout().is_terminal() {
-            heading.push_str(&time.local());
+        let shown = if io::stdout().is_terminal() {
+            time.local()
         } else {
-            heading.push_str(&time.to_string());
-        }
+            time.to_string()
+        };
+        heading.push_str(&format!(" {shown}"));
     }
     if entry.role == Role::Assistant {
         let provider = entry.provider.as_ref().unwrap_or(&conversation.provider);
@@ -169,15 +144,6 @@ fn settings(context: &Context) -> Values {
     Settings::for_actions(&context.environment, &context.configuration)
 }
 
-/// How messages look on a terminal.
-fn look(context: &Context) -> Look {
-    if io::stdout().is_terminal() {
-        context.look(&settings(context))
-    } else {
-        Look::default()
-    }
-}
-
 /// The line that names an attachment, with the size of its file.
 fn attached(attachment: &Attachment) -> String {
     // Four characters of base64 are three bytes.
@@ -210,20 +176,15 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
         }
         context.notes.note(&incomplete);
     }
-    let mut text = Cow::Borrowed(&*answer.text);
+    let mut text = answer.text.to_string();
+    let mut look = context.look(&settings(context));
     if extract {
-        match code::extract(&text) {
-            Ok(code) => text = Cow::Owned(code),
-            Err(reason) => return Err(Error::new(ErrorKind::NoCode, reason)),
-        }
+        let code = code::extract(&text);
+        text = code.map_err(|reason| Error::new(ErrorKind::NoCode, reason))?;
+        look = Look::default();
     }
     if !json {
-        let look = if extract {
-            Look::default()
-        } else {
-            look(context)
-        };
-        return print_texts(&[(&text, look)]);
+        return print_texts(&[(text, look)]);
     }
     let mut finish = answer.finish.as_deref();
     // How an interrupted answer would have ended is unknown.
@@ -253,9 +214,11 @@ pub fn result(context: &Context, json: bool) -> Result<(), Error> {
     let Some(last) = runs.last() else {
         return Err(Error::nothing("the last answer called no tool"));
     };
-    let is_changed = if json {
+    let mut is_changed = last.changed;
+    if json {
         let mut calls = Vec::new();
         for run in &runs {
+            is_changed |= run.changed;
             calls.push(json!({
                 "name": run.name,
                 "arguments": run.json_arguments(),
@@ -264,11 +227,9 @@ pub fn result(context: &Context, json: bool) -> Result<(), Error> {
             }));
         }
         print(&Value::from(calls).to_string())?;
-        runs.iter().any(|run| run.changed)
     } else {
         print_exactly(&last.result)?;
-        last.changed
-    };
+    }
     if is_changed {
         let message = "this is not all that the tool gave, or not as it gave it: q cuts long results, hides keys, and replaces what is not UTF-8";
         return Err(Error::new(ErrorKind::Incomplete, message));
@@ -292,9 +253,7 @@ pub fn undo(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--undo")?;
     let nothing = || Error::nothing("there is nothing to undo");
     let (handle, conversation) = context.open(Purpose::Change)?.existing()?;
-    conversation
-        .and_then(|mut conversation| conversation.undo())
-        .ok_or_else(nothing)?;
+    conversation.ok_or_else(nothing)?;
     let undone = edit::undo(&handle, &settings(context).rules);
     let undone = undone.map_err(|error| Error::file(format!("undo failed: {error}")))?;
     let (id, exchange) = undone.ok_or_else(nothing)?;

@@ -81,8 +81,7 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
     let words = search_words(typed);
     let mut screen = None;
     if io::stdout().is_terminal() && !json {
-        let size = unix::terminal_size(&io::stdout());
-        screen = Some(size.unwrap_or_default());
+        screen = Some(unix::terminal_size(&io::stdout()));
     }
     // Conversations that the screen has no room for are not opened.
     let room = match screen {

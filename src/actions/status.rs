@@ -58,7 +58,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         styles: false,
         ..context.look(&settings.values)
     };
-    print_texts(&[(&report.text, plain)])
+    print_texts(&[(report.text, plain)])
 }
 
 /// The provider and the model that a question would go to.

@@ -3,40 +3,16 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
+use crate::message::Tool;
 use crate::output::print;
 use crate::settings::Settings;
 use crate::tools::{Groups, Offer, Selection, Starting};
-
-/// A tool in the list.
-#[derive(Serialize)]
-struct ListedTool {
-    name: String,
-    description: String,
-    /// It changes nothing, as its server or its section says.
-    reads: bool,
-    /// q asks before it runs.
-    asks: bool,
-    schema: Value,
-}
-
-impl ListedTool {
-    fn new(offer: Offer) -> ListedTool {
-        ListedTool {
-            name: offer.shown.name,
-            description: offer.shown.description,
-            reads: offer.reads,
-            asks: !offer.allowed,
-            schema: offer.shown.schema,
-        }
-    }
-}
 
 /// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails. The servers are
 /// started in `groups`.
@@ -53,29 +29,39 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
         ));
     }
     let offers = starting.list(notes)?;
+    if !arguments.json {
+        return print(&lines(&offers, io::stdout().is_terminal()));
+    }
     let mut listed = Vec::new();
     for offer in offers {
-        listed.push(ListedTool::new(offer));
+        let Tool {
+            name,
+            description,
+            schema,
+        } = offer.shown;
+        listed.push(json!({
+            "name": name,
+            "description": description,
+            "reads": offer.reads,
+            "asks": !offer.allowed,
+            "schema": schema,
+        }));
     }
-    if arguments.json {
-        let json = serde_json::to_string(&listed);
-        return print(&json.map_err(Error::file)?);
-    }
-    print(&lines(&listed, io::stdout().is_terminal()))
+    print(&Value::from(listed).to_string())
 }
 
 /// Name, what a call does, whether it asks, first line of the description: in columns on a terminal, else between tabs.
-fn lines(listed: &[ListedTool], in_columns: bool) -> String {
+fn lines(offers: &[Offer], in_columns: bool) -> String {
     let mut width = 0;
-    for tool in listed {
-        width = width.max(tool.name.len());
+    for offer in offers {
+        width = width.max(offer.shown.name.len());
     }
     let mut text = String::new();
-    for tool in listed {
-        let name = &tool.name;
-        let does = if tool.reads { "reads" } else { "writes" };
-        let asks = if tool.asks { "asks" } else { "runs" };
-        let first_line = tool.description.trim().lines().next();
+    for offer in offers {
+        let name = &offer.shown.name;
+        let does = if offer.reads { "reads" } else { "writes" };
+        let asks = if offer.allowed { "runs" } else { "asks" };
+        let first_line = offer.shown.description.trim().lines().next();
         let about = first_line.unwrap_or_default().replace('\t', " ");
         if in_columns {
             let _ = writeln!(text, "{name:width$}  {does:6}  {asks}  {about}");

@@ -132,7 +132,7 @@ impl Notes {
         let stderr = io::stderr();
         let mut lines = String::new();
         if stderr.is_terminal() {
-            let columns = unix::terminal_size(&stderr).unwrap_or_default().columns;
+            let columns = unix::terminal_size(&stderr).columns;
             for line in disarm::visible(text).lines() {
                 lines += &wrapped(&format!("{SENDER}{line}"), SENDER.len(), columns);
                 lines.push('\n');

@@ -145,7 +145,7 @@ impl Wait {
 impl SpinnerState {
     fn draw(&mut self, text: &str) {
         // A line that wraps cannot be wiped.
-        let size = unix::terminal_size(&io::stdout()).unwrap_or_default();
+        let size = unix::terminal_size(&io::stdout());
         let visible = disarm::visible(&on_one_line(text));
         let fitting = cut(&visible, size.columns - 1);
         if fitting != self.shown {

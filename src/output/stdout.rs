@@ -128,7 +128,7 @@ impl Stdout {
         let Some(formatter) = &mut self.formatter else {
             return Ok(());
         };
-        let size = unix::terminal_size(&io::stdout()).unwrap_or_default();
+        let size = unix::terminal_size(&io::stdout());
         let text = format(formatter, size.columns);
         self.write_bytes(text.as_bytes())
     }
@@ -161,11 +161,11 @@ pub fn print(text: &str) -> Result<(), Error> {
 }
 
 /// Prints complete texts, each on a new line and with its own look on a terminal.
-pub fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
+pub fn print_texts(texts: &[(impl AsRef<str>, Look)]) -> Result<(), Error> {
     let mut stdout = Stdout::open()?;
     for (text, look) in texts {
         stdout.format(*look);
-        unless_reader_gone(stdout.write_complete(text))?;
+        unless_reader_gone(stdout.write_complete(text.as_ref()))?;
     }
     Ok(())
 }

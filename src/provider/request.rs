@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Attachment, Message, Step, Tool};
+use crate::message::{Attachment, Message, Step, Tool, json_or_text};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -94,10 +94,7 @@ impl Field {
                 "“{key}” is not the name of a field, such as temperature or reasoning.summary"
             ));
         }
-        let value = match serde_json::from_str(value) {
-            Ok(json) => json,
-            Err(_) => Value::from(value),
-        };
+        let value = json_or_text(value);
         let field = Field { path, value };
         if field.names_model() {
             return Err("-m chooses the model, not -o".to_owned());

@@ -81,7 +81,7 @@ enum Answer {
 /// Shows a call, one screenful after the other, and returns what is answered at its end. Whoever has not seen all of it
 /// cannot allow it.
 fn asked(terminal: &File, name: &str, arguments: &Map<String, Value>) -> Answer {
-    let mut size = unix::terminal_size(terminal).unwrap_or_default();
+    let mut size = unix::terminal_size(terminal);
     let mut shown = 0;
     loop {
         let Some(screens) = layout::screens(name, arguments, size) else {
@@ -99,7 +99,7 @@ fn asked(terminal: &File, name: &str, arguments: &Map<String, Value>) -> Answer 
             _ => return Answer::No,
         }
         // On a screen of another size the rows would not be where they are counted.
-        let current = unix::terminal_size(terminal).unwrap_or_default();
+        let current = unix::terminal_size(terminal);
         if current != size {
             size = current;
             shown = 0;
