@@ -164,8 +164,8 @@ fn replies_without_end_are_refused_with_a_clear_error() {
     let (headers, events) = ("x-a: b\r\n".repeat(1000), format!("data: {line}\n"));
     let (header, in_line) = (format!("{fine}x-a: "), format!("{stream}data: "));
     for (what, reply, words) in [
-        ("headers", many(fine, &headers, 100), "headers"),
-        ("a header", many(&header, &line, 20), "headers"),
+        ("headers", many(fine, &headers, 100), "header"),
+        ("a header", many(&header, &line, 20), "header"),
         ("a line", many(&in_line, &line, 20), "16000000 bytes"),
         ("an event", many(stream, &events, 20), "16000000 bytes"),
         ("a whole answer", many(whole, &line, 20), "16000000 bytes"),
