@@ -96,11 +96,19 @@ fn is_scheme(text: &str) -> bool {
 /// The text without the secrets that are long enough to be recognized. The text may have been cut within a secret: the
 /// beginning of a secret at its end is removed, too.
 pub fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
-    let mut secrets: Vec<_> = secrets.into_iter().map(Secret::expose).collect();
+    let mut forms = Vec::new();
+    for Secret(secret) in secrets {
+        forms.push(secret.clone());
+        // A tool may repeat it within JSON.
+        if secret.contains(['"', '\\']) || secret.contains(char::is_control) {
+            let quoted = serde_json::Value::from(secret.as_str()).to_string();
+            forms.push(quoted[1..quoted.len() - 1].to_owned());
+        }
+    }
     // The longest first, because one secret may be the beginning of another.
-    secrets.sort_by_key(|secret| Reverse(secret.len()));
+    forms.sort_by_key(|secret| Reverse(secret.len()));
     let mut text = text.to_owned();
-    for secret in secrets {
+    for secret in &forms {
         if secret.len() >= MIN_REDACTED && text.contains(secret) {
             text = text.replace(secret, REDACTED);
         }

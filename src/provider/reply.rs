@@ -485,7 +485,7 @@ impl Reply {
         let is_last = is_whole && self.is_complete();
         let mut sources = Vec::new();
         // They wait for the first word, because without one the request may be sent again.
-        if self.says_something || is_last {
+        if self.says_something || is_last || (is_whole && self.has_paused()) {
             sources = std::mem::take(&mut self.sources);
         }
         Piece {

@@ -133,8 +133,8 @@ fn output_of(
         execute(program, &filled, patience, groups).map_err(|error| failure(&error.to_string()))?;
     let outcome = ended.outcome();
     if outcome.is_error {
-        let last_line = outcome.text.lines().last();
-        return Err(failure(last_line.unwrap_or_default()));
+        let all = outcome.without(&[]);
+        return Err(failure(all.lines().last().unwrap_or_default()));
     }
     Ok(ended.pipes.output.text().into_owned())
 }
@@ -345,18 +345,19 @@ impl Ended {
             marks.push("standard error".to_owned());
         }
 
-        let mut text = output.into_owned();
+        let mut remarks = String::new();
+        if !marks.is_empty() && !output.is_empty() && !output.ends_with('\n') {
+            remarks.push('\n');
+        }
         for mark in marks {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text.push_str(&format!("[{mark}]\n"));
+            remarks.push_str(&format!("[{mark}]\n"));
         }
         if needs_reason {
-            text.push_str(&error);
+            remarks.push_str(&error);
         }
         Outcome {
-            text,
+            text: output.into_owned(),
+            remarks,
             is_error,
             is_changed: overrun.is_some() || pipes.is_cut || has_odd_bytes,
             ..Outcome::default()
@@ -414,7 +415,8 @@ mod tests {
             "trap '' TERM; yes".to_owned(),
         ] {
             let (outcome, took) = shell(&script, None, FOREVER);
-            let (text, mark) = outcome.text.split_once("\n[").expect("a mark");
+            let all = outcome.without(&[]);
+            let (text, mark) = all.split_once("\n[").expect("a mark");
             assert!(
                 MAX_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n",
                 "{script}: {mark}"
@@ -422,26 +424,22 @@ mod tests {
             assert!(!outcome.is_error && took < SOON, "{script}: {took:?}");
         }
         let (outcome, _) = shell("yes >&2", None, FOREVER);
-        assert!(
-            outcome
-                .text
-                .starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n"),
-            "{}",
-            outcome.text
-        );
+        let all = outcome.without(&[]);
+        let is_right = all.starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n");
+        assert!(is_right, "{all}");
     }
 
     #[test]
     fn output_before_a_timeout_is_kept() {
         let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; sleep 600", None, 1);
         assert_eq!(
-            outcome.text,
+            outcome.without(&[]),
             "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n"
         );
         assert!(outcome.is_error && took < SOON, "{took:?}");
         // A program may end what it has begun elsewhere, such as a query.
         let (outcome, _) = shell("trap 'echo cancelled; exit' INT; sleep 600", None, 1);
         let expected = "cancelled\n[ended after 1 s, its timeout]\n";
-        assert_eq!(outcome.text, expected);
+        assert_eq!(outcome.without(&[]), expected);
     }
 }

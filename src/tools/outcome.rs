@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Attachment;
+use crate::secret::{self, Secret};
 
 /// What the data of images begins with in base64, and their media types.
 const IMAGES: [(&str, &str); 4] = [
@@ -20,6 +21,9 @@ const IMAGES: [(&str, &str); 4] = [
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     pub text: String,
+    /// What follows the text of a command: marks of q's own, and why it failed. The text may be cut within a key, so the
+    /// two are searched for keys apart.
+    pub remarks: String,
     /// The text mentions them, too.
     pub images: Vec<Attachment>,
     pub is_error: bool,
@@ -31,6 +35,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The text and the remarks without these values.
+    pub fn without(&self, keys: &[Secret]) -> String {
+        secret::redact(&self.text, keys) + &secret::redact(&self.remarks, keys)
+    }
+
     /// A call that failed, for this reason.
     pub fn failed(reason: impl Into<String>) -> Outcome {
         Outcome {

@@ -15,6 +15,7 @@ use super::process::Program;
 use super::server::{Spec, Target};
 use super::servers;
 use crate::error::Error;
+use crate::flags::Mode;
 use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
@@ -81,7 +82,9 @@ impl Preparation<'_> {
             ServerKind::Commands(commands) => {
                 let runnable = self.runnable(&section, commands)?;
                 let mut about = None;
-                if let Some(local) = &section.about {
+                // A list of tools says nothing of it, and must not depend on it.
+                let asks = self.settings.typed.mode == Mode::Ask;
+                if let Some(local) = section.about.as_ref().filter(|_| asks) {
                     about = Some(self.program(&format!("{name}.about_run"), local)?);
                 }
                 Target::Commands(Commands { runnable, about })

@@ -183,8 +183,11 @@ impl Servers {
     }
 
     /// Takes a server that has started. What it lists replaces what it has listed before.
-    fn take(&mut self, slot: usize, opened: Result<Server, Error>, notes: &Notes) {
+    fn take(&mut self, slot: usize, mut opened: Result<Server, Error>, notes: &Notes) {
         let slot = &mut self.slots[slot];
+        if let Ok(server) = &mut opened {
+            server.about = without_keys(&server.about, &self.keys);
+        }
         if let Ok(server) = &opened
             && server.is_connected()
         {
@@ -254,6 +257,12 @@ pub fn redacted(error: Error, secrets: &[Secret]) -> Error {
         advice: error.advice.as_ref().map(hide),
         ..error
     }
+}
+
+/// What a server lists without the keys that it knows. Neither the model nor a file gets them.
+fn without_keys(about: &About, keys: &[Secret]) -> About {
+    let written = serde_json::json!(about).to_string();
+    serde_json::from_str(&secret::redact(&written, keys)).unwrap_or_default()
 }
 
 /// What a server says about itself, for `-v`.

@@ -121,8 +121,7 @@ impl Toolbox {
             notes.spinner().wait_for(&waiting);
         }
         let on_end = |place: usize, outcome: &Outcome| {
-            let text = secret::redact(&outcome.text, &self.servers.keys);
-            let result = shortened(&text, MAX_COMPLETE);
+            let result = shortened(&outcome.without(&self.servers.keys), MAX_COMPLETE);
             observer.ended(ToolRun::new(&calls[place], result, outcome.is_error));
         };
         let outcomes = batch::run(&prepared, &self.servers.ready(), &on_end);
@@ -136,11 +135,11 @@ impl Toolbox {
     }
 
     /// The result of a call within the limits, without keys.
-    fn result(&mut self, call: &ToolCall, outcome: Outcome, notes: &Notes) -> ToolRun {
-        if let Some(error) = outcome.server_failed {
+    fn result(&mut self, call: &ToolCall, mut outcome: Outcome, notes: &Notes) -> ToolRun {
+        if let Some(error) = outcome.server_failed.take() {
             servers::note(&servers::redacted(error, &self.servers.secrets), notes);
         }
-        let text = secret::redact(&outcome.text, &self.servers.keys);
+        let text = outcome.without(&self.servers.keys);
         let is_error = outcome.is_error;
         let what = if is_error { "an error" } else { "a result" };
         let bytes = text.len();
@@ -151,9 +150,10 @@ impl Toolbox {
         self.room = self.room.saturating_sub(result.len());
         let complete = shortened(&text, MAX_COMPLETE.min(self.room_for_complete));
         self.room_for_complete = self.room_for_complete.saturating_sub(complete.len());
+        let changed = outcome.is_changed || complete != outcome.without(&[]);
         ToolRun {
             images: self.fitting(outcome.images),
-            changed: outcome.is_changed || complete != outcome.text,
+            changed,
             complete: Some(complete),
             ..ToolRun::new(call, result, is_error)
         }
