@@ -1,9 +1,8 @@
-//! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, the data of events comes out (pure). No server
-//! ends its lines with CR alone, so here CR ends nothing.
+//! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, the data of events comes out (pure).
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::memchr2;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
@@ -27,10 +26,14 @@ pub struct Parser {
     line: Vec<u8>,
     /// The lines of data of the event that is not complete yet, joined by LF.
     data: Vec<u8>,
+    has_data: bool,
     /// The event is named `error`.
     is_error: bool,
     /// Lines that are not fields, beginning with one that looks like JSON: some servers report errors like this.
     stray: String,
+    /// The last byte was CR, so an LF now belongs to it.
+    after_carriage_return: bool,
+    past_first_line: bool,
 }
 
 impl Parser {
@@ -41,7 +44,11 @@ impl Parser {
         mut bytes: &[u8],
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        while let Some(end) = memchr(b'\n', bytes) {
+        if self.after_carriage_return && !bytes.is_empty() {
+            self.after_carriage_return = false;
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             if self.line.is_empty() {
                 self.end_line(&bytes[..end], event)?;
             } else {
@@ -52,9 +59,15 @@ impl Parser {
                 self.line = line;
                 self.line.clear();
             }
+            let is_carriage_return = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
+            if is_carriage_return {
+                self.after_carriage_return = bytes.is_empty();
+                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            }
         }
-        Ok(self.extend(bytes)?)
+        self.extend(bytes)?;
+        Ok(())
     }
 
     /// Ends the stream. The rules discard an event without an empty line after it, but servers that leave out the last line
@@ -64,8 +77,10 @@ impl Parser {
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
-        self.end_line(&line, event)?;
-        self.end_event(event)
+        if !line.is_empty() {
+            self.end_line(&line, event)?;
+        }
+        self.end_line(b"", event)
     }
 
     /// Plain JSON in the stream that is not an event, as far as it was kept.
@@ -92,19 +107,22 @@ impl Parser {
 
     fn end_line<E: From<TooLong>>(
         &mut self,
-        line: &[u8],
+        mut line: &[u8],
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // The mark may stand before the first line.
-        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        if !self.past_first_line {
+            self.past_first_line = true;
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
         if line.is_empty() {
             return self.end_event(event);
         }
         if let Some(name) = line.strip_prefix(b"event:") {
             self.is_error = name.trim_ascii() == b"error";
-        } else if let Some(value) = line.strip_prefix(b"data:") {
-            self.add_data(value.strip_prefix(b" ").unwrap_or(value))?;
+        } else if let Some(value) = data_in(line) {
+            self.add_data(value)?;
+        } else if let Some(error) = llamacpp_error(line) {
+            event(&as_error(&String::from_utf8_lossy(error)))?;
         } else if !adds_nothing(line) {
             self.keep_stray(line);
         }
@@ -117,6 +135,7 @@ impl Parser {
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_error = std::mem::take(&mut self.is_error);
+        self.has_data = false;
         if self.data.is_empty() {
             return Ok(());
         }
@@ -138,12 +157,31 @@ impl Parser {
         if self.data.len() + value.len() > MAX_EVENT {
             return Err(TooLong);
         }
-        if !self.data.is_empty() {
+        if self.has_data {
             self.data.push(b'\n');
         }
+        self.has_data = true;
         self.data.extend_from_slice(value);
         Ok(())
     }
+}
+
+/// The value of a line that is the field `data`.
+fn data_in(line: &[u8]) -> Option<&[u8]> {
+    match line.strip_prefix(b"data")? {
+        value @ [] => Some(value),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
+    }
+}
+
+/// The error in a line of llama.cpp, which before October 2025 had a field of its own for errors.
+fn llamacpp_error(line: &[u8]) -> Option<&[u8]> {
+    let error = line.strip_prefix(b"error:")?;
+    if !error.trim_ascii().starts_with(b"{") {
+        return None;
+    }
+    Some(error)
 }
 
 /// Whether a line adds nothing to the data. A comment begins with a colon: its field has the empty name.
@@ -186,17 +224,22 @@ mod tests {
         for (stream, expected) in [
             ("data: a\n\n", &["a"][..]),
             ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+            ("data: a\r\rdata: b\r\r", &["a", "b"]),
             ("data: a\r\n\ndata: b\n\r\n", &["a", "b"]),
             ("\u{FEFF}data: a\n\n", &["a"]),
             (": comment\ndata: a\n\n: another\n\n", &["a"]),
             ("data:a\n\n", &["a"]),
             ("data:  a\n\n", &[" a"]),
-            ("data: a\ndata: b\ndata:\n\n", &["a\nb\n"]),
+            ("data: a\ndata: b\ndata\n\n", &["a\nb\n"]),
             ("event: x\nid: 1\nretry: 2\ndata: a\n\n", &["a"]),
             ("database: a\n\ndata\n\n", &[]),
             ("data: whole but not finished", &["whole but not finished"]),
             ("data: a\n", &["a"]),
             ("\n\n\n", &[]),
+            (
+                "data: a\n\nerror: {\"code\":500}\n\ndata: b\n\n",
+                &["a", "{\"error\": {\"code\":500}}", "b"],
+            ),
             ("error: something\nerrors: {}\n\n", &[]),
             (
                 "event: error\ndata: {\"code\":500}\n\ndata: b\n\n",
@@ -212,6 +255,8 @@ mod tests {
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }
+        let found = events(&[b"data: a\r", b"", b"\ndata: b\r", b"\n\r\n"]);
+        assert_eq!(found, ["a\nb"]);
     }
 
     /// A parser that was fed this.
@@ -268,7 +313,7 @@ mod tests {
     proptest! {
         #[test]
         fn where_a_stream_is_split_does_not_matter(
-            lines in proptest::collection::vec("(data: ?[aü€]{0,3}|data|:c|id: 1|)(\n|\r\n)", 0..12), at in 0usize..100, next in 0usize..100,
+            lines in proptest::collection::vec("(data: ?[aü€]{0,3}|data|:c|id: 1|)(\n|\r\n|\r)", 0..12), at in 0usize..100, next in 0usize..100,
         ) {
             let stream = lines.concat().into_bytes();
             let at = at.min(stream.len());

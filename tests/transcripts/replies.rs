@@ -127,8 +127,10 @@ fn body(directive: &Directive, flags: &[&str]) -> Vec<u8> {
     }
     let ends: &[&str] = if flags.contains(&"crlf") {
         &["\r\n"]
+    } else if flags.contains(&"cr") {
+        &["\r"]
     } else if flags.contains(&"mixed") {
-        &["\r\n", "\r\n", "\n"]
+        &["\r\n", "\r", "\n", "\r", "\r\n", "\n"]
     } else {
         &["\n"]
     };
