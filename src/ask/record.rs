@@ -62,6 +62,8 @@ struct PartialAnswer {
     sources: Sources,
     /// The calls that are running.
     running: Vec<ToolRun>,
+    /// A call has run, so it may have had an effect. Those that were refused did not.
+    has_run: bool,
     /// Counts the text, also that of the steps, and the sources. Once they are too much, none of them is kept.
     kept: Kept,
 }
@@ -87,7 +89,7 @@ impl PartialAnswer {
         }
     }
 
-    /// The answer as a message of the conversation; `None` if nothing has come.
+    /// The answer as a message of the conversation; `None` if there is no word of it, and no call has run.
     fn into_entry(mut self) -> Option<Entry> {
         if let Some(step) = self.steps.last_mut() {
             step.calls.append(&mut self.running);
@@ -103,7 +105,7 @@ impl PartialAnswer {
         {
             self.text = step.text;
         }
-        if self.text.is_empty() && self.steps.is_empty() {
+        if self.text.is_empty() && !self.has_run {
             return None;
         }
         let answered = Timestamp::now();
@@ -194,7 +196,7 @@ impl Record {
         self.grow(|partial| partial.sources.list().to_vec())
     }
 
-    /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a tool has been called.
+    /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
     pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Saved {
         if self.is_signalled() {
@@ -333,6 +335,7 @@ impl Record {
 impl Observer for Record {
     fn started(&self, calls: &[&ToolCall]) {
         self.grow(|partial| {
+            partial.has_run |= !calls.is_empty();
             for call in calls {
                 partial.running.push(ToolRun::new(call, NO_RESULT, true));
             }
