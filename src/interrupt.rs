@@ -1,8 +1,7 @@
 //! Handles signals while q asks: q saves what has come, restores the terminal, and dies of the signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -11,12 +10,6 @@ use signal_hook::{flag, low_level};
 use crate::output::Spinner;
 use crate::threads::{self, lock};
 use crate::unix;
-
-/// Signals closer together than this count as one: `timeout` sends its signal to q, and again to q's process group.
-const SAME_SIGNAL: Duration = Duration::from_millis(50);
-
-/// How long wiping the spinner may take once a signal has come. A terminal that is stopped takes no output at all.
-const WIPE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// From now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does not
 /// end q. The signal has a handler, because programs that q starts would inherit that it is ignored.
@@ -75,52 +68,27 @@ impl Interrupts {
         }
     }
 
-    /// Wipes the spinner, unless the terminal takes no output.
-    fn wipe_spinner(&self) {
-        let spinner = self.spinner.clone();
-        let (sender, wiped) = mpsc::channel();
-        // Without a thread, the spinner stays on the terminal.
-        let _ = threads::start(move || {
-            spinner.stop();
-            let _ = sender.send(());
-        });
-        let _ = wiped.recv_timeout(WIPE_PATIENCE);
-    }
-
-    /// Handles signals from now on. One that was ignored when q started stays ignored; a second one ends q at once.
+    /// Handles signals from now on. One that was ignored when q started stays ignored. Later ones change nothing:
+    /// `timeout` sends its signal to q, and again to q's process group.
     pub fn install(self: &Arc<Self>) {
         if self.installed.swap(true, Ordering::Relaxed) {
             return;
         }
         let mut signals = vec![SIGINT, SIGTERM, SIGHUP, SIGQUIT];
         signals.retain(|signal| !unix::is_ignored(*signal));
-        // If any of this fails, a signal still ends q as it did before.
+        // If this fails, a signal still ends q as it did before.
         let Ok(mut arriving) = Signals::new(&signals) else {
             return;
         };
-        let handle = arriving.handle();
         let interrupts = Arc::clone(self);
-        // Whether the next signal ends q at once.
-        let ends_at_once = Arc::new(AtomicBool::new(false));
-        let after_first = Arc::clone(&ends_at_once);
-        let thread = threads::start(move || {
+        // Where no thread can be started, q takes no signals.
+        let _ = threads::start(move || {
             if let Some(signal) = arriving.forever().next() {
-                let _ = threads::start(move || {
-                    std::thread::sleep(SAME_SIGNAL);
-                    after_first.store(true, Ordering::Relaxed);
-                });
-                // The spinner comes last, because a terminal that is stopped makes q wait.
                 interrupts.run_actions();
-                interrupts.wipe_spinner();
+                let spinner = interrupts.spinner.clone();
+                threads::run_briefly(move || spinner.stop());
                 let _ = low_level::emulate_default_handler(signal);
             }
         });
-        if thread.is_err() {
-            ends_at_once.store(true, Ordering::Relaxed);
-            handle.close();
-        }
-        for signal in signals {
-            let _ = flag::register_conditional_default(signal, Arc::clone(&ends_at_once));
-        }
     }
 }

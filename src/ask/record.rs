@@ -2,7 +2,7 @@
 //! ends the run takes it once, and commits it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
@@ -23,9 +23,6 @@ const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 /// How long, once a signal has come, a save that had begun before may still take.
 const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
 
-/// How long, once a signal has come, a note may take to be printed.
-const NOTE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(100);
-
 /// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
 
@@ -34,7 +31,7 @@ pub struct Record {
     question: Message,
     notes: Notes,
     stage: Mutex<Stage>,
-    changed: Condvar,
+    saved: Condvar,
     signalled: AtomicBool,
 }
 
@@ -43,9 +40,7 @@ pub struct Record {
 enum Stage {
     Growing(PartialAnswer),
     Saving,
-    /// The note about a save that did not go as asked has not been printed yet.
     Saved,
-    Reported,
 }
 
 /// As much of the answer as has come.
@@ -129,7 +124,7 @@ impl Record {
             question,
             notes,
             stage: Mutex::new(Stage::Growing(partial)),
-            changed: Condvar::new(),
+            saved: Condvar::new(),
             signalled: AtomicBool::new(false),
         }
     }
@@ -206,14 +201,12 @@ impl Record {
             wait_for_the_end()
         };
         let saved = self.commit(partial, breaks_off, finish, usage);
-        self.enter(Stage::Saved);
-        if let (Some(path), Some(id)) = (&saved.path, &saved.id) {
-            let path = path.display();
-            self.notes
-                .detail(|| format!("saved in conversation {id}, {path}"));
+        if let Some(note) = &saved.note {
+            self.notes.note(note);
         }
-        self.report(saved.note.as_deref());
+        *lock(&self.stage) = Stage::Saved;
         if self.is_signalled() {
+            self.saved.notify_all();
             wait_for_the_end();
         }
         saved
@@ -226,24 +219,22 @@ impl Record {
 
     /// Saves what has come, or waits for a save that is under way. A signal ends q when this returns. `end_line` ends the
     /// line of the answer before a note.
-    pub fn save_interrupted(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
-        if let Some(partial) = self.take() {
-            let breaks_off = !partial.is_complete;
-            let note = self.commit(partial, breaks_off, None, None).note;
-            self.enter(Stage::Saved);
-            let record = Arc::clone(self);
-            // On its own thread: output that nobody reads must not keep q from ending.
-            let _ = threads::start(move || {
-                if note.is_some() {
-                    end_line();
-                }
-                record.report(note.as_deref());
+    pub fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
+        let Some(partial) = self.take() else {
+            let is_saving = |stage: &mut Stage| matches!(stage, Stage::Saving);
+            let stage = lock(&self.stage);
+            let patience = SAVE_PATIENCE_ON_SIGNAL;
+            drop(self.saved.wait_timeout_while(stage, patience, is_saving));
+            return;
+        };
+        let breaks_off = !partial.is_complete;
+        if let Some(note) = self.commit(partial, breaks_off, None, None).note {
+            let notes = self.notes.clone();
+            threads::run_briefly(move || {
+                end_line();
+                notes.note(&note);
             });
         }
-        let is_saving = |stage: &mut Stage| matches!(stage, Stage::Saving);
-        self.wait_while(is_saving, SAVE_PATIENCE_ON_SIGNAL);
-        let is_unreported = |stage: &mut Stage| matches!(stage, Stage::Saved);
-        self.wait_while(is_unreported, NOTE_PATIENCE_ON_SIGNAL);
     }
 
     fn commit(
@@ -285,13 +276,6 @@ impl Record {
         }
     }
 
-    fn report(&self, note: Option<&str>) {
-        if let Some(note) = note {
-            self.notes.note(note);
-        }
-        self.enter(Stage::Reported);
-    }
-
     /// Takes what has come, to save it. `None`: another thread has taken it.
     fn take(&self) -> Option<PartialAnswer> {
         let mut stage = lock(&self.stage);
@@ -315,20 +299,6 @@ impl Record {
 
     fn is_signalled(&self) -> bool {
         self.signalled.load(Ordering::Relaxed)
-    }
-
-    fn enter(&self, stage: Stage) {
-        *lock(&self.stage) = stage;
-        // Only a signal's thread waits for this; waking nobody would still be a system call.
-        if self.is_signalled() {
-            self.changed.notify_all();
-        }
-    }
-
-    fn wait_while(&self, condition: fn(&mut Stage) -> bool, patience: Duration) {
-        let stage = lock(&self.stage);
-        let waited = self.changed.wait_timeout_while(stage, patience, condition);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
