@@ -122,7 +122,9 @@ fn reads_stdin(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
 /// Reads the shape that `--schema` asks for.
 fn read_shape(spec: &str) -> Result<Shape, Error> {
     let shape = if spec.ends_with(".json") {
-        read_shape_file(spec)
+        let named = |reason| format!("{spec}: {reason}");
+        let text = read_text(spec.as_ref(), MAX_TEXT);
+        text.and_then(|text| Shape::from_json(&text).map_err(named))
     } else {
         Shape::from_spec(spec)
     };
@@ -130,14 +132,6 @@ fn read_shape(spec: &str) -> Result<Shape, Error> {
         let error = format!("--schema: {reason}");
         Error::usage(error).advise(SHAPES)
     })
-}
-
-fn read_shape_file(path: &str) -> Result<Shape, String> {
-    match read_text(path.as_ref(), MAX_TEXT) {
-        Ok(text) => Shape::from_json(&text).map_err(|reason| format!("{path}: {reason}")),
-        // It may be fields, because the description of the last one may end like a file name.
-        Err(reason) => Shape::from_spec(path).map_err(|_| reason),
-    }
 }
 
 fn no_question() -> Error {

@@ -117,7 +117,7 @@ impl Delivery {
                 if !has_begun {
                     return Err(failed.error);
                 }
-                Err(advise_last(failed.error, "the incomplete answer", &saved))
+                Err(advise_last(failed.error, &saved))
             }
         }
     }
@@ -146,10 +146,11 @@ impl Delivery {
             && (is_code_to_run || run.shape.is_some())
         {
             error.kind = ErrorKind::Withheld;
-            return Err(advise_last(error, "the incomplete answer", &saved));
+            return Err(advise_last(error, &saved));
         }
         if !run.prints_prose() {
-            let mut excerpt = excerpt(answer, reply, run, &saved)?;
+            let excerpt = excerpt(answer, reply, run);
+            let mut excerpt = excerpt.map_err(|error| advise_last(error, &saved))?;
             if run.settings.typed.json {
                 excerpt = as_json(&excerpt, reply, run, &sources, &saved).to_string();
             }
@@ -163,7 +164,7 @@ impl Delivery {
 }
 
 /// The part of the answer that is to be printed.
-fn excerpt(answer: String, reply: &Reply, run: &Run, saved: &Saved) -> Result<String, Error> {
+fn excerpt(answer: String, reply: &Reply, run: &Run) -> Result<String, Error> {
     if let Some((shape, _)) = &run.shape {
         let mut json = shape.find_in(&answer);
         if json.is_err() {
@@ -173,30 +174,22 @@ fn excerpt(answer: String, reply: &Reply, run: &Run, saved: &Saved) -> Result<St
         return json.map(str::to_owned).map_err(|reason| {
             let reason =
                 format!("the answer does not have the shape that --schema asks for: {reason}");
-            let error = Error::new(ErrorKind::Misshapen, reason);
-            advise_last(error, "the answer as it came", saved)
+            Error::new(ErrorKind::Misshapen, reason)
         });
     }
     if !run.settings.typed.extract {
         return Ok(answer);
     }
-    code::extract(&answer).map_err(|reason| {
-        let error = Error::new(ErrorKind::NoCode, reason);
-        let what = match incomplete(reply) {
-            None => "the complete answer",
-            Some(_) => "the incomplete answer",
-        };
-        advise_last(error, what, saved)
-    })
+    code::extract(&answer).map_err(|reason| Error::new(ErrorKind::NoCode, reason))
 }
 
 /// Adds how to see the answer anyway, if it was saved.
-fn advise_last(error: Error, what: &str, saved: &Saved) -> Error {
+fn advise_last(error: Error, saved: &Saved) -> Error {
     if saved.id.is_none() {
         return error;
     }
     let option = &saved.option;
-    error.advise_also(format!("q --last{option} prints {what}"))
+    error.advise_also(format!("q --last{option} prints the answer as it came"))
 }
 
 /// The JSON output.
@@ -212,9 +205,6 @@ fn as_json(answer: &str, reply: &Reply, run: &Run, sources: &[Source], saved: &S
         "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
         "messages_sent": run.window.messages.len(),
     });
-    if let Some(role) = &run.settings.typed.role {
-        object["role"] = role.as_str().into();
-    }
     if progress.is_known {
         object["cached"] = true.into();
     }
@@ -242,23 +232,13 @@ pub fn incomplete(reply: &Reply) -> Option<&str> {
     }
 }
 
-/// The finish reasons of Anthropic and Mistral for an answer that fills the model's context. Raising `max_tokens` would
-/// not help.
-const CONTEXT_IS_FULL: &[&str] = &["model_context_window_exceeded", "model_length"];
-
 /// An error for an answer that is or may be incomplete.
 fn check_complete(reply: &Reply) -> Result<(), Error> {
     let message = match reply.finished() {
-        Some(Finish::Limit(word)) => {
-            let lowercase = word.to_ascii_lowercase();
-            let fills_context = CONTEXT_IS_FULL.contains(&lowercase.as_str());
-            let remedy = if fills_context {
-                "--messages N sends fewer messages"
-            } else {
-                "max_tokens (Q_MAX_TOKENS) raises it"
-            };
-            format!("the answer is incomplete: it reached the token limit ({word}); {remedy}")
-        }
+        Some(Finish::Limit(word)) => format!(
+            "the answer is incomplete: it reached the token limit ({word}); a higher max_tokens (Q_MAX_TOKENS), or fewer \
+             --messages, may help"
+        ),
         Some(Finish::Other(word)) => {
             format!("the answer may be incomplete: it ended with “{word}”")
         }

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType};
 use std::io::{self, IsTerminal, Read};
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -34,12 +33,13 @@ const NOTE_AFTER: Duration = Duration::from_secs(10);
 /// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// Names of standard input for `-a`. Under all of them together it can be read only once.
-const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
+/// The name of standard input for `-a`.
+const STDIN: &str = "-";
 
 /// The content of a file, as the model gets it.
 pub enum Content {
-    Text { fence: String, is_blank: bool },
+    /// In its fence.
+    Text(String),
     Attachment(Attachment),
 }
 
@@ -52,8 +52,8 @@ pub struct Reader {
     base64_left: usize,
     /// In the order given.
     files: Vec<Content>,
-    /// The place and the name of standard input among the files.
-    stdin: Option<(usize, OsString)>,
+    /// The place of standard input among the files.
+    stdin: Option<usize>,
 }
 
 /// Where bytes come from, and its name in errors and notes.
@@ -82,7 +82,7 @@ impl Reader {
                 reader.read_matches(name, &paths)?;
             } else if is_stdin(name) {
                 reader.check_stdin(no_stdin)?;
-                reader.stdin = Some((reader.files.len(), name.clone()));
+                reader.stdin = Some(reader.files.len());
             } else {
                 let content = reader.read_file(name)?;
                 reader.files.push(content);
@@ -138,9 +138,9 @@ impl Reader {
             is_file: stdin.is_some(),
         };
         let mut input = None;
-        if let Some((place, name)) = stdin {
+        if let Some(place) = stdin {
             let bytes = self.read_stdin(&source)?;
-            let content = self.content(&name.to_string_lossy(), bytes, &source);
+            let content = self.content(STDIN, bytes, &source);
             self.files.insert(place, content);
         } else if reads {
             let bytes = self.read_stdin(&source)?;
@@ -154,14 +154,8 @@ impl Reader {
             note_replaced("the name of a file", &self.notes);
         }
         let name = path.to_string_lossy();
-        // An empty name would be invisible.
-        let shown = if name.is_empty() {
-            "“”".to_owned()
-        } else {
-            on_one_line(&name)
-        };
         let source = InputSource {
-            name: shown,
+            name: on_one_line(&name),
             is_file: true,
         };
         // std instead of fs-err, because these messages name the path themselves.
@@ -174,7 +168,7 @@ impl Reader {
             return Err(error.advise(format!("-a {pattern} takes all files in it")));
         }
         // Opening a named pipe waits, too.
-        let came = self.wait_for(&source.name, "", Some(metadata.file_type()));
+        let came = self.wait_for(&source, Some(metadata.file_type()));
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
         let bytes = self.read(file, &source, &came)?;
         Ok(self.content(&name, bytes, &source))
@@ -182,25 +176,22 @@ impl Reader {
 
     /// Reads all of standard input.
     fn read_stdin(&mut self, source: &InputSource) -> Result<Vec<u8>, Error> {
-        let way_out = if source.is_file {
-            ""
-        } else {
-            "; -n or Q_STDIN=none leaves it alone"
-        };
-        let came = self.wait_for(&source.name, way_out, stdin_type());
+        let came = self.wait_for(source, stdin_type());
         self.read(io::stdin().lock(), source, &came)
     }
 
     /// Shows what q waits for: with the spinner on a terminal, elsewhere with a note if nothing comes for long. The channel
     /// that is returned needs a message for each read.
-    fn wait_for(&self, name: &str, way_out: &str, kind: Option<FileType>) -> Sender<()> {
+    fn wait_for(&self, source: &InputSource, kind: Option<FileType>) -> Sender<()> {
         let (came, coming) = mpsc::channel();
-        let waiting = format!("waiting for {name}");
+        let mut note = format!("waiting for {}", source.name);
         let spinner = self.notes.spinner();
-        spinner.wait_for(&waiting);
+        spinner.wait_for(&note);
         if may_wait(kind) && !spinner.is_active() {
             let notes = self.notes.clone();
-            let note = waiting + way_out;
+            if !source.is_file {
+                note.push_str("; -n or Q_STDIN=none leaves it alone");
+            }
             // Without a thread only the note is missing.
             let _ = threads::start(move || {
                 if falls_silent(&coming, NOTE_AFTER) {
@@ -256,7 +247,7 @@ impl Reader {
             return Ok(());
         }
         if is_media || bytes.contains(&0) {
-            return Err(source.binary(bytes));
+            return Err(source.binary());
         }
         if bytes.len() > self.text_left {
             return Err(source.too_long());
@@ -282,10 +273,7 @@ impl Reader {
             self.notes.note(&format!("{} was empty", source.name));
         }
         let text = text(bytes, &source.name, &self.notes);
-        Content::Text {
-            is_blank: text.trim().is_empty(),
-            fence: fence::around_file(name, &text),
-        }
+        Content::Text(fence::around_file(name, &text))
     }
 }
 
@@ -304,7 +292,7 @@ impl InputSource {
         let name = &self.name;
         let error = format!("cannot read {name}: {error}");
         if !self.is_file {
-            return Error::new(ErrorKind::File, error).advise("-n leaves standard input alone");
+            return Error::new(ErrorKind::File, error);
         }
         let mut error = Error::new(ErrorKind::Input, error);
         if name.contains("://") {
@@ -314,18 +302,14 @@ impl InputSource {
         error
     }
 
-    fn binary(&self, bytes: &[u8]) -> Error {
+    fn binary(&self) -> Error {
         let name = &self.name;
         if self.is_file {
             let error = format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF");
             return Error::new(ErrorKind::Binary, error)
                 .advise("-a takes only these; another image can be converted to PNG");
         }
-        let error = match media_type(bytes) {
-            Some(media) => format!("{name} is binary: it begins like {media}"),
-            None => format!("{name} is binary: it has a NUL byte"),
-        };
-        Error::new(ErrorKind::Binary, error)
+        Error::new(ErrorKind::Binary, format!("{name} is binary"))
             .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
     }
 
@@ -342,10 +326,7 @@ impl InputSource {
         let name = &self.name;
         let error =
             format!("{name} is too long: text files and input may have {MAX_TEXT} bytes together");
-        let mut advice = "send a part of it, for example with head, tail or grep".to_owned();
-        if !self.is_file {
-            advice.push_str("; -n leaves standard input alone");
-        }
+        let advice = "send a part of it, for example with head, tail or grep";
         Error::new(ErrorKind::Input, error).advise(advice)
     }
 }
@@ -392,7 +373,7 @@ pub fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
 
 /// Whether this file is standard input.
 pub fn is_stdin(file: &OsStr) -> bool {
-    STDIN.iter().any(|stdin| file == *stdin)
+    file == STDIN
 }
 
 /// Whether the variable `Q_STDIN` says that standard input is left alone.
@@ -420,8 +401,7 @@ pub fn may_wait(kind: Option<FileType>) -> bool {
 
 /// What kind of file standard input is, if that can be known.
 pub fn stdin_type() -> Option<FileType> {
-    let descriptor = io::stdin().as_fd().try_clone_to_owned().ok()?;
-    let metadata = File::from(descriptor).metadata().ok()?;
+    let metadata = fs::metadata("/dev/stdin").ok()?;
     Some(metadata.file_type())
 }
 

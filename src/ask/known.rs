@@ -40,19 +40,10 @@ impl Run {
         if self.settings.typed.again {
             return Ok(None);
         }
-        let mut known = file.read().unwrap_or_else(|reason| {
+        let known = file.read().unwrap_or_else(|reason| {
             notes.note(&reason);
             None
         });
-        // Only a hand can have written such a word.
-        if known
-            .take_if(|known| !Reply::of_known(&known.finish).is_complete())
-            .is_some()
-        {
-            notes.note(&format!(
-                "the known answer {path} is not used: it did not end well"
-            ));
-        }
         if known.is_some() {
             notes.detail(|| format!("the answer is known: {path}"));
         } else if self.settings.cached() == Cached::Only {

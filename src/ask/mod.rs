@@ -18,7 +18,7 @@ mod window;
 use std::io::{self, IsTerminal};
 
 use crate::context::Context;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
@@ -34,7 +34,6 @@ use run::Run;
 pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let loaded = Settings::load(command_line, &context.environment, &context.configuration)?;
-    report_role(&loaded.typed, notes);
     let checked = CheckedArguments::new(loaded, notes)?;
     let settings = &checked.settings;
     let known_target = session::known_target(settings, context)?;
@@ -56,7 +55,6 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let draft = checked.read(reader, notes)?;
 
     let session = session::open(known_target, settings, context)?;
-    session.report(notes);
     let last_question = session.last_question();
     let question = draft.into_question(last_question.as_ref());
 
@@ -92,19 +90,6 @@ fn finish(
     servers.finish(settings.typed.yes, notes)
 }
 
-/// Reports the role. A dry run does so without `-v`, because it shows everything that would be sent.
-fn report_role(arguments: &Arguments, notes: &Notes) {
-    let Some(role) = &arguments.role else {
-        return;
-    };
-    let line = format!("role {role}");
-    if arguments.dry_run {
-        notes.note(&line);
-    } else {
-        notes.detail(|| line);
-    }
-}
-
 /// Advice for remembered tools that fail.
 const REMEMBERED: &str =
     "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
@@ -120,24 +105,17 @@ fn remembered_tools(
         Some(conversation) if !conversation.tools.is_empty() => &conversation.tools,
         _ => return Ok(None),
     };
-    if settings.cached() != Cached::Off {
-        notes.note(
-            "the tools of this conversation are not used: no answer that needs them can be known",
-        );
-        return Ok(None);
-    }
-    if !io::stdin().is_terminal() {
+    let reason = if settings.cached() != Cached::Off {
+        "no answer that needs them can be known".to_owned()
+    } else if !io::stdin().is_terminal() {
         let names = names.join(",");
-        notes.note(&format!(
-            "the tools of this conversation are not used, because standard input is not a terminal; -t {names} uses them"
-        ));
-        return Ok(None);
-    }
-    match Selection::parse(names) {
-        Ok(tools) => Ok(Some(tools)),
-        Err(reason) => {
-            let error = format!("the conversation's tools: {reason}");
-            Err(Error::new(ErrorKind::Session, error).advise_also(REMEMBERED))
-        }
-    }
+        format!("standard input is not a terminal; -t {names} uses them")
+    } else {
+        let tools = Selection::parse(names).map_err(Error::usage);
+        return Ok(Some(tools?));
+    };
+    notes.note(&format!(
+        "the tools of this conversation are not used: {reason}"
+    ));
+    Ok(None)
 }

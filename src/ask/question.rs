@@ -29,8 +29,7 @@ impl Draft {
 
     /// Whether there is something to ask.
     pub fn says_something(&self) -> bool {
-        let is_blank = |file: &Content| matches!(file, Content::Text { is_blank: true, .. });
-        self.words.is_some() || self.input.is_some() || !self.files.iter().all(is_blank)
+        self.words.is_some() || self.input.is_some() || !self.files.is_empty()
     }
 
     /// The question to ask. With a `last` one to ask again, it has the parts of that one that are not given anew.
@@ -120,7 +119,7 @@ fn split(files: Vec<Content>) -> (String, Vec<Attachment>) {
     let mut attachments = Vec::new();
     for file in files {
         match file {
-            Content::Text { fence, .. } => fences.push(fence),
+            Content::Text(fence) => fences.push(fence),
             Content::Attachment(attachment) => attachments.push(attachment),
         }
     }
@@ -156,10 +155,7 @@ mod tests {
     fn asked(last: &Message, files: &str, words: &str, input: &str) -> Message {
         let mut new = Vec::new();
         if files == "b" {
-            new.push(Content::Text {
-                fence: text("OTHER"),
-                is_blank: false,
-            });
+            new.push(Content::Text(text("OTHER")));
         }
         let input = if input.is_empty() {
             None

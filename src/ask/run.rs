@@ -61,8 +61,6 @@ pub struct Progress {
     pub tail: Tail,
     /// How often the API has paused an answer.
     pub pauses: usize,
-    /// Results in the steps were cut, because the provider found the prompt too long. The conversation keeps all of them.
-    pub cut_results: bool,
     /// The usage of all requests together.
     pub usage: Option<Usage>,
     pub failed_searches: Vec<FailedSearch>,

@@ -73,19 +73,6 @@ impl Session {
         }
     }
 
-    /// Reports which conversation is continued.
-    pub fn report(&self, notes: &Notes) {
-        notes.detail(|| {
-            let (Some(_), Some(handle)) = (self.intent.read(), &self.handle) else {
-                return "begins a conversation".to_owned();
-            };
-            let id = handle.id();
-            let exchanges = self.intent.earlier().iter();
-            let count: usize = exchanges.map(|exchange| exchange.entries.len()).sum();
-            format!("continues conversation {id}, {count} messages")
-        });
-    }
-
     /// The question to ask again.
     pub fn last_question(&self) -> Option<Message> {
         let Intent::Again(read) = &self.intent else {

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use super::delivery::Delivery;
 use super::known;
 use super::prompt;
@@ -12,7 +14,7 @@ use super::run::{Run, ShapeEnforcement};
 use crate::answers::AnswerFile;
 use crate::error::Error;
 use crate::interrupt::Interrupts;
-use crate::message::{self, Attachment, Step, ToolRun, Usage};
+use crate::message::{Attachment, Step, ToolRun};
 use crate::output::{Notes, print, source_lines};
 use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
@@ -26,9 +28,6 @@ use crate::tools::{MAX_CALLS, Toolbox};
 /// Advice for a prompt that cannot be made shorter.
 const TOO_LONG: &str =
     "a question with less input, or a model with a larger context (-m), may work";
-
-/// Cutting a result of fewer bytes would not help.
-const MIN_CUT: usize = 1_000;
 
 /// How many bytes of base64 a terminal shows.
 const SHOWN_OF_BASE64: usize = 32;
@@ -215,16 +214,10 @@ impl Run {
             notes.note(&secret::redact(&lines, secrets));
         }
         self.window.report_too_long(notes);
-        if self.progress.cut_results {
-            notes.note("the longest results of tools were sent in part: together they are too long for the model");
-        }
-        // A reply that only calls tools again fails as no answer, and this note explains it.
-        let has_replied = result.is_ok() || reply.finished().is_some();
-        if has_replied && self.is_last() {
-            let rounds = self.progress.steps.len();
-            let plural = if rounds == 1 { "" } else { "s" };
+        if self.is_last() {
+            let rounds = self.settings.values.rounds;
             notes.note(&format!(
-                "after {rounds} round{plural} of calls the model had to answer; the setting rounds allows more"
+                "the model had to answer, because rounds = {rounds} allows no more calls"
             ));
         }
         result
@@ -287,7 +280,7 @@ impl Run {
     fn adapt_to(&mut self, mut failed: CallError, delivery: &Delivery) -> Result<(), CallError> {
         match failed.meaning {
             Meaning::TooLong => {
-                if self.window.halve() || self.shorten_results() {
+                if self.window.halve() {
                     return Ok(());
                 }
                 failed.error = failed.error.advise_also(TOO_LONG);
@@ -340,26 +333,6 @@ impl Run {
         Ok(())
     }
 
-    /// The runs of this question's calls.
-    fn runs_mut(&mut self) -> impl Iterator<Item = &mut ToolRun> {
-        let steps = self.progress.steps.iter_mut();
-        steps.flat_map(|step| &mut step.calls)
-    }
-
-    /// Cuts the longest result of this question's calls to a quarter. Returns whether there was a result to cut.
-    fn shorten_results(&mut self) -> bool {
-        let Some(longest) = self.runs_mut().max_by_key(|run| run.result.len()) else {
-            return false;
-        };
-        let length = longest.result.len();
-        if length < MIN_CUT {
-            return false;
-        }
-        longest.result = message::cut(&longest.result, length / 4);
-        self.progress.cut_results = true;
-        true
-    }
-
     /// Leaves out of further requests what the server has refused in this one. If only the user can leave it out, returns
     /// the failure, perhaps with advice.
     fn leave_out(&mut self, extra: Extra, mut failed: CallError) -> Result<(), CallError> {
@@ -402,9 +375,11 @@ impl Run {
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
     fn leave_out_images(&mut self) -> bool {
         let mut has_images = false;
-        for run in self.runs_mut() {
-            has_images |= !run.images.is_empty();
-            run.images.clear();
+        for step in &mut self.progress.steps {
+            for run in &mut step.calls {
+                has_images |= !run.images.is_empty();
+                run.images.clear();
+            }
         }
         has_images
     }
@@ -442,14 +417,11 @@ impl Run {
     fn report(&self) {
         let notes = &self.notes;
         let provider = self.target.provider();
-        notes.detail(|| {
-            let address = match provider.address() {
-                Ok(address) => address.to_string(),
-                Err(error) => error.to_string(),
-            };
+        if let Ok(address) = provider.address() {
             let name = &provider.name;
-            format!("provider {name}, model {}, at {address}", self.model)
-        });
+            let model = &self.model;
+            notes.detail(|| format!("provider {name}, model {model}, at {address}"));
+        }
         let messages = self.window.messages.iter().chain([&self.question]);
         for (number, message) in (1..).zip(messages) {
             notes.detail(|| {
@@ -461,14 +433,6 @@ impl Run {
                 }
                 line
             });
-            for attachment in &message.attachments {
-                notes.detail(|| {
-                    let name = on_one_line(&attachment.name);
-                    let media = on_one_line(&attachment.media);
-                    let size = attachment.data.len();
-                    format!("message {number}: {name}, {media}, {size} bytes in base64")
-                });
-            }
         }
     }
 }
@@ -481,34 +445,10 @@ impl TimedReply {
             let total = self.total.as_secs_f64();
             notes.detail(|| format!("first word after {first_word:.3} s, all after {total:.3} s"));
         }
-        if let Some(finish) = self.reply.finished() {
-            let word = finish.word();
-            notes.detail(|| format!("the answer ended with {word}"));
-        }
         if let Some(usage) = self.reply.usage() {
-            notes.detail(|| usage_line(&usage));
+            notes.detail(|| format!("usage: {}", json!(usage)));
         }
     }
-}
-
-/// The usage of one request. Not every server reports all of it.
-fn usage_line(usage: &Usage) -> String {
-    let count = |tokens: Option<u64>| match tokens {
-        Some(tokens) => tokens.to_string(),
-        None => "?".to_owned(),
-    };
-    let mut line = format!("usage: {} tokens in", count(usage.input_tokens));
-    if let Some(cached) = usage.cached_tokens {
-        line.push_str(&format!(" ({cached} from a cache)"));
-    }
-    line.push_str(&format!(", {} tokens out", count(usage.output_tokens)));
-    if let Some(reasoning) = usage.reasoning_tokens {
-        line.push_str(&format!(" ({reasoning} of reasoning)"));
-    }
-    if let Some(cost) = usage.cost {
-        line.push_str(&format!(", cost {cost}"));
-    }
-    line
 }
 
 /// A line for each of the provider's searches that failed.

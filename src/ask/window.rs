@@ -64,10 +64,10 @@ impl Window {
     /// Notes the messages that the settings' limit leaves out.
     pub fn report_limit(&self, values: &Values, notes: &Notes) {
         if self.over_limit > 0 {
+            let count = self.over_limit;
             let limit = values.max_history;
-            let left_out = counted(self.over_limit);
             notes.note(&format!(
-                "{left_out} not sent: the last messages have more than {limit} bytes (max_history)"
+                "older messages not sent: {count}, because max_history allows {limit} bytes"
             ));
         }
     }
@@ -84,19 +84,11 @@ impl Window {
     /// Notes the messages left out because the provider found the prompt too long.
     pub fn report_too_long(&self, notes: &Notes) {
         if self.too_long > 0 {
-            let left_out = counted(self.too_long);
+            let count = self.too_long;
             notes.note(&format!(
-                "{left_out} not sent: the conversation is too long for the model"
+                "older messages not sent: {count}, because the conversation is too long for the model"
             ));
         }
-    }
-}
-
-fn counted(messages: usize) -> String {
-    if messages == 1 {
-        "the oldest message was".to_owned()
-    } else {
-        format!("the {messages} oldest messages were")
     }
 }
 

@@ -31,9 +31,7 @@ def conversation(model):
 
 def message_count(text):
     """How many messages q says that it did not send."""
-    if "the oldest message was not sent" in text:
-        return 1
-    said = re.search(r"the (\d+) oldest messages were not sent: the conversation is too long for the model", text)
+    said = re.search(r"older messages not sent: (\d+), because the conversation is too long for the model", text)
     return int(said[1]) if said else 0
 
 
