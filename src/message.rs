@@ -93,8 +93,6 @@ pub struct Message {
     /// They go before the text.
     pub attachments: Vec<Attachment>,
     pub text: Arc<str>,
-    /// How many tool calls the text describes.
-    pub calls: usize,
     /// It is a question without words. Standard input follows its files, without a fence.
     pub input_alone: bool,
 }
@@ -115,7 +113,6 @@ impl Message {
             role,
             attachments,
             text: text.into(),
-            calls: 0,
             input_alone: false,
         }
     }

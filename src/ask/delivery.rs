@@ -65,10 +65,8 @@ impl Delivery {
         if text.is_empty() {
             return Ok(());
         }
-        if self.record.saves() {
-            // Until now there was nothing to save, so a signal needed no handler.
-            self.interrupts.install();
-        }
+        // Until now there was nothing to save, so a signal needed no handler.
+        self.interrupts.install();
         if !self.shows_pieces {
             return Ok(());
         }

@@ -64,8 +64,7 @@ impl Run {
             text: known.answer,
             is_last: true,
             sources: Sources::from_json(&known.sources).list().to_vec(),
-            sign: None,
-            thoughts: String::new(),
+            ..Piece::default()
         };
         let end = delivery.take(piece).map_err(CallEnd::Output);
         let reply = Reply::of_known(&known.finish);

@@ -1,11 +1,10 @@
 //! Finds the files that a pattern of `-a` names.
 
 use std::ffi::OsStr;
-use std::fs::DirEntry;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use glob::{MatchOptions, Pattern, PatternError};
+use glob::{MatchOptions, Pattern};
 
 use crate::error::{Error, ErrorKind};
 use crate::output::Notes;
@@ -23,6 +22,15 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
+/// A search for the files that a pattern names.
+struct Search<'a> {
+    pattern: Pattern,
+    /// The pattern has a `**`. Links are not followed then, because they may form a circle.
+    has_any_folders: bool,
+    files: Vec<PathBuf>,
+    notes: &'a Notes,
+}
+
 /// The regular files that a pattern names, sorted. `None`: it is no pattern, but an address or the name of a file.
 pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
     let Some(text) = pattern.to_str() else {
@@ -35,19 +43,32 @@ pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, E
         let error = format!("cannot use the pattern {text}: {reason}");
         Error::new(ErrorKind::Input, error)
     };
-    let parts = parse(text).map_err(|error| wrong(error.msg))?;
+    // Shells also accept `[^a]`, which the library does not.
+    let allowed = text.replace("[^", "[!");
+    let mut path: PathBuf = Path::new(&allowed).components().collect();
+    if path.ends_with(ANY_FOLDERS) {
+        path.push("*");
+    }
+    let mut parts = Vec::from_iter(&path);
+    let fixed = parts
+        .iter()
+        .take_while(|part| !is_pattern(&part.to_string_lossy()));
+    let patterns = parts.split_off(fixed.count());
+    let folder = PathBuf::from_iter(parts);
+
+    let whole = path.to_string_lossy();
     let mut search = Search {
+        pattern: Pattern::new(&whole).map_err(|error| wrong(error.msg))?,
+        has_any_folders: patterns.contains(&OsStr::new(ANY_FOLDERS)),
         files: Vec::new(),
         notes,
     };
-    let root = if text.starts_with('/') { "/" } else { "" };
-    search.search(root.as_ref(), &parts, false);
+    search.search(&folder, patterns.len());
     let mut files = search.files;
     if files.len() > MAX_FILES {
         return Err(wrong(&format!("it names more than {MAX_FILES} files")));
     }
     files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-    files.dedup();
     Ok(Some(files))
 }
 
@@ -60,92 +81,50 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The parts of a pattern between its slashes.
-fn parse(text: &str) -> Result<Vec<Pattern>, PatternError> {
-    let mut parts: Vec<&str> = text.split('/').collect();
-    parts.retain(|part| !part.is_empty());
-    if parts.last() == Some(&ANY_FOLDERS) {
-        parts.push("*");
-    }
-    parts.dedup_by(|a, b| a == b && *a == ANY_FOLDERS);
-    let mut patterns = Vec::new();
-    for part in parts {
-        // Shells also accept `[^a]`, which the library does not.
-        let part = part.replace("[^", "[!");
-        patterns.push(Pattern::new(&part)?);
-    }
-    Ok(patterns)
-}
-
-/// The files found so far.
-struct Search<'a> {
-    files: Vec<PathBuf>,
-    notes: &'a Notes,
-}
-
 impl Search<'_> {
-    /// Finds what the rest of a pattern names at a path. Links `below` a `**` are not followed, because they may form a
-    /// circle.
-    fn search(&mut self, path: &Path, parts: &[Pattern], below: bool) {
-        let is_skipped = below && path.is_symlink();
-        if is_skipped || self.files.len() > MAX_FILES {
+    /// Finds the files so many levels below a folder, with a `**` on any level.
+    fn search(&mut self, folder: &Path, levels: usize) {
+        if self.files.len() > MAX_FILES {
             return;
         }
-        let Some((part, rest)) = parts.split_first() else {
-            self.add(path);
-            return;
+        let is_current = folder.as_os_str().is_empty();
+        let listed = if is_current { Path::new(".") } else { folder };
+        let entries = match listed.read_dir() {
+            Ok(entries) => entries,
+            // A folder that is not there has no files.
+            Err(_) if !listed.is_dir() => return,
+            Err(error) => {
+                let folder = listed.display();
+                let note = format!("cannot list {folder}: {error}; it is left out");
+                self.notes.note(&note);
+                return;
+            }
         };
-        if part.as_str() == ANY_FOLDERS {
-            self.search(path, rest, true);
-            for entry in self.list(path, true) {
-                let name = entry.file_name();
-                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                let is_hidden = name.as_bytes().starts_with(b".");
-                if is_folder && !is_hidden {
-                    self.search(&path.join(name), parts, true);
-                }
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let path = folder.join(&name);
+            if self.has_any_folders && path.is_symlink() {
+                continue;
             }
-        } else if is_pattern(part.as_str()) {
-            // Below `**` the folder has been listed before, with a note if that failed.
-            for entry in self.list(path, !below) {
-                let name = entry.file_name();
-                if part.matches_with(&name.to_string_lossy(), OPTIONS) {
-                    self.search(&path.join(name), rest, below);
-                }
+            if !path.is_dir() {
+                self.add(path);
+            } else if self.has_any_folders && !name.as_bytes().starts_with(b".") {
+                self.search(&path, levels);
+            } else if levels > 1 {
+                self.search(&path, levels - 1);
             }
-        } else {
-            self.search(&path.join(part.as_str()), rest, below);
         }
     }
 
-    /// Adds a regular file. Other files get a note, and folders are left out without one.
-    fn add(&mut self, path: &Path) {
-        if path.is_file() {
-            self.files.push(path.to_owned());
-        } else if exists(path) && !path.is_dir() {
+    /// Adds a regular file that the pattern names. Other files get a note.
+    fn add(&mut self, path: PathBuf) {
+        let is_named = self.pattern.matches_with(&path.to_string_lossy(), OPTIONS);
+        if is_named && path.is_file() {
+            self.files.push(path);
+        } else if is_named {
             let path = path.display();
             let note = format!("{path} is not a regular file; it is left out");
             self.notes.note(&note);
-        }
-    }
-
-    /// The entries of a folder; none where there is no folder.
-    fn list(&self, path: &Path, notes_errors: bool) -> Vec<DirEntry> {
-        let is_current = path.as_os_str().is_empty();
-        let folder = if is_current { Path::new(".") } else { path };
-        if !folder.is_dir() {
-            return Vec::new();
-        }
-        match folder.read_dir() {
-            Ok(entries) => entries.flatten().collect(),
-            Err(error) => {
-                if notes_errors {
-                    let folder = folder.display();
-                    let note = format!("cannot list {folder}: {error}; it is left out");
-                    self.notes.note(&note);
-                }
-                Vec::new()
-            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Builds the prompt from the question, the window of the conversation that goes with it, and the system prompt (pure).
 
+use std::slice;
 use std::sync::Arc;
 
 use time::Date;
@@ -32,7 +33,7 @@ pub fn surroundings(operating_system: &str, shell: Option<&str>, today: Date) ->
 pub fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
     match form {
         History::Prompt => vec![flattened(window, question)],
-        History::Messages => native(window, question),
+        History::Messages => [window, slice::from_ref(question)].concat(),
     }
 }
 
@@ -40,7 +41,10 @@ pub fn messages(window: &[Message], question: &Message, form: History) -> Vec<Me
 pub fn with_shape(question: &Message, shape: &Shape) -> Message {
     let schema = shape.schema();
     let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
-    joined(question, &Message::text(Role::User, order))
+    let mut texts = vec![&*question.text, &order];
+    texts.retain(|text| !text.is_empty());
+    let attachments = question.attachments.clone();
+    Message::with_attachments(Role::User, attachments, texts.join("\n\n"))
 }
 
 /// The window and the question as one message, with all their attachments.
@@ -64,28 +68,6 @@ fn flattened(window: &[Message], question: &Message) -> Message {
     prompt.push_str("Human: ");
     prompt.push_str(&question.text);
     Message::with_attachments(Role::User, attachments, prompt)
-}
-
-/// The window and the question as messages with alternating roles, as the stricter APIs demand. A file written by hand may
-/// have several messages of one role in a row: they become one. The window never begins with an answer.
-fn native(window: &[Message], question: &Message) -> Vec<Message> {
-    let mut messages: Vec<Message> = Vec::new();
-    for message in window.iter().chain([question]) {
-        match messages.last_mut() {
-            Some(last) if last.role == message.role => *last = joined(last, message),
-            _ => messages.push(message.clone()),
-        }
-    }
-    messages
-}
-
-/// Joins two messages of the same role.
-fn joined(one: &Message, other: &Message) -> Message {
-    let mut attachments = one.attachments.clone();
-    attachments.extend_from_slice(&other.attachments);
-    let mut texts = vec![&*one.text, &*other.text];
-    texts.retain(|text| !text.is_empty());
-    Message::with_attachments(one.role, attachments, texts.join("\n\n"))
 }
 
 #[cfg(test)]

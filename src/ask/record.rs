@@ -129,11 +129,6 @@ impl Record {
         }
     }
 
-    /// Whether the exchange will be saved.
-    pub fn saves(&self) -> bool {
-        self.grow(|partial| partial.saver.is_some())
-    }
-
     /// Notes that another model replaces the chosen one.
     pub fn set_model(&self, model: &str) {
         self.grow(|partial| {

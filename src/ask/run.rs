@@ -2,6 +2,7 @@
 
 use std::env::consts::OS;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -63,6 +64,10 @@ pub struct Progress {
     pub pauses: usize,
     /// The usage of all requests together.
     pub usage: Option<Usage>,
+    /// The time from the newest request to the first text of its reply; `None` if there was none.
+    pub first_word: Option<Duration>,
+    /// The time from the newest request to the end of its reply.
+    pub total: Duration,
     pub failed_searches: Vec<FailedSearch>,
     /// The answer was known, so nobody was asked.
     pub is_known: bool,
@@ -85,7 +90,7 @@ impl Run {
     pub fn resolve(
         checked: CheckedArguments,
         question: Message,
-        session: Session,
+        mut session: Session,
         toolbox: Option<Toolbox>,
         context: &Context,
     ) -> Result<Run, Error> {
@@ -97,16 +102,16 @@ impl Run {
 
         let typed_system = arguments.system.as_ref();
         let typed_system = typed_system.map(|system| system.to_string_lossy().into_owned());
-        let mut saver = None;
-        if settings.saves() {
-            let tools = checked.selection.as_ref().map(Selection::names);
-            saver = session.saver(&model, typed_system.clone(), tools, values.rules);
+        if let Some(saver) = &mut session.saver {
+            saver.responder.model = Some(model.clone());
+            saver.system.clone_from(&typed_system);
+            saver.tools = checked.selection.as_ref().map(Selection::names);
         }
 
         let read = session.intent.read();
         let system = typed_system
             .or_else(|| read?.system.clone())
-            .unwrap_or_else(|| default_system_prompt(&settings, session.asked));
+            .unwrap_or_else(|| default_system_prompt(&settings));
         let instructions = toolbox.as_ref().map_or("", |toolbox| &toolbox.instructions);
         let window = open_window(&session, values, notes);
 
@@ -130,7 +135,7 @@ impl Run {
             toolbox,
             shape,
             look: context.look(values),
-            saver,
+            saver: session.saver,
             answers,
             progress: Progress::default(),
             settings,
@@ -149,7 +154,6 @@ impl Run {
 fn open_window(session: &Session, values: &Values, notes: &Notes) -> Window {
     let messages = session::window(session.intent.earlier(), values.messages);
     let window = Window::new(messages, values);
-    window.report_limit(values, notes);
     if let Some(to) = &session.handed_to {
         window.report_hand_over(to, notes);
     }
@@ -190,7 +194,7 @@ fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<S
 }
 
 /// The system prompt of the settings, else the built-in one.
-fn default_system_prompt(settings: &Settings, now: Timestamp) -> String {
+fn default_system_prompt(settings: &Settings) -> String {
     if let Some(system) = &settings.values.system {
         return system.clone();
     }
@@ -198,7 +202,8 @@ fn default_system_prompt(settings: &Settings, now: Timestamp) -> String {
     // An answer that is known tomorrow, and elsewhere, does not depend on these.
     if settings.cached() == Cached::Off {
         let shell = settings.environment.get("SHELL");
-        system.push_str(&prompt::surroundings(OS, shell, now.date()));
+        let today = Timestamp::now().date();
+        system.push_str(&prompt::surroundings(OS, shell, today));
     }
     system
 }

@@ -1,18 +1,17 @@
 //! Opens the conversation of a question: finds it, decides whether it is continued, and which server is asked.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::message::Message;
 use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::Conversation;
 use crate::session::name::Which;
-use crate::session::rules::{self, FileContent, Intent, Responder, Rules};
+use crate::session::rules::{self, FileContent, Intent, Responder};
 use crate::session::save::Saver;
 use crate::session::store::{self, Handle, Opened, Purpose};
 use crate::session::timestamp::Timestamp;
@@ -20,56 +19,28 @@ use crate::settings::Settings;
 
 /// The conversation of a question, and the server that is asked.
 pub struct Session {
-    /// `None`: without a folder nothing is read or saved.
-    handle: Option<Handle>,
     pub intent: Intent,
-    /// See [`Saver::becomes_current`].
-    becomes_current: Option<PathBuf>,
-    /// See [`Saver::pins`].
-    pins: bool,
+    /// `None`: nothing is saved.
+    pub saver: Option<Saver>,
     pub target: Target,
     /// The provider, perhaps with its model, that continues what another one began.
     pub handed_to: Option<String>,
-    /// When the question was asked.
-    pub asked: Timestamp,
 }
 
 impl Session {
-    fn new(handle: Option<Handle>, target: Target, intent: Intent) -> Session {
-        let mut becomes_current = None;
-        if let Intent::New | Intent::FollowOrNew = intent {
-            becomes_current = handle.as_ref().and_then(Handle::link);
+    /// Without a folder there is no `handle`.
+    fn new(handle: Option<Handle>, target: Target, intent: Intent, settings: &Settings) -> Session {
+        let mut saver = None;
+        if settings.saves()
+            && let Some(handle) = handle
+        {
+            saver = Some(new_saver(handle, &target, &intent, settings));
         }
         Session {
-            handle,
             intent,
-            becomes_current,
-            pins: false,
+            saver,
             target,
             handed_to: None,
-            asked: Timestamp::now(),
-        }
-    }
-
-    /// Pins the conversation if the user chose it by its id or number. On a terminal it also becomes the current one.
-    fn choose(&mut self, saves: bool, context: &Context) {
-        let Some(handle) = &self.handle else {
-            return;
-        };
-        if !handle.which.is_id() {
-            return;
-        }
-        self.pins = true;
-        if saves {
-            // No sweep may remove it before the exchange is saved.
-            handle.folder.touch(&handle.path);
-        }
-        // With the name of a conversation in Q_SESSION there is no current one.
-        let variable = context.environment.get("Q_SESSION");
-        if let Ok(Which::Current(stem)) = Which::find(None, variable)
-            && io::stdout().is_terminal()
-        {
-            self.becomes_current = Some(handle.folder.file(&stem));
         }
     }
 
@@ -80,40 +51,51 @@ impl Session {
         };
         Some(read.exchanges.last()?.question()?.to_message())
     }
+}
 
-    /// What saves the exchange, with `system` and `tools`; `None` without a place for it.
-    pub fn saver(
-        &self,
-        model: &str,
-        system: Option<String>,
-        tools: Option<Vec<String>>,
-        mut rules: Rules,
-    ) -> Option<Saver> {
-        let handle = self.handle.clone()?;
-        let is_trimmed = handle.which.is_current() && handle.folder.is_auto_named(&handle.path);
-        // Conversations that the user named or chose keep everything.
-        if !is_trimmed {
-            rules.pairs = usize::MAX;
-        }
-        let mut intent = self.intent.clone();
-        // What stays with a conversation must not get into one that another q has begun.
-        if intent == Intent::FollowOrNew && (system.is_some() || tools.is_some()) {
-            intent = Intent::New;
-        }
-        Some(Saver {
-            handle,
-            intent,
-            becomes_current: self.becomes_current.clone(),
-            responder: Responder {
-                provider: self.target.provider().name.clone(),
-                model: Some(model.to_owned()),
-                at: self.asked,
-            },
-            pins: self.pins,
-            system,
-            tools,
-            rules,
-        })
+/// What saves the exchange, as far as the conversation and the settings say.
+fn new_saver(handle: Handle, target: &Target, intent: &Intent, settings: &Settings) -> Saver {
+    let arguments = &settings.typed;
+    let mut rules = settings.values.rules;
+    let is_trimmed = handle.which.is_current() && handle.folder.is_auto_named(&handle.path);
+    // Conversations that the user named or chose keep everything.
+    if !is_trimmed {
+        rules.pairs = usize::MAX;
+    }
+    let mut becomes_current = None;
+    if let Intent::New | Intent::FollowOrNew = intent {
+        becomes_current = handle.link();
+    }
+    Saver {
+        intent: intent.clone(),
+        becomes_current,
+        responder: Responder {
+            provider: target.provider().name.clone(),
+            model: None,
+            at: Timestamp::now(),
+        },
+        pins: arguments.provider.is_some() || arguments.model.is_some() || handle.which.is_id(),
+        system: None,
+        tools: None,
+        rules,
+        handle,
+    }
+}
+
+/// Keeps a conversation that the user chose by its id or number. On a terminal it becomes the current one.
+fn choose(saver: &mut Saver, context: &Context) {
+    let handle = &saver.handle;
+    if !handle.which.is_id() {
+        return;
+    }
+    // No sweep may remove it before the exchange is saved.
+    handle.folder.touch(&handle.path);
+    // With the name of a conversation in Q_SESSION there is no current one.
+    let variable = context.environment.get("Q_SESSION");
+    if let Ok(Which::Current(stem)) = Which::find(None, variable)
+        && io::stdout().is_terminal()
+    {
+        saver.becomes_current = Some(handle.folder.file(&stem));
     }
 }
 
@@ -165,7 +147,7 @@ pub fn open(
         let (handle, intent) = again(context.open(purpose)?)?;
         open_own(handle, intent, settings, notes)?
     } else if !context.which.is_current() {
-        let opened = context.open(purpose).map_err(as_usage)?;
+        let opened = context.open(purpose)?;
         let (handle, intent) = named(opened, arguments.follow, notes)?;
         open_own(handle, intent, settings, notes)?
     } else {
@@ -174,8 +156,9 @@ pub fn open(
     if arguments.web {
         session.target.check_web()?;
     }
-    session.pins = arguments.provider.is_some() || arguments.model.is_some();
-    session.choose(settings.saves(), context);
+    if let Some(saver) = &mut session.saver {
+        choose(saver, context);
+    }
     Ok(session)
 }
 
@@ -187,7 +170,7 @@ fn open_own(
     notes: &Notes,
 ) -> Result<Session, Error> {
     let target = discover::find(settings, intent.read(), notes)?;
-    Ok(Session::new(Some(handle), target, intent))
+    Ok(Session::new(Some(handle), target, intent, settings))
 }
 
 /// Continues the current conversation, or begins one.
@@ -197,13 +180,9 @@ fn open_current(
     settings: &Settings,
     context: &Context,
 ) -> Result<Session, Error> {
-    let find_known = || match known {
-        Some(target) => Ok(target),
-        None => discover::find(settings, None, &context.notes),
-    };
     let handle = if settings.typed.follow {
         match context.open(purpose) {
-            Ok(opened) => return follow(opened, find_known, settings, &context.notes),
+            Ok(opened) => return follow(opened, known, settings, &context.notes),
             Err(error) => Err(error),
         }
     } else {
@@ -216,16 +195,8 @@ fn open_current(
         let note = format!("conversations are neither read nor saved: {reason}");
         context.notes.note(&note);
     }
-    Ok(Session::new(handle.ok(), find_known()?, Intent::New))
-}
-
-/// The error for a conversation that was named: naming one where there can be none is a usage error.
-fn as_usage(error: Error) -> Error {
-    let kind = match error.kind {
-        ErrorKind::File => ErrorKind::Session,
-        kind => kind,
-    };
-    Error { kind, ..error }
+    let target = known_or_found(known, None, settings, &context.notes)?;
+    Ok(Session::new(handle.ok(), target, Intent::New, settings))
 }
 
 /// The conversation whose last question is asked again.
@@ -260,10 +231,9 @@ fn named(opened: Opened, must_exist: bool, notes: &Notes) -> Result<(Handle, Int
 }
 
 /// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
-/// `find_known` finds the server that the settings choose.
 fn follow(
     opened: Opened,
-    find_known: impl FnOnce() -> Result<Target, Error>,
+    known: Option<Target>,
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Session, Error> {
@@ -279,12 +249,11 @@ fn follow(
         rules.continue_on_mismatch = true;
     }
     let now = Timestamp::now();
-    let target = match &found {
-        FileContent::Conversation(held) if held.pinned && !rules.is_idle(held, now) => {
-            discover::find(settings, Some(held), notes)?
-        }
-        _ => find_known()?,
+    let keeps = match &found {
+        FileContent::Conversation(held) if held.pinned && !rules.is_idle(held, now) => Some(held),
+        _ => None,
     };
+    let mut target = known_or_found(known, keeps, settings, notes)?;
     let responder = Responder {
         provider: target.provider().name.clone(),
         model: target.choice.named_model().map(str::to_owned),
@@ -294,7 +263,12 @@ fn follow(
     let mut advice = String::new();
     if let FileContent::Conversation(conversation) = found {
         if obstacle.is_none() {
-            return Ok(continue_current(handle, target, conversation, responder));
+            let handed_to = continue_with(&mut target, &conversation, responder);
+            let intent = Intent::Follow(Arc::new(conversation));
+            return Ok(Session {
+                handed_to,
+                ..Session::new(Some(handle), target, intent, settings)
+            });
         }
         if rules.keeps() {
             let id = handle.id();
@@ -303,31 +277,34 @@ fn follow(
     }
     let obstacle = obstacle.unwrap_or_default();
     notes.note(&format!("{obstacle}; starting a new conversation{advice}"));
-    Ok(Session::new(Some(handle), target, Intent::FollowOrNew))
+    let intent = Intent::FollowOrNew;
+    Ok(Session::new(Some(handle), target, intent, settings))
 }
 
-/// The current conversation, with the server that continues it.
-fn continue_current(
-    handle: Handle,
-    mut target: Target,
-    conversation: Conversation,
+/// The server that is known already, unless the conversation keeps one.
+fn known_or_found(
+    known: Option<Target>,
+    keeps: Option<&Conversation>,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Target, Error> {
+    match known {
+        Some(target) if keeps.is_none() => Ok(target),
+        _ => discover::find(settings, keeps, notes),
+    }
+}
+
+/// Lets this server continue a conversation, with its model if no other is named. Returns to whom it is handed over, if it is.
+fn continue_with(
+    target: &mut Target,
+    conversation: &Conversation,
     responder: Responder,
-) -> Session {
+) -> Option<String> {
     let provider = responder.provider;
-    let mut handed_to = None;
     if provider != conversation.provider {
-        handed_to = Some(provider);
-    } else {
-        target.choice.continue_with(&conversation.model);
-        if let Some(model) = responder.model
-            && model != conversation.model
-        {
-            handed_to = Some(format!("{provider}, model {model}"));
-        }
+        return Some(provider);
     }
-    let intent = Intent::Follow(Arc::new(conversation));
-    Session {
-        handed_to,
-        ..Session::new(Some(handle), target, intent)
-    }
+    target.choice.continue_with(&conversation.model);
+    let model = responder.model?;
+    (model != conversation.model).then(|| format!("{provider}, model {model}"))
 }

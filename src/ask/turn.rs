@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::answers::AnswerFile;
 use crate::error::Error;
 use crate::interrupt::Interrupts;
 use crate::message::{Attachment, Step, ToolRun};
-use crate::output::{Notes, print, source_lines};
+use crate::output::{print, source_lines};
 use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{FailedSearch, Reply, Tail};
@@ -31,15 +31,6 @@ const TOO_LONG: &str =
 
 /// How many bytes of base64 a terminal shows.
 const SHOWN_OF_BASE64: usize = 32;
-
-/// A reply, and when it came.
-struct TimedReply {
-    reply: Reply,
-    /// The time from the request to the first text; `None` if there was none.
-    first_word: Option<Duration>,
-    /// The time from the request to the end.
-    total: Duration,
-}
 
 impl Run {
     /// The next request.
@@ -118,6 +109,7 @@ impl Run {
         let file = self.answer_file()?;
         if self.settings.typed.dry_run {
             self.report();
+            self.window.report_left_out(&self.notes);
             if let Some(file) = &file {
                 let path = file.path.display();
                 let detail = || format!("the answer is looked for in {path}");
@@ -151,8 +143,8 @@ impl Run {
         let notes = self.notes.clone();
         let call = target.call(&notes)?;
         loop {
-            let (timed, mut end) = self.ask_once(&call, &mut delivery)?;
-            let reply = &timed.reply;
+            let (reply, mut end) = self.ask_once(&call, &mut delivery)?;
+            let reply = &reply;
             let progress = &mut self.progress;
             let failed_searches = reply.failed_searches();
             progress.failed_searches.extend_from_slice(failed_searches);
@@ -165,7 +157,7 @@ impl Run {
                 let asks_again = self.advance(reply, &mut delivery);
                 match asks_again {
                     Ok(true) => {
-                        timed.report(&notes);
+                        self.report_reply(reply);
                         continue;
                     }
                     // The last reply may have no text where all of it came before a pause.
@@ -184,7 +176,7 @@ impl Run {
                 known = answer.map(|answer| (answer, file));
             }
             let result = self.finish(&call.secrets, reply, end, delivery);
-            timed.report(&notes);
+            self.report_reply(reply);
             if let Some((answer, place)) = known {
                 known::keep(&answer, place, &result, &notes);
             }
@@ -213,7 +205,7 @@ impl Run {
             lines.push_str(&source_lines(&sources));
             notes.note(&secret::redact(&lines, secrets));
         }
-        self.window.report_too_long(notes);
+        self.window.report_left_out(notes);
         if self.is_last() {
             let rounds = self.settings.values.rounds;
             notes.note(&format!(
@@ -245,7 +237,7 @@ impl Run {
         &mut self,
         call: &Call,
         delivery: &mut Delivery,
-    ) -> Result<(TimedReply, Result<(), CallEnd>), Error> {
+    ) -> Result<(Reply, Result<(), CallEnd>), Error> {
         loop {
             self.report();
             let began = Instant::now();
@@ -266,12 +258,9 @@ impl Run {
                     Err(failed) => end = Err(failed.into()),
                 }
             }
-            let timed = TimedReply {
-                reply,
-                first_word,
-                total: began.elapsed(),
-            };
-            return Ok((timed, end));
+            self.progress.first_word = first_word;
+            self.progress.total = began.elapsed();
+            return Ok((reply, end));
         }
     }
 
@@ -424,28 +413,21 @@ impl Run {
         }
         let messages = self.window.messages.iter().chain([&self.question]);
         for (number, message) in (1..).zip(messages) {
-            notes.detail(|| {
-                let role = message.role;
-                let length = message.text.len();
-                let mut line = format!("message {number}: {role}, {length} bytes");
-                if message.calls > 0 {
-                    line.push_str(&format!(", calls: {}", message.calls));
-                }
-                line
-            });
+            let role = message.role;
+            let length = message.text.len();
+            notes.detail(|| format!("message {number}: {role}, {length} bytes"));
         }
     }
-}
 
-impl TimedReply {
-    /// Reports how long the answer took and what it used.
-    fn report(&self, notes: &Notes) {
-        if let Some(first_word) = self.first_word {
+    /// Reports how long the newest reply took and what it used.
+    fn report_reply(&self, reply: &Reply) {
+        let notes = &self.notes;
+        if let Some(first_word) = self.progress.first_word {
             let first_word = first_word.as_secs_f64();
-            let total = self.total.as_secs_f64();
+            let total = self.progress.total.as_secs_f64();
             notes.detail(|| format!("first word after {first_word:.3} s, all after {total:.3} s"));
         }
-        if let Some(usage) = self.reply.usage() {
+        if let Some(usage) = reply.usage() {
             notes.detail(|| format!("usage: {}", json!(usage)));
         }
     }

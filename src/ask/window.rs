@@ -8,10 +8,8 @@ use crate::settings::{History, Values};
 pub struct Window {
     pub messages: Vec<Message>,
     form: History,
-    /// How many are not sent because of the limit on bytes.
-    over_limit: usize,
-    /// How many are not sent because the provider found the prompt too long.
-    too_long: usize,
+    /// How many older ones are left out, because the settings or the provider do not take more.
+    left_out: usize,
 }
 
 impl Window {
@@ -31,13 +29,12 @@ impl Window {
         let mut window = Window {
             messages,
             form: values.history,
-            over_limit: 0,
-            too_long: 0,
+            left_out: 0,
         };
         window.drop_leading_answer();
         if fitting < all {
             // The answer to a question over the limit is left out with it.
-            window.over_limit = all - window.messages.len();
+            window.left_out = all - window.messages.len();
         }
         window
     }
@@ -47,7 +44,7 @@ impl Window {
         let before = self.messages.len();
         self.messages.drain(..before.div_ceil(2));
         self.drop_leading_answer();
-        self.too_long += before - self.messages.len();
+        self.left_out += before - self.messages.len();
         before > 0
     }
 
@@ -61,17 +58,6 @@ impl Window {
         }
     }
 
-    /// Notes the messages that the settings' limit leaves out.
-    pub fn report_limit(&self, values: &Values, notes: &Notes) {
-        if self.over_limit > 0 {
-            let count = self.over_limit;
-            let limit = values.max_history;
-            notes.note(&format!(
-                "older messages not sent: {count}, because max_history allows {limit} bytes"
-            ));
-        }
-    }
-
     /// Notes which provider gets messages that another provider answered.
     pub fn report_hand_over(&self, to: &str, notes: &Notes) {
         match self.messages.len() {
@@ -81,12 +67,12 @@ impl Window {
         }
     }
 
-    /// Notes the messages left out because the provider found the prompt too long.
-    pub fn report_too_long(&self, notes: &Notes) {
-        if self.too_long > 0 {
-            let count = self.too_long;
+    /// Notes how many messages are left out.
+    pub fn report_left_out(&self, notes: &Notes) {
+        let count = self.left_out;
+        if count > 0 {
             notes.note(&format!(
-                "older messages not sent: {count}, because the conversation is too long for the model"
+                "older messages not sent: {count}, because max_history or the model allows no more"
             ));
         }
     }
@@ -116,15 +102,15 @@ mod tests {
 
     #[test]
     fn native_messages_do_not_begin_with_an_answer() {
-        for (history, most, kept, over_limit) in [
+        for (history, most, kept, left_out) in [
             (History::Prompt, 5, 3, 1),
             (History::Messages, 5, 2, 2),
             (History::Messages, 8, 4, 0),
             (History::Messages, 0, 0, 4),
         ] {
             let window = Window::new(messages(&[3, 1, 2, 2]), &values(most, history));
-            let found = (window.messages.len(), window.over_limit);
-            assert_eq!(found, (kept, over_limit), "{history:?} {most}");
+            let found = (window.messages.len(), window.left_out);
+            assert_eq!(found, (kept, left_out), "{history:?} {most}");
         }
     }
 }

@@ -160,9 +160,7 @@ impl Entry {
         if text.is_empty() && attachments.is_empty() {
             text = lost.into();
         }
-        let calls = self.steps.iter().map(|step| step.calls.len()).sum();
         Message {
-            calls,
             input_alone: self.input_alone,
             ..Message::with_attachments(self.role, attachments, text)
         }
