@@ -187,16 +187,12 @@ impl Source {
 /// The pages that an answer names, each once, in the order in which they came.
 #[derive(Debug, Default)]
 pub struct Sources {
-    list: Vec<Source>,
+    pub list: Vec<Source>,
     /// The place of each page in the list.
     places: HashMap<String, usize>,
 }
 
 impl Sources {
-    pub fn list(&self) -> &[Source] {
-        &self.list
-    }
-
     /// The sources in a file, as far as they are pages. Another program may have written them in another form.
     pub fn from_json(pages: &Value) -> Sources {
         let mut sources = Sources::default();

@@ -83,7 +83,7 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
         }
         texts.push((text, if is_answer { look } else { plain }));
         let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
-        texts.push((source_lines(sources.list()), plain));
+        texts.push((source_lines(&sources.list), plain));
     }
     if texts.is_empty() {
         context.notes.note("the conversation has no messages");

@@ -122,11 +122,7 @@ impl Delivery {
 
     /// Does the same for an answer that came to its end, though perhaps to a limit.
     fn finish_complete(&self, reply: &Reply, run: &Run) -> Result<(), Error> {
-        let mut answer = String::new();
-        // Pieces are printed already.
-        if !self.shows_pieces {
-            answer = self.record.text();
-        }
+        let answer = self.record.text();
         // Text and its last newline do not wait for the disk.
         let mut printed = if run.prints_prose() && !self.shows_pieces {
             self.screen.print(&answer)

@@ -75,13 +75,13 @@ impl Reader {
     }
 
     /// Reads all files except standard input. So a missing file is reported before q waits for input.
-    pub fn read_files(names: &[OsString], no_stdin: bool, notes: &Notes) -> Result<Reader, Error> {
+    pub fn read_files(names: &[OsString], notes: &Notes) -> Result<Reader, Error> {
         let mut reader = Reader::new(notes);
         for name in names {
             if let Some(paths) = pattern::matches(name, notes)? {
                 reader.read_matches(name, &paths)?;
             } else if is_stdin(name) {
-                reader.check_stdin(no_stdin)?;
+                reader.check_stdin()?;
                 reader.stdin = Some(reader.files.len());
             } else {
                 let content = reader.read_file(name)?;
@@ -114,13 +114,9 @@ impl Reader {
     }
 
     /// Checks that standard input can be one of the files.
-    fn check_stdin(&self, no_stdin: bool) -> Result<(), Error> {
+    fn check_stdin(&self) -> Result<(), Error> {
         if self.stdin.is_some() {
             let error = "-a - is given twice, but standard input can be read only once";
-            return Err(Error::usage(error));
-        }
-        if no_stdin {
-            let error = "-a - reads standard input, which -n leaves alone";
             return Err(Error::usage(error));
         }
         if io::stdin().is_terminal() {
@@ -467,7 +463,7 @@ mod tests {
         for (bytes, media) in [
             (PNG, Some("image/png")),
             (b"\xFF\xD8\xFF\xE0\0\x10JFIF", Some("image/jpeg")),
-            (b"GIF89a\x01\0", Some("image/gif")),
+            (b"GIF87a\x01\0", Some("image/gif")),
             (b"RIFF\x24\0\0\0WEBPVP8 ", Some("image/webp")),
             (b"%PDF-1.7\n", Some("application/pdf")),
             (b"RIFF\x24\0\0\0WAVEfmt ", None),

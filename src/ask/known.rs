@@ -63,7 +63,7 @@ impl Run {
         let piece = Piece {
             text: known.answer,
             is_last: true,
-            sources: Sources::from_json(&known.sources).list().to_vec(),
+            sources: Sources::from_json(&known.sources).list,
             ..Piece::default()
         };
         let end = delivery.take(piece).map_err(CallEnd::Output);

@@ -45,7 +45,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     }
     let arguments = &settings.typed;
 
-    let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
+    let reader = Reader::read_files(&arguments.attach, notes)?;
     let start = |tools| Starting::new(Some(tools), settings, context, &interrupts, groups);
     // Servers start while input is read.
     let mut starting = None;

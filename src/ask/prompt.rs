@@ -69,28 +69,3 @@ fn flattened(window: &[Message], question: &Message) -> Message {
     prompt.push_str(&question.text);
     Message::with_attachments(Role::User, attachments, prompt)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::message::Attachment;
-
-    /// A question about images with these names.
-    fn about(names: &[&str], text: &str) -> Message {
-        let image = |name: &&str| Attachment {
-            name: (*name).into(),
-            data: "eA==".into(),
-            ..Attachment::default()
-        };
-        Message::with_attachments(Role::User, names.iter().map(image).collect(), text)
-    }
-
-    #[test]
-    fn the_order_to_answer_in_a_shape_has_the_schema() {
-        let shape = Shape::from_json("{\"type\":\"object\",\"a\":1}").expect("a schema");
-        let order = "Answer with nothing but JSON that fits this JSON Schema:\n{\"type\":\"object\",\"a\":1}";
-        let found = with_shape(&about(&["a"], "why"), &shape);
-        assert_eq!(found, about(&["a"], &format!("why\n\n{order}")));
-        assert_eq!(with_shape(&about(&["a"], ""), &shape), about(&["a"], order));
-    }
-}

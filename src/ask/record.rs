@@ -79,8 +79,6 @@ impl PartialAnswer {
         } else {
             // A part of the answer is not saved, so its memory is given back.
             self.text = String::new();
-            self.steps = Vec::new();
-            self.sources = Sources::default();
         }
     }
 
@@ -106,8 +104,8 @@ impl PartialAnswer {
         let answered = Timestamp::now();
         let message = Message::text(Role::Assistant, self.text);
         let mut answer = Entry::new(message, answered);
-        if !self.sources.list().is_empty() {
-            answer.sources = Some(json!(self.sources.list()));
+        if !self.sources.list.is_empty() {
+            answer.sources = Some(json!(self.sources.list));
         }
         answer.steps = self.steps;
         Some(answer)
@@ -183,7 +181,7 @@ impl Record {
 
     /// The sources so far.
     pub fn sources(&self) -> Vec<Source> {
-        self.grow(|partial| partial.sources.list().to_vec())
+        self.grow(|partial| partial.sources.list.to_vec())
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.

@@ -277,7 +277,12 @@ fn follow(
     }
     let obstacle = obstacle.unwrap_or_default();
     notes.note(&format!("{obstacle}; starting a new conversation{advice}"));
-    let intent = Intent::FollowOrNew;
+    let arguments = &settings.typed;
+    let mut intent = Intent::FollowOrNew;
+    // What stays with a conversation must not get into one that another q has begun.
+    if arguments.system.is_some() || !arguments.tools.is_empty() {
+        intent = Intent::New;
+    }
     Ok(Session::new(Some(handle), target, intent, settings))
 }
 
