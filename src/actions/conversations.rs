@@ -172,7 +172,7 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
         if extract && !io::stdout().is_terminal() {
             let option = handle.which.option();
             let error = Error::nothing(format!("{incomplete}, so its code is not printed"));
-            return Err(error.advise(format!("q --last{option} prints the incomplete answer")));
+            return Err(error.advise(format!("q --last{option} prints the answer as it came")));
         }
         context.notes.note(&incomplete);
     }
