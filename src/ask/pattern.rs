@@ -94,8 +94,8 @@ impl Search<'_> {
             // A folder that is not there has no files.
             Err(_) if !listed.is_dir() => return,
             Err(error) => {
-                let folder = listed.display();
-                let note = format!("cannot list {folder}: {error}; it is left out");
+                let shown = listed.display();
+                let note = format!("cannot list {shown}: {error}; it is left out");
                 self.notes.note(&note);
                 return;
             }
