@@ -14,11 +14,10 @@ use crate::message::{self, Attachment, Role, Sources, Step, ToolRun, Usage, cut_
 use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
 use crate::session::name::Which;
 use crate::session::rules::FileContent;
-use crate::session::store::{self, Purpose};
+use crate::session::store::{self, Handle, Purpose};
 use crate::session::{Conversation, Entry};
 use crate::session::{edit, list};
 use crate::settings::{Settings, Values};
-use crate::text::fence;
 use crate::text::one_line::on_one_line;
 
 /// Refuses a word after an action that takes none. It may name the conversation that is meant.
@@ -65,22 +64,13 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
     };
     let mut texts = Vec::new();
     for entry in conversation.entries() {
-        if !texts.is_empty() {
-            texts.push(("\n".to_owned(), plain));
-        }
-        texts.push((heading(entry, &conversation), plain));
-        for attachment in &entry.attachments {
-            texts.push((attached(attachment), plain));
-        }
+        let begin = if texts.is_empty() { "" } else { "\n" };
+        let heading = heading(entry, &conversation);
         let steps = steps_as_text(&entry.steps);
-        if !steps.is_empty() {
-            texts.push((steps + "\n\n", plain));
-        }
+        texts.push((format!("{begin}{heading}{steps}"), plain));
         let is_answer = entry.role == Role::Assistant;
-        let mut text = entry.text.to_string();
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
+        let line_end = if entry.text.ends_with('\n') { "" } else { "\n" };
+        let text = format!("{}{line_end}", entry.text);
         texts.push((text, if is_answer { look } else { plain }));
         let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
         texts.push((source_lines(&sources.list), plain));
@@ -91,7 +81,8 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
     print_texts(&texts)
 }
 
-/// The line before a message: its role and time; for an answer also its model, what it used, and how it ended.
+/// The lines before a message: its role and time; for an answer also its model, what it used, and how it ended; and what is
+/// attached.
 fn heading(entry: &Entry, conversation: &Conversation) -> String {
     let mut heading = format!("[{}", entry.role);
     if let Some(time) = entry.timestamp() {
@@ -124,6 +115,10 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
         heading.push_str(&format!(" {word}"));
     }
     heading.push_str("]\n");
+    for Attachment { name, media, .. } in &entry.attachments {
+        let attached = on_one_line(&format!("attached: {name}, {media}"));
+        heading.push_str(&format!("[{attached}]\n"));
+    }
     heading
 }
 
@@ -136,7 +131,8 @@ fn steps_as_text(steps: &[Step]) -> String {
         parts.push(step.text.trim().to_owned());
         parts.push(message::calls_as_text(slice::from_ref(step)));
     }
-    fence::join(parts.iter().map(String::as_str))
+    parts.retain(|part| !part.is_empty());
+    parts.iter().map(|part| format!("{part}\n\n")).collect()
 }
 
 /// The settings, even if some are wrong.
@@ -144,27 +140,17 @@ fn settings(context: &Context) -> Values {
     Settings::for_actions(&context.environment, &context.configuration)
 }
 
-/// The line that names an attachment, with the size of its file.
-fn attached(attachment: &Attachment) -> String {
-    // Four characters of base64 are three bytes.
-    let size = match attachment.data.len() / 4 * 3 {
-        0 => "no longer kept".to_owned(),
-        bytes => format!("{} kB", bytes.div_ceil(1000)),
-    };
-    format!(
-        "[attached: {}, {}, {size}]\n",
-        on_one_line(&attachment.name),
-        on_one_line(&attachment.media)
-    )
+/// The conversation to act on. Without one there is nothing to do.
+fn existing(context: &Context, purpose: Purpose) -> Result<(Handle, Conversation), Error> {
+    let (handle, conversation) = context.open(purpose)?.existing()?;
+    let conversation = conversation.ok_or_else(|| Error::nothing("there is no conversation"))?;
+    Ok((handle, conversation))
 }
 
 /// Prints the last answer again; with `extract` only its code, which goes to a pipe or file only if the answer
 /// is complete.
 pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
-    let (handle, conversation) = context.open(Purpose::Look)?.existing()?;
-    let Some(conversation) = conversation else {
-        return Err(Error::nothing("there is no conversation"));
-    };
+    let (handle, conversation) = existing(context, Purpose::Look)?;
     let Some(answer) = conversation.last_answer() else {
         return Err(Error::nothing("there is no answer in the conversation"));
     };
@@ -204,10 +190,7 @@ pub fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
 
 /// Prints the result of the last call that led to the last answer; as JSON, all of that answer's calls.
 pub fn result(context: &Context, json: bool) -> Result<(), Error> {
-    let (_, conversation) = context.open(Purpose::Look)?.existing()?;
-    let Some(conversation) = conversation else {
-        return Err(Error::nothing("there is no conversation"));
-    };
+    let (_, conversation) = existing(context, Purpose::Look)?;
     let answer = conversation.last_answer();
     let steps = answer.map_or(&[][..], |answer| &answer.steps);
     let runs: Vec<&ToolRun> = steps.iter().flat_map(|step| &step.calls).collect();
@@ -251,24 +234,22 @@ fn incompleteness(answer: &Entry) -> Option<String> {
 /// Drops the last exchange and prints its question; an earlier state keeps it.
 pub fn undo(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--undo")?;
-    let nothing = || Error::nothing("there is nothing to undo");
-    let (handle, conversation) = context.open(Purpose::Change)?.existing()?;
-    conversation.ok_or_else(nothing)?;
+    let (handle, _) = existing(context, Purpose::Change)?;
     let undone = edit::undo(&handle, &settings(context).rules);
     let undone = undone.map_err(|error| Error::file(format!("undo failed: {error}")))?;
-    let (id, exchange) = undone.ok_or_else(nothing)?;
-    let question = exchange.question().ok_or_else(nothing)?;
+    let Some((id, exchange)) = undone else {
+        return Err(Error::nothing("there is nothing to undo"));
+    };
+    let question = exchange.question().map_or("", |question| &question.text);
+    report(json, &json!({"id": id, "question": question}), question)
+}
+
+/// Prints what was done.
+fn report(json: bool, value: &Value, text: &str) -> Result<(), Error> {
     if json {
-        print(&json!({"id": id, "question": question.text}).to_string())?;
-    } else {
-        print(&question.text)?;
+        return print(&value.to_string());
     }
-    if !question.attachments.is_empty() {
-        context
-            .notes
-            .note("the images and PDFs of the question are not printed");
-    }
-    Ok(())
+    print(text)
 }
 
 /// Refuses a number of the list, because the numbers move and another conversation could be changed.
@@ -283,24 +264,20 @@ fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
 /// Copies the conversation under another name. The original stays.
 pub fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Error> {
     let which = Which::for_copy(name)?;
-    let nothing = || Error::nothing("there is no conversation to copy");
-    let (handle, conversation) = context.open(Purpose::Look)?.existing()?;
-    conversation.ok_or_else(nothing)?;
+    let (handle, _) = existing(context, Purpose::Look)?;
     let target = store::find(&handle.folder, &which, Purpose::Look)?;
-    if let Err(error) = edit::copy(&handle, &target) {
-        return Err(match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                let message = format!("there is already a conversation {}", name.display());
-                Error::nothing(message).advise("--copy needs a new name")
-            }
-            io::ErrorKind::NotFound => nothing(),
-            _ => Error::file(format!("nothing was copied: {error}")),
-        });
+    let name = name.display();
+    match edit::copy(&handle, &target) {
+        Ok(()) => {
+            let text = format!("Conversation copied to {name}");
+            report(json, &json!({"id": target.id()}), &text)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let message = format!("there is already a conversation {name}");
+            Err(Error::nothing(message).advise("--copy needs a new name"))
+        }
+        Err(error) => Err(Error::file(format!("nothing was copied: {error}"))),
     }
-    if json {
-        return print(&json!({"id": target.id()}).to_string());
-    }
-    print(&format!("Conversation copied to {}", name.display()))
 }
 
 /// Deletes the conversation.
@@ -315,22 +292,17 @@ pub fn clear(context: &Context, json: bool) -> Result<(), Error> {
     if !existed && !handle.which.is_current() {
         return Err(handle.missing());
     }
-    if json {
-        print(&json!({"cleared": usize::from(existed)}).to_string())?;
-    } else {
-        print("Conversation cleared")?;
-    }
+    let cleared = json!({"cleared": usize::from(existed)});
+    report(json, &cleared, "Conversation cleared")?;
     if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = list::files(&handle.folder, false)
-        .map_err(Error::file)?
-        .len();
-    if others > 0 {
-        let note = format!(
-            "other conversations kept: {others}; q --list shows them, q --clear --all deletes them"
-        );
-        context.notes.note(&note);
+    let others = list::files(&handle.folder, false).map_err(Error::file)?;
+    if !others.is_empty() {
+        context.notes.note(&format!(
+            "other conversations kept: {}; q --list shows them, q --clear --all deletes them",
+            others.len()
+        ));
     }
     Ok(())
 }
@@ -344,25 +316,13 @@ pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> 
     }
     let folder = context.folder()?;
     folder.check().map_err(Error::file)?;
-    let files = list::files(folder, true).map_err(Error::file)?;
-    if !yes && !files.is_empty() {
-        let conversations = files.iter().filter(|file| !file.is_state);
-        if !confirmed(conversations.count()) {
-            return Err(Error::nothing("nothing was deleted"));
-        }
+    let conversations = list::files(folder, false).map_err(Error::file)?;
+    if !yes && !confirmed(conversations.len()) {
+        return Err(Error::nothing("nothing was deleted"));
     }
-    let mut deleted = 0;
-    let result = edit::clear_all(folder, &mut deleted);
-    let report = format!("Conversations cleared: {deleted}");
-    if let Err(error) = result {
-        context.notes.note(&report);
-        return Err(Error::file(error));
-    }
-    if json {
-        print(&json!({"cleared": deleted}).to_string())?;
-    } else {
-        print(&report)?;
-    }
+    let deleted = edit::clear_all(folder).map_err(Error::file)?;
+    let text = format!("Conversations cleared: {deleted}");
+    report(json, &json!({"cleared": deleted}), &text)?;
     if let Some(answers) = context.answers(&settings(context))
         && answers.size().files > 0
     {
@@ -376,13 +336,9 @@ pub fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> 
 
 /// Asks for confirmation on the terminal.
 fn confirmed(count: usize) -> bool {
-    let what = if count == 1 {
-        "the only conversation"
-    } else {
-        &format!("all {count} conversations")
-    };
-    let _ = write!(io::stderr(), "q: delete {what} for good? [y/N] ");
+    let question = format!("q: delete all {count} conversations for good? [y/N] ");
+    let _ = io::stderr().write_all(question.as_bytes());
     let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    let _ = io::stdin().read_line(&mut answer);
+    matches!(answer.trim(), "y" | "Y" | "yes")
 }

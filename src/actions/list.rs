@@ -7,6 +7,7 @@ use std::path::Path;
 
 use memchr::memchr2_iter;
 use serde::Serialize;
+use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
@@ -24,9 +25,6 @@ use crate::unix::{self, Size};
 
 /// How many characters of a question, or around a match, a list shows.
 const MAX_TEXT: usize = 200;
-
-/// How many columns of a name are always shown: `-s` needs all of a name that q generated.
-const GENERATED_NAME: usize = "session_20261121100000123".len();
 
 /// How many characters before a match are shown. They are few, because a narrow terminal needs its room for the match.
 const BEFORE_MATCH: usize = 12;
@@ -63,7 +61,6 @@ impl Row {
 }
 
 /// The rows to show, and which files are missing from them.
-#[derive(Default)]
 struct Listing {
     rows: Vec<Row>,
     /// How many files there are.
@@ -71,7 +68,7 @@ struct Listing {
     /// A file cannot be used; a note says which.
     has_unusable: bool,
     /// Why a file could not be read.
-    unread: Option<Error>,
+    unread: Result<(), Error>,
 }
 
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
@@ -93,7 +90,7 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
     if !words.is_empty() {
         listing.files = listing.rows.len();
     }
-    if listing.rows.is_empty() && listing.unread.is_none() && !listing.has_unusable {
+    if listing.rows.is_empty() && listing.unread.is_ok() && !listing.has_unusable {
         context.notes.note(if words.is_empty() {
             "there are no conversations"
         } else {
@@ -101,23 +98,16 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
         });
     }
 
-    // A program must not mistake a part of the list for all of it.
-    if json && let Some(error) = listing.unread {
-        return Err(error);
+    if json {
+        // A program must not mistake a part of the list for all of it.
+        listing.unread?;
+        return print(&json!(listing.rows).to_string());
     }
-    let text = if json {
-        serde_json::to_string(&listing.rows).map_err(Error::file)?
-    } else if let Some(size) = screen {
-        let now = Timestamp::now();
-        lay_out(&listing.rows, listing.files, size, now)
-    } else {
-        separated(&listing.rows)
-    };
-    print(&text)?;
-    match listing.unread {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    print(&match screen {
+        Some(size) => lay_out(&listing.rows, listing.files, size),
+        None => separated(&listing.rows),
+    })?;
+    listing.unread
 }
 
 /// The words to search for, in lower case.
@@ -142,8 +132,10 @@ fn read(
 ) -> Result<Listing, Error> {
     let files = listing::files(&current.folder, all).map_err(Error::file)?;
     let mut listing = Listing {
+        rows: Vec::new(),
         files: files.len(),
-        ..Listing::default()
+        has_unusable: false,
+        unread: Ok(()),
     };
     let mut counted = 0;
     for file in files {
@@ -176,7 +168,7 @@ fn read(
             }
             Err(error) => {
                 let message = format!("not everything is listed: {error}");
-                listing.unread = Some(Error::file(message));
+                listing.unread = Err(Error::file(message));
             }
         }
     }
@@ -191,7 +183,7 @@ fn row(
     found: Option<String>,
 ) -> Row {
     let id = current.folder.id(path);
-    let mut questions = conversation.exchanges.iter().filter_map(Exchange::question);
+    let question = conversation.exchanges.iter().find_map(Exchange::question);
     Row {
         number,
         current: path == current.path,
@@ -203,37 +195,20 @@ fn row(
         created: conversation.created,
         updated: conversation.updated,
         messages: conversation.message_count(),
-        question: questions.next().map(summary).unwrap_or_default(),
+        question: question.map(summary).unwrap_or_default(),
         found,
     }
 }
 
-/// A question on one line, without its fences; if it has no words, the names of its files.
+/// The words of a question, on one line.
 fn summary(question: &Entry) -> String {
-    let parts = fence::split(&question.text);
-    if !parts.words.trim().is_empty() {
-        return shortened(parts.words);
-    }
-    let mut names = Vec::new();
-    for attachment in &question.attachments {
-        names.push(attachment.name.clone());
-    }
-    names.extend(fence::names_of(parts.files));
-    if names.is_empty() {
-        return String::new();
-    }
-    shortened(&format!("[{}]", names.join(", ")))
+    let (_, words) = fence::split_input(&question.text);
+    shortened(words)
 }
 
-/// The text around the first match, in the first message that has all the words. What the model said before a call
-/// counts as a message. The words are in lower case.
+/// The text around the first match, in the first message that has all the words. The words are in lower case.
 fn find(conversation: &Conversation, words: &[String]) -> Option<String> {
     for entry in conversation.entries() {
-        for step in &entry.steps {
-            if let Some(place) = first_place(words, &step.text) {
-                return Some(around(&step.text, place));
-            }
-        }
         if let Some(place) = first_place(words, &entry.text) {
             return Some(around(&entry.text, place));
         }
@@ -270,38 +245,21 @@ fn place_of(word: &str, text: &str) -> Option<usize> {
 
 /// The text around a match. `place` is where the match begins, in bytes of the text in lower case.
 fn around(text: &str, place: usize) -> String {
-    let at = place_in_original(text, place);
-    let mut begin = at;
-    for (before, _) in text[..at].char_indices().rev().take(BEFORE_MATCH) {
-        begin = before;
-    }
-    // No word is cut in half.
-    if text[..begin].ends_with(|before: char| !before.is_whitespace()) {
-        begin = match text[begin..at].find(char::is_whitespace) {
-            Some(blank) => begin + blank,
-            None => at,
-        };
-    }
-    let shown = shortened(&text[begin..]);
-    if text[..begin].trim().is_empty() {
-        shown
-    } else {
-        format!("…{shown}")
-    }
-}
-
-/// Finds the place in a text that belongs to a place in its lower case. Lower case may take more bytes.
-fn place_in_original(text: &str, place: usize) -> usize {
     let mut lower = 0;
-    for (at, character) in text.char_indices() {
-        for lower_case in character.to_lowercase() {
-            lower += lower_case.len_utf8();
-        }
+    let mut before = String::new();
+    for character in text.chars() {
+        // Lower case may take more bytes.
+        lower += character.to_lowercase().map(char::len_utf8).sum::<usize>();
         if lower > place {
-            return at;
+            break;
         }
+        before.push(character);
     }
-    0
+    let begins_before = before.char_indices().rev().nth(BEFORE_MATCH - 1);
+    let Some((begin, _)) = begins_before.filter(|(at, _)| *at > 0) else {
+        return shortened(text);
+    };
+    format!("…{}", shortened(&text[begin..]))
 }
 
 /// The beginning of a text, on one line.
@@ -336,67 +294,34 @@ fn room(size: Size) -> usize {
     size.rows.saturating_sub(1).max(2)
 }
 
-/// The parts of a row on a terminal, before they are padded.
-struct Line {
-    mark: char,
-    number: String,
-    name: String,
-    age: String,
-    text: String,
-}
-
-impl Line {
-    fn new(row: &Row, size: Size, now: Timestamp) -> Line {
-        let longest_name = (size.columns / 2).max(GENERATED_NAME);
-        Line {
-            mark: if row.current { '*' } else { ' ' },
-            number: row.number.map(|at| at.to_string()).unwrap_or_default(),
-            name: cut(&visible(&row.name), longest_name),
-            age: age::short(row.updated.elapsed_until(now)),
-            text: visible(row.text()),
-        }
-    }
-}
-
 /// The list for people: number, name, age and question. No line is longer than the terminal, and there are no more lines
 /// than it has. `files` is how many files there are in all.
-fn lay_out(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
+fn lay_out(rows: &[Row], files: usize, size: Size) -> String {
     let room = room(size);
     let has_more = files > room;
     // The last line says how many more there are.
     let most = if has_more { room - 1 } else { room };
-    let mut lines = Vec::new();
-    for row in rows.iter().take(most) {
-        lines.push(Line::new(row, size, now));
-    }
+    let rows = &rows[..rows.len().min(most)];
+    let highest = rows.iter().filter_map(|row| row.number).max();
+    let digits = highest.unwrap_or_default().to_string().len();
+    let names = rows.iter().map(|row| row.name.width());
+    let widest_name = names.max().unwrap_or_default();
 
-    let mut digits = 0;
-    let mut widest_name = 0;
-    let mut longest_age = 0;
-    for line in &lines {
-        digits = digits.max(line.number.len());
-        widest_name = widest_name.max(line.name.width());
-        longest_age = longest_age.max(line.age.len());
-    }
-
+    let now = Timestamp::now();
     let mut text = String::new();
-    for line in &lines {
-        let Line {
-            mark, number, name, ..
-        } = line;
-        let padding = " ".repeat(widest_name - name.width());
-        let age = format!("{:>longest_age$}", line.age);
-        let columns = format!(
-            "{mark} {number:>digits$}  {name}{padding}  {age}  {}",
-            line.text
-        );
-        text.push_str(cut(&columns, size.columns).trim_end());
+    for row in rows {
+        let mark = if row.current { '*' } else { ' ' };
+        let number = row.number.map(|at| at.to_string()).unwrap_or_default();
+        let name = visible(&row.name);
+        let padding = " ".repeat(widest_name.saturating_sub(name.width()));
+        let age = age::short(row.updated.elapsed_until(now));
+        let shown = visible(row.text());
+        let line = format!("{mark} {number:>digits$}  {name}{padding}  {age:>4}  {shown}");
+        text.push_str(cut(&line, size.columns).trim_end());
         text.push('\n');
     }
     if has_more {
-        let more = format!("  {} more", files - lines.len());
-        text.push_str(&cut(&more, size.columns));
-        text.push('\n');
+        let _ = writeln!(text, "  {} more", files - rows.len());
     }
     text
 }

@@ -1,5 +1,6 @@
 //! `q --status`: version, paths, settings with their origins, providers, tools, roles, and the conversation.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::Size;
@@ -7,14 +8,12 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Look, print, print_texts};
-use crate::server::choice::{self, Choice, Model};
-use crate::server::discover::{self, Running};
-use crate::session::rules::FileContent;
-use crate::session::store::Purpose;
+use crate::server::discover;
+use crate::session::store::{Handle, Opened, Purpose};
 use crate::session::{Conversation, list};
-use crate::settings::{Configured, Key, KeyPlace, Provider, RemoteServer, ServerKind, Settings};
+use crate::settings::{Key, Provider, Settings};
 
-/// Where the model comes from if the user has not named one and the provider has no default.
+/// Stands for a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
 
 /// Prints the status. Wrong settings are no error here: it says what is wrong with them.
@@ -24,32 +23,31 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
-    let found = read_conversation(context);
+    let found = context.open(Purpose::Look).and_then(Opened::conversation);
     // Only a named conversation keeps its own provider and model.
     let mut keeps = None;
-    if let Some((_, Ok(conversation))) = &found
+    if let Ok((_, Some(conversation))) = &found
         && !context.which.is_current()
     {
         keeps = Some(conversation);
     }
-    let target = match error {
-        None => choose(&settings, keeps),
+    let asked = match error {
+        None => choose(&settings, keeps, context),
         Some(_) => Err(Error::settings("the configuration is wrong")),
     };
-    let target = target.unwrap_or_else(|reason| Target {
+    let asked = asked.unwrap_or_else(|reason| Asked {
         why: reason.message,
-        ..Target::default()
+        ..Asked::default()
     });
 
     let mut report = Report::default();
-    report.add_target(&target);
+    report.add_asked(&asked);
     report.add_configuration(context, error.as_deref());
     report.add_sessions(context);
     report.add_answers(context, &settings);
-    report.add_settings(&settings, &target);
-    report.add_providers(&settings, &target);
-    report.add_tools(&settings);
-    report.add_roles(&settings);
+    report.add_settings(&settings);
+    report.add_providers(&settings, &asked);
+    report.add_names(&settings);
     report.add_conversation(found);
     if arguments.json {
         return print(&report.json.to_string());
@@ -61,17 +59,15 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     print_texts(&[(report.text, plain)])
 }
 
-/// The provider and the model that a question would go to.
-#[derive(Default)]
-struct Target {
+/// What a question would be asked of.
+#[derive(Default, Serialize)]
+struct Asked {
     /// `None`: there is no provider to ask.
     provider: Option<String>,
     /// `None`: the first that the server lists.
     model: Option<String>,
     /// Why this provider, or why none.
     why: String,
-    /// Where the model comes from.
-    model_origin: String,
 }
 
 /// Everything that `--status` prints, as JSON and as lines for people.
@@ -87,21 +83,14 @@ impl Report {
         self.text.push('\n');
     }
 
-    fn add_target(&mut self, target: &Target) {
-        let Target {
-            provider,
-            model,
-            why,
-            ..
-        } = target;
-        self.json["asks"] = json!({"provider": provider, "model": model, "why": why});
-        self.line(&match (provider, model) {
-            (None, _) => format!("no provider to ask: {why}"),
-            (Some(provider), Some(model)) => format!("asks {provider}, model {model} ({why})"),
-            (Some(provider), None) => {
-                format!("asks {provider}, the first model on its list ({why})")
-            }
+    fn add_asked(&mut self, asked: &Asked) {
+        let why = &asked.why;
+        let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
+        self.line(&match &asked.provider {
+            Some(provider) => format!("asks {provider}, model {model} ({why})"),
+            None => format!("asks nobody: {why}"),
         });
+        self.json["asks"] = json!(asked);
     }
 
     /// The version and the file of settings. If these are wrong, the defaults follow.
@@ -120,31 +109,32 @@ impl Report {
 
     /// The folder of conversations, and how many files it has, with earlier states.
     fn add_sessions(&mut self, context: &Context) {
-        self.json["sessions"] = Value::Null;
-        self.json["kept"] = 0.into();
-        self.json["bytes"] = 0.into();
-        self.json["sessions_error"] = Value::Null;
-        let Some(folder) = &context.folder else {
-            self.line("conversations  none: there is no home folder");
-            return;
-        };
-        let path = folder.sessions.display().to_string();
-        match list::files(folder, true) {
+        let folder = context.folder.as_ref();
+        let path = folder.map(|folder| folder.sessions.display().to_string());
+        let files = context
+            .folder()
+            .and_then(|folder| list::files(folder, true).map_err(Error::file));
+        let mut kept = None;
+        let mut bytes = None;
+        let mut problem = None;
+        match files {
             Ok(files) => {
-                let kept = files.len();
-                let bytes = files.iter().map(|file| file.bytes).sum();
-                self.line(&format!("conversations  {path} ({kept}, {})", size(bytes)));
-                self.json["kept"] = kept.into();
-                self.json["bytes"] = bytes.into();
+                let sum = files.iter().map(|file| file.bytes).sum();
+                let path = path.as_deref().unwrap_or_default();
+                let size = size(files.len(), sum);
+                self.line(&format!("conversations  {path} {size}"));
+                kept = Some(files.len());
+                bytes = Some(sum);
             }
             Err(error) => {
                 self.line(&format!("conversations  {error}"));
-                self.json["kept"] = Value::Null;
-                self.json["bytes"] = Value::Null;
-                self.json["sessions_error"] = error.to_string().into();
+                problem = Some(error.message);
             }
         }
         self.json["sessions"] = path.into();
+        self.json["kept"] = kept.into();
+        self.json["bytes"] = bytes.into();
+        self.json["sessions_error"] = problem.into();
     }
 
     fn add_answers(&mut self, context: &Context, settings: &Settings) {
@@ -154,25 +144,19 @@ impl Report {
         };
         let path = answers.folder.display().to_string();
         let Size { files, bytes } = answers.size();
-        self.line(&format!("known answers  {path} ({files}, {})", size(bytes)));
+        let size = size(files, bytes);
+        self.line(&format!("known answers  {path} {size}"));
         self.json["answers"] = json!({"path": path, "kept": files, "bytes": bytes});
     }
 
-    /// The settings, and where each comes from; the model is the one that would be asked.
-    fn add_settings(&mut self, settings: &Settings, target: &Target) {
+    /// The settings, and where each comes from.
+    fn add_settings(&mut self, settings: &Settings) {
         self.line("");
         let mut rows = Vec::new();
         for (name, sourced) in settings.shown() {
-            let mut value = None;
-            let mut origin = "unset".to_owned();
-            if name == "model" && target.provider.is_some() {
-                value = target.model.as_deref();
-                origin.clone_from(&target.model_origin);
-            } else if let Some(sourced) = sourced {
-                value = Some(&sourced.text);
-                origin = sourced.origin.to_string();
-            }
-            let shown = value.unwrap_or("-").replace('\n', " ");
+            let value = sourced.map(|sourced| &sourced.text);
+            let origin = sourced.map_or("unset".to_owned(), |sourced| sourced.origin.to_string());
+            let shown = value.map_or("-".to_owned(), |value| value.replace('\n', " "));
             self.line(&format!("{name:<13}  {shown}  ({origin})"));
             rows.push(json!({"name": name, "value": value, "origin": origin}));
         }
@@ -180,7 +164,7 @@ impl Report {
     }
 
     /// A line for each provider that is set up; the chosen one has a mark. The others share the last line.
-    fn add_providers(&mut self, settings: &Settings, target: &Target) {
+    fn add_providers(&mut self, settings: &Settings, asked: &Asked) {
         self.line("");
         let mut rows = Vec::new();
         let mut others = Vec::new();
@@ -193,7 +177,7 @@ impl Report {
             };
             let key = key_summary(provider);
             let model = provider.model.as_ref().map(|model| &model.text);
-            let is_chosen = target.provider.as_ref() == Some(name);
+            let is_chosen = asked.provider.as_ref() == Some(name);
             if is_chosen || provider.is_set_up() {
                 let mark = if is_chosen { '*' } else { ' ' };
                 let asked = model.map_or(FIRST_LISTED, String::as_str);
@@ -218,173 +202,88 @@ impl Report {
         self.json["providers"] = rows.into();
     }
 
-    /// The tool servers, including those of a shared file; if that cannot be read, one row says so. The arguments of a
-    /// program and the query of an address are left out, because they may be secret.
-    fn add_tools(&mut self, settings: &Settings) {
-        let unreadable = |error: Error| {
-            vec![Configured {
-                name: "mcp".to_owned(),
-                server: Err(error.message),
-            }]
+    /// The tool servers, including those of a shared file, and the roles. How a server is reached is left out, because that
+    /// may be secret.
+    fn add_names(&mut self, settings: &Settings) {
+        let tools = match settings.tool_servers() {
+            Ok(servers) => Vec::from_iter(servers.into_iter().map(|server| server.name)),
+            Err(error) => vec![error.message],
         };
-        let mut rows = Vec::new();
-        for Configured { name, server } in settings.tool_servers().unwrap_or_else(unreadable) {
-            let mut program = None;
-            let mut url = None;
-            let mut error = None;
-            let summary = match server.map(|server| server.kind) {
-                Ok(ServerKind::Local(local)) => {
-                    let first = local.command.into_iter().next().unwrap_or_default();
-                    format!("by {}", program.insert(first))
-                }
-                Ok(ServerKind::Remote(remote)) => {
-                    error = missing_key(&remote, settings);
-                    let at = url.insert(remote.url.to_string());
-                    match &error {
-                        Some(error) => format!("at {at}; {error}"),
-                        None => format!("at {at}"),
-                    }
-                }
-                Ok(ServerKind::Commands(commands)) => {
-                    let names = Vec::from_iter(commands.into_iter().map(|command| command.name));
-                    format!("commands {}", names.join(", "))
-                }
-                Err(reason) => error.insert(reason).clone(),
-            };
-            self.line(&format!("  tools {name:<5}  {summary}"));
-            rows.push(json!({"name": name, "program": program, "url": url, "error": error}));
+        for (what, names) in [("tools", tools), ("roles", settings.role_names())] {
+            if !names.is_empty() {
+                self.line(&format!("  {what}        {}", names.join(", ")));
+            }
+            self.json[what] = names.into();
         }
-        self.json["tools"] = rows.into();
-    }
-
-    fn add_roles(&mut self, settings: &Settings) {
-        let roles = settings.role_names();
-        if !roles.is_empty() {
-            self.line(&format!("  roles        {}", roles.join(", ")));
-        }
-        self.json["roles"] = roles.into();
     }
 
     /// The conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
-    fn add_conversation(&mut self, found: Option<(String, Result<Conversation, String>)>) {
+    fn add_conversation(&mut self, found: Result<(Handle, Option<Conversation>), Error>) {
         self.line("");
         self.json["conversation"] = Value::Null;
-        let Some((path, content)) = found else {
-            self.line("there is no conversation");
-            return;
+        let (path, conversation) = match found {
+            Ok((handle, Some(conversation))) => (handle.path.display().to_string(), conversation),
+            Ok((_, None)) => return self.line("there is no conversation"),
+            Err(Error { message, .. }) => {
+                self.line(&message);
+                self.json["conversation"] = json!({"error": message});
+                return;
+            }
         };
-        let mut json = json!({
+        let messages = conversation.message_count();
+        let Conversation {
+            provider,
+            model,
+            updated,
+            system,
+            tools,
+            ..
+        } = conversation;
+        self.line(&format!(
+            "{path}: {messages} messages, with {provider}/{model}, updated {updated}"
+        ));
+        if let Some(system) = &system {
+            let system = system.replace('\n', " ");
+            self.line(&format!("  its system prompt: {system}"));
+        }
+        if !tools.is_empty() {
+            self.line(&format!("  its tools: {}", tools.join(", ")));
+        }
+        self.json["conversation"] = json!({
             "path": path,
             "error": null,
-            "provider": null,
-            "model": null,
-            "updated": null,
-            "messages": 0,
-            "system": null,
-            "tools": [],
+            "provider": provider,
+            "model": model,
+            "updated": updated,
+            "messages": messages,
+            "system": system,
+            "tools": tools,
         });
-        match content {
-            Ok(conversation) => {
-                let messages = conversation.message_count();
-                let Conversation {
-                    provider,
-                    model,
-                    updated,
-                    system,
-                    tools,
-                    ..
-                } = conversation;
-                self.line(&format!(
-                    "{path}: {messages} messages, with {provider}/{model}, updated {updated}"
-                ));
-                if let Some(system) = &system {
-                    let system = system.replace('\n', " ");
-                    self.line(&format!("  its system prompt: {system}"));
-                }
-                if !tools.is_empty() {
-                    self.line(&format!("  its tools: {}", tools.join(", ")));
-                }
-                json["provider"] = provider.into();
-                json["model"] = model.into();
-                json["updated"] = updated.to_string().into();
-                json["messages"] = messages.into();
-                json["system"] = system.into();
-                json["tools"] = tools.into();
-            }
-            Err(error) => {
-                self.line(&format!("{path}: {error}"));
-                json["error"] = error.into();
-            }
-        }
-        self.json["conversation"] = json;
     }
-}
-
-/// Reads the conversation of this run, if there is one. Returns its path, and the conversation or why it cannot be used.
-fn read_conversation(context: &Context) -> Option<(String, Result<Conversation, String>)> {
-    context.folder.as_ref()?;
-    let opened = match context.open(Purpose::Look) {
-        Ok(opened) => opened,
-        Err(error) => return Some((String::new(), Err(error.message))),
-    };
-    let content = match opened.found {
-        Ok(FileContent::Nothing) => return None,
-        Ok(FileContent::Conversation(conversation)) => Ok(conversation),
-        Ok(FileContent::Unusable(reason)) => Err(reason),
-        Err(error) => Err(error.to_string()),
-    };
-    Some((opened.handle.path.display().to_string(), content))
 }
 
 /// Chooses as for a question, or says why there is no provider. A named conversation keeps its own provider and model, which
 /// are in `keeps`.
-fn choose(settings: &Settings, keeps: Option<&Conversation>) -> Result<Target, Error> {
-    let Some(Choice { provider, model }) = choice::choose(settings, keeps)? else {
-        return choose_running(settings);
-    };
-    provider.address()?;
-    provider.key()?;
-
-    let is_kept = keeps.is_some_and(|keeps| keeps.provider == provider.name);
-    let why = if is_kept {
+fn choose(
+    settings: &Settings,
+    keeps: Option<&Conversation>,
+    context: &Context,
+) -> Result<Asked, Error> {
+    let choice = discover::find(settings, keeps, &context.notes)?.choice;
+    let name = &choice.provider.name;
+    let why = if keeps.is_some_and(|keeps| keeps.provider == *name) {
         "the conversation is with it".to_owned()
     } else if let Some(named) = &settings.provider {
         named.origin.to_string()
     } else {
-        format!("the first with a key: {}", key_summary(&provider))
+        let key = key_summary(&choice.provider);
+        format!("the first that can be asked; its key: {key}")
     };
-    let named = settings.model.as_ref().or(provider.model.as_ref());
-    let model_origin = match (&model, named) {
-        (Model::Named(_), Some(named)) => named.origin.to_string(),
-        (Model::OfConversation(_), _) => "the conversation's own".to_owned(),
-        (Model::First, _) => FIRST_LISTED.to_owned(),
-        _ => format!("the default of {}", provider.name),
-    };
-    Ok(Target {
-        provider: Some(provider.name.clone()),
-        model: model.name().map(str::to_owned),
+    Ok(Asked {
+        provider: Some(name.clone()),
+        model: choice.model.name().map(str::to_owned),
         why,
-        model_origin,
     })
-}
-
-/// Chooses the first local server that answers, as for a question if no key is set.
-fn choose_running(settings: &Settings) -> Result<Target, Error> {
-    let Some(Running { provider, model }) = discover::running(settings) else {
-        let message = "no key is set, and no local server answers with a model";
-        return Err(Error::settings(message));
-    };
-    let mut target = Target {
-        provider: Some(provider.name.clone()),
-        model: Some(model),
-        why: "no key is set, and this is the first local server that answers".to_owned(),
-        model_origin: FIRST_LISTED.to_owned(),
-    };
-    if let Some(named) = &settings.model {
-        target.model = Some(named.text.clone());
-        target.model_origin = named.origin.to_string();
-    }
-    Ok(target)
 }
 
 /// Whether the key is set; never the key itself.
@@ -402,22 +301,14 @@ fn key_summary(provider: &Provider) -> String {
     }
 }
 
-/// Says which variable should have the key of a server and is not set.
-fn missing_key(server: &RemoteServer, settings: &Settings) -> Option<String> {
-    let KeyPlace::Variable(name) = &server.key else {
-        return None;
-    };
-    if settings.environment.get(name).is_some() {
-        return None;
+/// A number of files, and their size as people write it.
+fn size(files: usize, bytes: u64) -> String {
+    if bytes < 1_000_000 {
+        return format!("({files}, {} kB)", bytes.div_ceil(1_000));
     }
-    Some(format!("{name} is not set"))
-}
-
-/// A number of bytes, as people write it.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
-        _ => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
-    }
+    format!(
+        "({files}, {}.{} MB)",
+        bytes / 1_000_000,
+        bytes / 100_000 % 10
+    )
 }

@@ -28,7 +28,7 @@ impl Run {
         let key = key::of_request(&base_url, provider.api.name, &self.model, body);
         let mut question = String::new();
         if !self.question.input_alone {
-            question = fence::split(&self.question.text).words.to_owned();
+            question = fence::split_input(&self.question.text).1.to_owned();
         }
         Ok(Some(answers.file(&key, question, self.model.clone())))
     }

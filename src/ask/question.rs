@@ -46,15 +46,13 @@ impl Draft {
             let input = self.input.or_else(|| non_blank(last_rest.to_owned()));
             return question(&fences, attachments, input, self.words);
         }
-        let last_parts = fence::split(&last.text);
-        let words = self
-            .words
-            .or_else(|| non_blank(last_parts.words.to_owned()));
+        let (last_input, last_words) = fence::split_input(&last.text);
+        let words = self.words.or_else(|| non_blank(last_words.to_owned()));
         if self.input.is_some() {
             return question(&fences, attachments, self.input, words);
         }
         // The last input keeps its fence.
-        let text = fence::join([&fences, last_parts.input, &words.unwrap_or_default()]);
+        let text = fence::join([&fences, last_input, &words.unwrap_or_default()]);
         Message::with_attachments(Role::User, attachments, text)
     }
 }

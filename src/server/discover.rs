@@ -60,13 +60,13 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
 }
 
 /// A running server, and the first model that it lists.
-pub struct Running {
-    pub provider: Arc<Provider>,
-    pub model: String,
+struct Running {
+    provider: Arc<Provider>,
+    model: String,
 }
 
 /// The first provider that needs no key and answers in time with at least one model.
-pub fn running(settings: &Settings) -> Option<Running> {
+fn running(settings: &Settings) -> Option<Running> {
     // Each server has a channel of its own, so that their answers can be awaited in order.
     let mut asked = Vec::new();
     for provider in &settings.providers {

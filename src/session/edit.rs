@@ -98,13 +98,14 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     Ok(existed)
 }
 
-/// Deletes every conversation, and counts them in `deleted`, without earlier states. One that cannot be deleted is an error
+/// Deletes every conversation, and returns their number, without earlier states. One that cannot be deleted is an error
 /// once the others are gone.
-pub fn clear_all(folder: &Folder, deleted: &mut usize) -> io::Result<()> {
+pub fn clear_all(folder: &Folder) -> io::Result<usize> {
     if disk::metadata(&folder.sessions)?.is_none() {
-        return Ok(());
+        return Ok(0);
     }
     let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
+    let mut deleted = 0;
     let mut result = Ok(());
     let mut paths = folder.paths()?;
     // Which error is reported must not depend on the order of the folder.
@@ -118,11 +119,11 @@ pub fn clear_all(folder: &Folder, deleted: &mut usize) -> io::Result<()> {
         let is_mere_link = path.is_symlink() && (is_current(&path) || !path.exists());
         let counts = is_conversation && !is_mere_link && !is_state(&path);
         match disk::remove(&path) {
-            Ok(existed) => *deleted += usize::from(existed && counts),
+            Ok(existed) => deleted += usize::from(existed && counts),
             Err(error) => result = Err(error),
         }
     }
-    result
+    result.map(|()| deleted)
 }
 
 /// Removes a conversation that is not current any more, unless it is current elsewhere. The caller has the lock.

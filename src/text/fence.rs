@@ -11,16 +11,6 @@ const CONTEXT: &str = "context";
 /// The tag around a file.
 const FILE: &str = "file";
 
-/// The three parts of a question, in their order. Each may be empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts<'a> {
-    /// Files in their fences.
-    pub files: &'a str,
-    /// Input in its fence.
-    pub input: &'a str,
-    pub words: &'a str,
-}
-
 /// Input in its fence. The closing tag begins a line, and nothing else about the input changes.
 pub fn around_input(input: &str) -> String {
     around(CONTEXT, "", input)
@@ -84,28 +74,10 @@ pub fn split_files(question: &str) -> (&str, &str) {
     (question[..length].trim_end_matches('\n'), rest)
 }
 
-/// Splits a question into the fences at its beginning and the words after them.
-pub fn split(question: &str) -> Parts<'_> {
-    let (files, rest) = split_files(question);
-    let (input, words) = fenced(CONTEXT, rest).unwrap_or(("", rest));
-    Parts {
-        files,
-        input,
-        words,
-    }
-}
-
-/// The names of files in their fences, as on the command line. Only control characters stay in the form `&#10;`.
-pub fn names_of(files: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut rest = files;
-    while let Some((fence, after)) = fenced(FILE, rest) {
-        let name = fence.split('"').nth(1).unwrap_or_default();
-        let name = name.replace("&quot;", "\"").replace("&lt;", "<");
-        names.push(name.replace("&amp;", "&"));
-        rest = after;
-    }
-    names
+/// Splits a question without its files into the input at its beginning, in its fence, and the words.
+pub fn split_input(question: &str) -> (&str, &str) {
+    let (_, rest) = split_files(question);
+    fenced(CONTEXT, rest).unwrap_or(("", rest))
 }
 
 /// A fence with this tag at the beginning of a text, and what comes after it.
@@ -187,12 +159,8 @@ mod tests {
                 let text = text.replace("LOG", "<context>␊log␊</context>");
                 text.replace('␊', "\n")
             });
-            let expected = Parts {
-                files: &files,
-                input: &input,
-                words: &words,
-            };
-            assert_eq!(split(&question), expected, "{question}");
+            assert_eq!(split_files(&question).0, files, "{question}");
+            assert_eq!(split_input(&question), (&*input, &*words), "{question}");
         }
     }
 
@@ -211,26 +179,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_names_of_files_are_read_again() {
-        let names = ["src/main.rs", "a&b<c>\"d\"", "&lt;", "größe 2"];
-        let files = names.map(|name| around_file(name, "<file name=\"no\">\n"));
-        assert_eq!(names_of(&files.join(BETWEEN)), names);
-        assert_eq!(names_of(""), Vec::<String>::new());
-    }
-
     proptest! {
-        #[test]
-        fn no_input_can_close_its_fence(input in "(</?(context|file)(-[2-4])?>|[a-z \n]){1,20}", words in "[a-z\n<>/]{1,20}") {
-            let fenced = around_input(&input);
-            let name = &fenced[1..fenced.find('>').expect("a fence")];
-            prop_assert_eq!(fenced.matches(&format!("</{name}>")).count(), 1);
-            prop_assert!(fenced.contains(&input));
-            let parts = Parts { files: "", input: &fenced, words: &words };
-            let question = join([parts.files, parts.input, parts.words]);
-            prop_assert_eq!(split(&question), parts);
-        }
-
         #[test]
         fn a_question_falls_into_the_parts_that_it_was_put_together_from(
             files in prop::collection::vec(("\\PC{1,9}", "(</?(context|file)(-[2-4])?>|[a-z \n]){0,20}"), 0..3),
@@ -239,9 +188,9 @@ mod tests {
         ) {
             let files: Vec<String> = files.iter().map(|(name, text)| around_file(name, text)).collect();
             let (files, input) = (files.join(BETWEEN), input.as_deref().map(around_input).unwrap_or_default());
-            let parts = Parts { files: &files, input: &input, words: &words };
-            let question = join([parts.files, parts.input, parts.words]);
-            prop_assert_eq!(split(&question), parts);
+            let question = join([&*files, &input, &words]);
+            prop_assert_eq!(split_files(&question).0, files);
+            prop_assert_eq!(split_input(&question), (&*input, &*words));
         }
     }
 }
