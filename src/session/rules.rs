@@ -172,7 +172,7 @@ pub fn obstacle(found: &FileContent, responder: &Responder, rules: &Rules) -> Op
         FileContent::Conversation(conversation) => conversation,
     };
     if rules.is_idle(conversation, responder.at) {
-        let idle = age::in_words(conversation.updated.elapsed_until(responder.at));
+        let idle = age::short(conversation.updated.elapsed_until(responder.at));
         return Some(format!("the conversation was idle for {idle}"));
     }
     if rules.continue_on_mismatch {
@@ -224,7 +224,7 @@ mod tests {
             assert_eq!(obstacle(second), None, "{second}");
         }
         let late = obstacle(24 * HOUR + 1).expect("an obstacle");
-        assert_eq!(late, "the conversation was idle for 24 hours");
+        assert_eq!(late, "the conversation was idle for 1d");
     }
 
     /// What is done to what is found, as one word.

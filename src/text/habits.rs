@@ -25,15 +25,10 @@ const HABITS: &[(Place, &str, &str)] = &[
     (CommandLine, "code", "-x"),
     (CommandLine, "think thinking reasoning", "-e"),
     (CommandLine, "usage cost tokens", "-v"),
-    (CommandLine, "no-input", "-n"),
     (CommandLine, "temperature", "-o temperature=…"),
     (CommandLine, "search find grep", "--list WORDS"),
     (CommandLine, "branch fork", "--copy"),
-    (CommandLine, "sessions conversations", "--list"),
-    (CommandLine, "list-models", "--models"),
-    (CommandLine, "json-schema", "--schema"),
     (CommandLine, "system-prompt", "-S"),
-    (CommandLine, "config settings", "--status"),
     (Settings, "default_provider", "provider"),
     (Settings, "default_model", "model"),
     (Settings, "system_prompt", "system"),
@@ -65,8 +60,6 @@ pub fn meant(place: Place, typed: &str, names: &[&str]) -> Option<String> {
             }
         }
     }
-    // Nobody means the opposite.
-    candidates.retain(|(word, _)| word.strip_prefix("no-") != Some(&typed));
     let words = candidates.iter().map(|(word, _)| *word);
     let found = nearest(&typed, words)?;
     let (_, answer) = candidates.iter().find(|(word, _)| *word == found)?;

@@ -64,48 +64,29 @@ impl Field {
 
     /// Reads a field such as `tags list: what they like`.
     fn parse(text: &str, purpose: Purpose) -> Result<Field, String> {
-        let (head, default, description) = parts(text);
-        let mut words = head.split_whitespace();
-        let word = words.next().unwrap_or_default();
-        let (name, is_optional) = match word.strip_suffix('?') {
-            Some(name) => (name, true),
-            None => (word, false),
-        };
+        let (head, default, description) = parts(text, purpose);
+        let head = head.trim();
+        let (word, kind) = head.split_once(' ').unwrap_or((head, "str"));
+        let name = word.strip_suffix('?').unwrap_or(word);
         if !is_name(name) {
             return Err(format!(
                 "“{name}” is not the name of a field, which has letters, digits, _ and -"
             ));
         }
-        let kind = Kind::parse(name, words.next().unwrap_or("str"), purpose)?;
-        if let Some(more) = words.next() {
-            return Err(format!(
-                "“{more}” comes after the type of “{name}”; a description comes after a colon"
-            ));
-        }
         let mut field = Field {
-            kind,
-            is_optional,
+            kind: Kind::parse(name, kind.trim(), purpose)?,
+            is_optional: word.ends_with('?'),
             description: description.trim().to_owned(),
             ..Field::text(name)
         };
         if let Some(default) = default {
-            field.default = Some(field.read_default(default.trim(), purpose)?);
+            field.default = field.kind.read(default);
+            if field.default.is_none() {
+                let kind = &field.kind;
+                return Err(format!("the default “{default}” of “{name}” is not {kind}"));
+            }
         }
         Ok(field)
-    }
-
-    fn read_default(&self, text: &str, purpose: Purpose) -> Result<Value, String> {
-        let name = &self.name;
-        if purpose == Purpose::Answer {
-            return Err(format!(
-                "“{name}” has a default, which only the arguments of commands may have"
-            ));
-        }
-        if self.is_optional {
-            return Err(format!("“{name}” has a default, so leave out its “?”"));
-        }
-        let value = self.kind.read(text);
-        value.ok_or_else(|| format!("the default “{text}” of “{name}” is not {}", self.kind))
     }
 
     /// Whether it must be given.
@@ -144,37 +125,30 @@ impl Kind {
             }
             known.push(name);
         }
-        if !text.contains('|') {
-            let known = known.join(", ");
-            return Err(format!(
-                "the field “{field}” has the type “{text}”; the types are {known}, or values such as good|bad"
-            ));
+        let values = Vec::from_iter(text.split('|').map(|value| value.trim().to_owned()));
+        if values.len() > 1 && values.iter().all(|value| !value.is_empty()) {
+            return Ok(Kind::Choice(values));
         }
-        let mut values: Vec<String> = Vec::new();
-        for value in text.split('|') {
-            if value.is_empty() || values.iter().any(|other| other == value) {
-                return Err(format!(
-                    "the values “{text}” of “{field}” must be different words"
-                ));
-            }
-            values.push(value.to_owned());
-        }
-        Ok(Kind::Choice(values))
+        let known = known.join(", ");
+        Err(format!(
+            "the field “{field}” has the type “{text}”; the types are {known}, or values such as good|bad"
+        ))
     }
 
     /// The value that a text stands for, if it can stand for one of this kind. A list is one item.
     fn read(&self, text: &str) -> Option<Value> {
-        match self {
-            Kind::Text | Kind::Path => Some(text.into()),
+        let fits = match self {
+            Kind::Text | Kind::Path => return Some(text.into()),
+            Kind::List => return Some(json!([text])),
             Kind::Choice(values) => {
                 let is_known = values.iter().any(|value| value == text);
-                is_known.then(|| text.into())
+                return is_known.then(|| text.into());
             }
-            Kind::Integer => text.parse::<i64>().ok().map(Value::from),
-            Kind::Number => serde_json::from_str(text).ok().filter(Value::is_number),
-            Kind::Boolean => text.parse::<bool>().ok().map(Value::from),
-            Kind::List => Some(json!([text])),
-        }
+            Kind::Integer => Value::is_i64,
+            Kind::Number => Value::is_number,
+            Kind::Boolean => Value::is_boolean,
+        };
+        serde_json::from_str(text).ok().filter(fits)
     }
 
     /// The name of the type in JSON Schema.
@@ -207,27 +181,21 @@ impl std::fmt::Display for Kind {
 /// commas.
 pub fn parse(text: &str, purpose: Purpose) -> Result<Vec<Field>, String> {
     let text = text.trim();
-    let has_lines = text.contains('\n');
-    let separator = if has_lines { '\n' } else { ',' };
+    let separator = if text.contains('\n') { '\n' } else { ',' };
     let mut fields: Vec<Field> = Vec::new();
     for part in text.split(separator) {
-        let mut part = part.trim();
-        // A line may end with a comma.
-        if has_lines {
-            part = part.strip_suffix(',').unwrap_or(part);
-        }
-        if part.is_empty() {
-            // A blank line makes a list easier to read. Two commas in a row are a slip.
-            if has_lines {
-                continue;
-            }
-            return Err("a field is empty".to_owned());
+        // A list is easier to read with blank lines, and may end with a separator.
+        if part.trim().is_empty() {
+            continue;
         }
         let field = Field::parse(part, purpose)?;
         if fields.iter().any(|other| other.name == field.name) {
             return Err(format!("the field “{}” is given twice", field.name));
         }
         fields.push(field);
+    }
+    if fields.is_empty() {
+        return Err("a field is empty".to_owned());
     }
     Ok(fields)
 }
@@ -252,14 +220,14 @@ pub fn schema_of(fields: &[Field]) -> Value {
 
 /// The parts of a field: its name and type, its default, and its description. A default may contain a colon, so the
 /// description behind it begins at a colon and a blank.
-fn parts(text: &str) -> (&str, Option<&str>, &str) {
+fn parts(text: &str, purpose: Purpose) -> (&str, Option<&str>, &str) {
     let (before, after) = text.split_once(':').unwrap_or((text, ""));
-    if !before.contains('=') {
+    if purpose == Purpose::Answer || !before.contains('=') {
         return (before, None, after);
     }
     let (field, description) = text.split_once(": ").unwrap_or((text, ""));
     let (head, default) = field.split_once('=').unwrap_or((field, ""));
-    (head, Some(default), description)
+    (head, Some(default.trim()), description)
 }
 
 fn is_name(text: &str) -> bool {
@@ -295,9 +263,6 @@ mod tests {
             assert_eq!(schema_of["properties"]["a"].to_string(), schema, "{text}");
             assert_eq!(schema_of["required"].to_string(), required, "{text}");
         }
-        // A table cannot hold bars.
-        let moods = parse("a? good|bad|so-so = bad", Purpose::Arguments);
-        assert!(moods.is_err());
         let moods = parse("a good|bad = bad: how", Purpose::Arguments).expect("a choice");
         let expected = json!({"type": "string", "enum": ["good", "bad"], "default": "bad", "description": "how"});
         assert_eq!(schema_of(&moods)["properties"]["a"], expected);
@@ -305,39 +270,33 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_field_is_said() {
-        for (text, purpose, reason) in [
-            (
-                "a path",
-                Purpose::Answer,
-                "the types are str, int, float, bool, list, or values",
-            ),
-            (
-                "a integer",
-                Purpose::Arguments,
-                "list, path, or values such as good|bad",
-            ),
-            (
-                "a int = 5",
-                Purpose::Answer,
-                "only the arguments of commands",
-            ),
-            ("a? int = 5", Purpose::Arguments, "so leave out its “?”"),
-            (
-                "a int = x",
-                Purpose::Arguments,
-                "the default “x” of “a” is not an integer",
-            ),
-            ("a float = NaN", Purpose::Arguments, "is not a number"),
-            ("a bool = 1", Purpose::Arguments, "is not true or false"),
-            ("a b|c = d", Purpose::Arguments, "is not one of b, c"),
-            ("a b|b", Purpose::Answer, "must be different words"),
-            ("a b|", Purpose::Answer, "must be different words"),
-            ("a b | c", Purpose::Answer, "the field “a” has the type “b”"),
-            ("a?b", Purpose::Answer, "“a?b” is not the name"),
-            ("?", Purpose::Answer, "“” is not the name"),
-        ] {
-            let error = parse(text, purpose).expect_err(text);
+        for [text, reason] in rows(
+            r#"
+            a integer    | list, path, or values such as good|bad
+            a int big    | the field “a” has the type “int big”
+            a int = x    | the default “x” of “a” is not an integer
+            a float = NaN | is not a number
+            a bool = 1   | is not true or false
+            a?b          | “a?b” is not the name
+            ?            | “” is not the name"#,
+        ) {
+            let error = parse(text, Purpose::Arguments).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
+        }
+        // A table cannot hold bars.
+        for (text, reason) in [
+            ("a b|c = d", "is not one of b, c"),
+            ("a b|", "the field “a” has the type “b|”"),
+        ] {
+            let error = parse(text, Purpose::Arguments).expect_err(text);
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+        for text in ["a path", "a int = 5"] {
+            let error = parse(text, Purpose::Answer).expect_err(text);
+            assert!(
+                error.contains("the types are str, int, float, bool, list, or"),
+                "{error}"
+            );
         }
     }
 }

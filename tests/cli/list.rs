@@ -92,5 +92,5 @@ fn the_place_that_was_found_is_shown_in_the_width_of_the_terminal() {
     ];
     sandbox.write_session("trees.json", &idle_for(3 * HOUR, &texts));
     let lines = on_terminal(&sandbox, &["--list", "among"], 40);
-    assert_eq!(lines, ["  1  trees    3h  …grow there, among the…"]);
+    assert_eq!(lines, ["  1  trees    3h  …grow there, among th…"]);
 }
