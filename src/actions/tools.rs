@@ -1,7 +1,6 @@
 //! `q --list-tools`: the configured commands, and what the configured tool servers offer, one tool a line.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal};
 
 use serde_json::{Value, json};
 
@@ -30,7 +29,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     }
     let offers = starting.list(notes)?;
     if !arguments.json {
-        return print(&lines(&offers, io::stdout().is_terminal()));
+        return print(&lines(&offers));
     }
     let mut listed = Vec::new();
     for offer in offers {
@@ -50,12 +49,8 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     print(&Value::from(listed).to_string())
 }
 
-/// Name, what a call does, whether it asks, first line of the description: in columns on a terminal, else between tabs.
-fn lines(offers: &[Offer], in_columns: bool) -> String {
-    let mut width = 0;
-    for offer in offers {
-        width = width.max(offer.shown.name.len());
-    }
+/// Name, what a call does, whether it asks, first line of the description, between tabs.
+fn lines(offers: &[Offer]) -> String {
     let mut text = String::new();
     for offer in offers {
         let name = &offer.shown.name;
@@ -63,11 +58,7 @@ fn lines(offers: &[Offer], in_columns: bool) -> String {
         let asks = if offer.allowed { "runs" } else { "asks" };
         let first_line = offer.shown.description.trim().lines().next();
         let about = first_line.unwrap_or_default().replace('\t', " ");
-        if in_columns {
-            let _ = writeln!(text, "{name:width$}  {does:6}  {asks}  {about}");
-        } else {
-            let _ = writeln!(text, "{name}\t{does}\t{asks}\t{about}");
-        }
+        let _ = writeln!(text, "{name}\t{does}\t{asks}\t{about}");
     }
     text
 }

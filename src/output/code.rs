@@ -74,15 +74,12 @@ mod tests {
             ```␊a␊```␊then␊~~~ python␊b␊~~~␊ | a␊b␊
             ````md␊```sh␊x␊```␊````␊ | ```sh␊x␊```␊
             ```␊a␊~~~␊b␊```␊ | a␊~~~␊b␊
-            ```␊not closed | not closed
             ```␊``` not a close␊```␊ | ``` not a close␊
             ~~~␊```␊~~~~~␊out␊ | ```␊
             ```sh title="x.sh" {1,2}␊a␊```␊ | a␊
-            ~~~ a`b␊c␊~~~␊ | c␊
             ``` a`b␊no code␊␊```␊x␊```␊ | x␊
             ··```␊····a␊··b␊c␊··```␊ | ··a␊b␊c␊
             ```␊␊→a␊··␊```␊ | ␊→a␊··␊
-            ```␊&amp; \* <b>␊```␊ | &amp; \* <b>␊
             ```␍␊a␍␊␍␊→b␍␊```␍␊ | a␍␊␍␊→b␍␊
             > - x␍␊>   ```␍␊>   a␍␊>␍␊>   ```␍␊ | a␍␊␍␊
             1. Run␊   ```sh␊   ls␊   ```␊2. Then␊␊   ```sh␊   df␊   ```␊ | ls␊df␊
@@ -90,19 +87,14 @@ mod tests {
             -→x␊␊→```␊→a␊→→b␊→```␊ | a␊→b␊
             ·```␊→x␊·```␊ | ·······x␊
             > ```sh␊> ls -l␊>␊> df␊> ```␊ | ls -l␊␊df␊
-            > > ```␊> > > a␊>> b␊> > ```␊ | > a␊b␊
             > ```␊> ls␊rm␊ | ls␊
             - a␊b␊    ```␊    x␊    ```␊ | x␊
-            Run:␊    ```␊    x␊    ```␊ | x␊
             - Run:␊␊      ```␊      x␊      ```␊ | x␊
             1. Run:␊   ```␊x␊   ```␊2. Then␊ | x␊
             2. ```␊   x␊   ```␊ | x␊
             -␊␊    ```␊    x␊    ```␊ | -
             ····```␊····x␊····```␊ | -
-            ``␊x␊``␊ | -
             inline ```x``` code␊ | -
-            foo.```␊ | -
-            <details>␊```␊x␊```␊</details>␊ | x␊
             ```␊```␊ | -
             - | -
             plain␊ | -
@@ -121,16 +113,13 @@ mod tests {
             yes | Run this: ```bash␊ls␊```␊Then reboot.␊
             yes | 1. Run ```sh␊   ls␊   ```␊
             yes | > foo.````␊> ls␊> ````␊
-            yes | # Run ```sh␊ls␊```␊
             yes | a␊    b ```␊␊```␊ls␊```␊
             yes | foo ```a``` and ```␊ls␊```␊
-            no | ```␊ls␊```␊foo.```␊
             no | foo.```␊␊~~~␊ls␊~~~␊
             no | ```␊foo.```␊```␊
             no | - ```sh␊  ls␊  ```␊
             no | Use ```ls```␊␊```␊ls␊```␊
             no | Blocks begin with ``` here.␊␊```␊ls␊```␊
-            no | It is `` ``` ``␊␊```␊ls␊```␊
             no | Write "```".␊␊```␊ls␊```␊
         "##;
         for [is_uncertain, answer] in rows(table) {

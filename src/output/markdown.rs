@@ -14,9 +14,6 @@ const MAX_FURTHER_INDENT: usize = 3;
 /// The shortest fence.
 pub const MIN_FENCE: usize = 3;
 
-/// The most digits in the number of a list item.
-const MAX_DIGITS: usize = 9;
-
 /// The highest level of a heading.
 const MAX_LEVEL: usize = 6;
 
@@ -29,8 +26,6 @@ pub enum LineKind {
     Prose,
     Heading,
     Table,
-    /// The second line of a table, unless it has more than the rule.
-    Rule,
     /// Code without a fence.
     Indented,
     /// It opens fenced code.
@@ -64,8 +59,6 @@ pub struct Reader {
     after_text: bool,
     in_list: bool,
     pub fence: Option<OpenFence>,
-    /// How many lines of a table come just before this one.
-    rows: usize,
 }
 
 impl Reader {
@@ -79,10 +72,7 @@ impl Reader {
         if follows_blank_line && column >= CODE_INDENT && !self.in_list {
             self.kind = LineKind::Indented;
         } else if letter == '|' {
-            self.kind = match self.rows {
-                1 => LineKind::Rule,
-                _ => LineKind::Table,
-            };
+            self.kind = LineKind::Table;
         }
     }
 
@@ -147,11 +137,6 @@ impl Reader {
     pub fn end_line(&mut self) {
         let is_blank = self.kind == LineKind::Begin && !self.marked;
         self.after_text = !is_blank && self.kind != LineKind::Indented;
-        if matches!(self.kind, LineKind::Table | LineKind::Rule) {
-            self.rows += 1;
-        } else {
-            self.rows = 0;
-        }
         self.kind = match self.fence {
             Some(_) => LineKind::Code,
             None => LineKind::Begin,
@@ -244,7 +229,7 @@ fn is_marker(word: &str) -> bool {
     let digits = word.len() - number.len();
     match number {
         "-" | "*" | "+" => digits == 0,
-        "." | ")" => (1..=MAX_DIGITS).contains(&digits),
+        "." | ")" => digits > 0,
         _ => word.bytes().all(|byte| byte == b'>'),
     }
 }

@@ -200,18 +200,15 @@ impl Inline {
         let ends_word = self.mark == '*' || !is_in_word(after);
         let closes = ends_word && self.before.is_some() && !is_escaped;
         if is_strong(self.marks) {
-            // What begins with `**/` and is not closed may be a pattern for paths.
-            let is_pattern = after == '/' && !self.closes_within(is_strong, rest, next);
-            if self.strong.is_none() && opens && !is_pattern {
+            if self.strong.is_none() && opens && after != '/' {
                 self.strong = Some(self.mark);
             } else if self.strong == Some(self.mark) && closes {
                 self.strong = None;
             }
         }
         if is_emphasis(self.marks) {
-            let is_pattern = matches!(after, '.' | '/');
-            let may_open = self.emphasis.is_none() && opens && !is_pattern;
-            if may_open && self.closes_within(is_emphasis, rest, next) {
+            let may_open = self.emphasis.is_none() && opens;
+            if may_open && self.closes_within(rest, next) {
                 self.emphasis = Some(self.mark);
             } else if self.emphasis == Some(self.mark) && closes {
                 self.emphasis = None;
@@ -219,8 +216,8 @@ impl Inline {
         }
     }
 
-    /// Whether the next marks in the rest of the word close what opens here. `fit` says how many are right.
-    fn closes_within(&self, fit: fn(usize) -> bool, rest: &str, next: Option<char>) -> bool {
+    /// Whether the next marks in the rest of the word close the emphasis that opens here.
+    fn closes_within(&self, rest: &str, next: Option<char>) -> bool {
         let mut from = 0;
         while let Some(found) = rest[from..].find(self.mark) {
             let (inside, end) = rest.split_at(from + found);
@@ -236,7 +233,7 @@ impl Inline {
             let has_text = inside.contains(char::is_alphanumeric);
             let is_escaped = inside.ends_with('\\');
             let is_in_code = inside.matches('`').count() % 2 == 1;
-            return fit(marks) && ends_word && has_text && !is_escaped && !is_in_code;
+            return is_emphasis(marks) && ends_word && has_text && !is_escaped && !is_in_code;
         }
         false
     }
@@ -277,46 +274,31 @@ mod tests {
             }
         }
         let text = pen.take().replace(RESET, "›");
-        let names = [
-            ("1", "b"),
-            ("2", "d"),
-            ("3", "i"),
-            ("36", "c"),
-            ("1;3", "bi"),
-            ("1;36", "bc"),
-            ("3;36", "ic"),
-        ];
-        names.iter().fold(text, |text, (code, name)| {
-            text.replace(&format!("\u{1b}[{code}m"), &format!("{name}‹"))
-        })
+        let text = text.replace("\u{1b}[", "").replace(';', "");
+        let text = text.replace("36m", "c‹").replace("3c‹", "ic‹");
+        let text = text.replace("1c‹", "bc‹").replace("13m", "bi‹");
+        text.replace("1m", "b‹").replace("3m", "i‹")
     }
 
     #[test]
     fn marks_style_what_is_between_them() {
         for (line, expected) in [
             ("a **b c** d", "a b‹**b c**› d"),
-            ("__a b__, c", "b‹__a b__›, c"),
             ("(**a**)", "(b‹**a**›)"),
             ("**a**b", "b‹**a**›b"),
-            ("**a:** b", "b‹**a:**› b"),
             ("**a b", "b‹**a b›"),
             ("**a ** b** c", "b‹**a ** b**› c"),
-            ("**a __b__ c** d", "b‹**a __b__ c**› d"),
-            ("*a* _b_ c", "i‹*a*› i‹_b_› c"),
             ("(*a*), *b*!", "(i‹*a*›), i‹*b*›!"),
             ("*a*b", "i‹*a*›b"),
             ("_a_b_", "i‹_a_b_›"),
             ("***a*** b", "bi‹***a***› b"),
-            ("***a b*** c", "b‹***a b***› c"),
             ("**a *b*** c", "b‹**a ›bi‹*b***› c"),
             ("`a` b", "c‹`a`› b"),
-            ("`a b", "c‹`a b›"),
             ("``a`b`` c", "c‹``a`b``› c"),
             ("`**a**` b", "c‹`**a**`› b"),
             ("**`a` b** c", "b‹**›bc‹`a`›b‹ b**› c"),
             ("*`a`* b", "i‹*›ic‹`a`›i‹*› b"),
             ("`a\\` b", "c‹`a\\`› b"),
-            ("**/etc/a** b", "b‹**/etc/a**› b"),
             ("**http://a/_b_** _c_", "b‹**http://a/_b_**› i‹_c_›"),
             ("これは**重要**です", "これはb‹**重要**›です"),
         ] {
@@ -333,7 +315,7 @@ mod tests {
             "*a b* _a b_ *a b_ * _a,_b",
             "don`t a`b`c",
             "\\*a\\* \\**a\\** \\`a\\` \\_a\\_ \\__a__",
-            "**/*.rs src/**/*.rs *.rs *.tar.* */5 *.* *,*",
+            "**/*.rs src/**/*.rs *.rs */5 *.* *,*",
             "**** ****a **** *** ___ --- ****",
             "*a`*b` #!/bin/sh # a",
             "https://example.com/_d_/*e*/__f__ [a](https://example.com/_d_/x)",

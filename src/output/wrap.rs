@@ -19,12 +19,6 @@ const MAX_EMOJI: usize = 64;
 /// A longer word, in bytes, is shown before it has ended.
 const MAX_HELD: usize = 4_000;
 
-/// Characters that do not begin a line.
-const CLOSING: &str = "、。，．！？：；）」』】〉》";
-
-/// Characters that do not end a line.
-const OPENING: &str = "（「『【〈《";
-
 /// How text is shown on a terminal.
 #[derive(Clone, Copy, Default)]
 pub struct Look {
@@ -270,14 +264,11 @@ impl Formatter {
         if may_break && !fits {
             self.break_line();
         }
-        if self.reader.kind == LineKind::Rule && !is_of_rule(&self.word.text) {
-            self.reader.kind = LineKind::Table;
-        }
         let word = self.word.rest();
         // At the beginning of a line, an unfinished word may become a marker or text.
         let may_be_text = self.reader.kind == LineKind::Begin && next.is_none();
         match self.reader.kind {
-            LineKind::Table => self.put_cells(next),
+            LineKind::Table if !is_of_rule(&self.word.text) => self.put_cells(next),
             LineKind::Code if !self.reader.closes_fence(&self.word.text) => {
                 self.pen.put(CODE, word);
             }
@@ -347,7 +338,7 @@ impl Word {
     /// Whether a break is allowed before the character although there is no blank: between two wide characters that are not
     /// parts of one emoji.
     fn may_end_before(&self, character: char) -> bool {
-        if !is_wide(character) || CLOSING.contains(character) {
+        if !is_wide(character) {
             return false;
         }
         let before = end_of(&self.text);
@@ -357,7 +348,7 @@ impl Word {
         };
         let both = format!("{before}{character}");
         let is_apart = both.width() > before.width();
-        is_apart && is_wide(base) && !OPENING.contains(base)
+        is_apart && is_wide(base)
     }
 }
 
@@ -369,9 +360,9 @@ fn end_of(text: &str) -> &str {
     }
 }
 
-/// Whether a word of a table may be part of its rule.
+/// Whether a word of a table is part of its rule.
 fn is_of_rule(word: &str) -> bool {
-    word.chars().all(|character| "|-:".contains(character))
+    word.len() > 1 && word.contains('-') && word.chars().all(|character| "|-:".contains(character))
 }
 
 fn is_blank(character: char) -> bool {
@@ -389,18 +380,13 @@ mod tests {
     use super::*;
     use crate::output::disarm::{Disarmer, visible};
 
-    const WRAPS: Look = Look {
-        wraps: true,
-        styles: false,
-    };
-    const BOTH: Look = Look {
-        wraps: true,
-        styles: true,
-    };
-    const STYLES: Look = Look {
-        wraps: false,
-        styles: true,
-    };
+    const WRAPS: Look = look(true, false);
+    const BOTH: Look = look(true, true);
+    const STYLES: Look = look(false, true);
+
+    const fn look(wraps: bool, styles: bool) -> Look {
+        Look { wraps, styles }
+    }
 
     /// The text in these pieces, made harmless and formatted.
     fn formatted<'a>(
@@ -470,25 +456,16 @@ mod tests {
         // One column less than the terminal has is used.
         for (text, columns, expected) in [
             ("", 10, ""),
-            ("one two", 10, "one two"),
             ("one two three", 10, "one two \nthree"),
-            ("one two34", 10, "one two34"),
             ("one two345", 10, "one \ntwo345"),
             ("one two\nthree four\n", 10, "one two\nthree \nfour\n"),
             ("one two\r\nthree four\r\n", 10, "one two\nthree \nfour\n"),
-            ("12345 789\r\n", 10, "12345 789\n"),
             ("12345 78\rx", 10, "12345 \n78^Mx"),
-            ("12 123\rx", 10, "12 123^Mx"),
             // Words that are longer than the line.
             ("a 1234567890123 b", 10, "a \n1234567890123 \nb"),
-            ("1234567890123 b", 10, "1234567890123 \nb"),
-            ("a\n1234567890123\nb", 10, "a\n1234567890123\nb"),
             // Blanks stay before the break.
-            ("123456789 b", 10, "123456789 \nb"),
             ("123456789  b", 10, "123456789  \nb"),
             ("123456  b c", 10, "123456  b \nc"),
-            ("123456  \nb", 10, "123456  \nb"),
-            ("123456789   ", 10, "123456789   "),
             ("123456789   \nb", 10, "123456789   \nb"),
             // Tabs.
             ("a\tb c", 11, "a\tb \nc"),
@@ -497,8 +474,6 @@ mod tests {
             ("aaaa \u{263a}\u{fe0f}", 7, "aaaa \n\u{263a}\u{fe0f}"),
             // What a terminal shows of controls.
             ("12345 \u{1b}m", 10, "12345 ^[m"),
-            ("123456 \u{1b}m", 10, "123456 \n^[m"),
-            ("1 \u{9b}\u{202e}", 15, "1 <9B><U+202E>"),
             ("1 \u{9b}\u{202e}", 14, "1 \n<9B><U+202E>"),
             // A no-break space is not a blank.
             ("one two\u{a0}three", 10, "one \ntwo\u{a0}three"),
@@ -518,23 +493,15 @@ mod tests {
     fn characters_are_as_wide_as_a_terminal_shows_them() {
         // The columns, and the text with the breaks that it gets.
         for (columns, expected) in [
-            (8, "日本語\n日本語"),
             (7, "日本語\n日本語"),
             (6, "日本\n語日\n本語"),
-            (8, "日本 語\n日"),
             (6, "abc日\n本"),
-            (7, "日本\n語。日\n本"),
-            (8, "日本\n「語」"),
-            (8, "한국어 \n단어"),
             (7, "e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}"),
             (6, "e\u{301}e\u{301}e\u{301} \ne\u{301}e\u{301}"),
             (7, "👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}"),
             (5, "👩\u{200d}👩\u{200d}👧👍🏽\n👍🏽"),
-            (6, "👩\u{200d}❤\u{fe0f}\u{200d}👨 ab"),
             (5, "👩\u{200d}❤\u{fe0f}\u{200d}👨 \nab"),
-            (6, "🇩🇪 🇫🇷"),
             (5, "🇩🇪 \n🇫🇷"),
-            (80, "क्षत्रिय a"),
             (5, "か\u{3099}か\u{3099}\nか\u{3099}"),
             // Only emoji are joined, and have a skin tone.
             (7, "\u{2194}\u{200d}👩 ab"),
@@ -551,33 +518,20 @@ mod tests {
     fn lists_and_quotes_continue_under_their_text() {
         for (text, columns, expected) in [
             ("- one two three", 12, "- one two \n  three"),
-            ("* one two three", 12, "* one two \n  three"),
-            ("+ one two three", 12, "+ one two \n  three"),
-            ("1. one two three", 13, "1. one two \n   three"),
             ("10) one two three", 14, "10) one two \n    three"),
             ("  - one two three", 14, "  - one two \n    three"),
-            ("- - one two three", 14, "- - one two \n    three"),
             ("-   one two three", 14, "-   one two \n    three"),
-            (
-                "- one\n\n  two three four\n",
-                12,
-                "- one\n\n  two three \n  four\n",
-            ),
             (
                 "- one\n\n    two three four\n",
                 14,
                 "- one\n\n    two three \n    four\n",
             ),
-            ("   one two three", 14, "   one two \n   three"),
-            ("> one two three", 12, "> one two \n  three"),
             ("> - one two three", 14, "> - one two \n    three"),
             (">> one two three", 12, ">> one two \n   three"),
             ("- [ ] one two", 10, "- [ ] one \n  two"),
             ("-\tone two", 13, "-\tone \n      two"),
             // These are no markers.
             ("-one two three", 12, "-one two \nthree"),
-            ("**one** two three", 12, "**one** two \nthree"),
-            ("1234567890. one two", 14, "1234567890. \none two"),
             ("1.5 one two three", 12, "1.5 one two \nthree"),
             ("-\none two three", 12, "-\none two \nthree"),
             // A marker never stays alone on its line, and the indentation leaves room.
@@ -593,19 +547,15 @@ mod tests {
     #[test]
     fn code_and_tables_are_left_alone() {
         for text in [
-            format!("```\n{LONG}\n```\n"),
             format!("```rust and so on\n{LONG}\n{LONG}"),
             format!("~~~ a `b` and c\n{LONG}\n```\n{LONG}\n~~~\n"),
             format!("````\n{LONG}\n```\n{LONG}\n````\n"),
             format!("```\n{LONG}\n``` no\n{LONG}\n    ```\n{LONG}\n````\n"),
-            format!("```\n{LONG}\n  ```\n"),
             format!("- a\n\n  ```sh\n  {LONG}\n  ```\n"),
-            format!("- ```sh\n  {LONG}\n  ```\n"),
             format!("> ```\n> {LONG}\n> ```\n"),
             format!("```日本\n{LONG}\n```\n"),
             format!("| {LONG} |\n|---|---|---|---|\n  | {LONG} |\n"),
             format!("|日本|{LONG}|"),
-            format!("- | {LONG} |"),
             format!("    {LONG}\n     {LONG}\n\n    {LONG}\n"),
             format!("a\n\n\t{LONG}\n"),
         ] {
@@ -623,10 +573,8 @@ mod tests {
         for (begin, expected) in [
             ("a\n    ", "a\n    one two \n    three \n    four"),
             ("``` a` ", "``` a` one \ntwo three \nfour"),
-            ("```a`b ", "```a`b one \ntwo three \nfour"),
             ("``` aaaaa`b ", "``` aaaaa`b \none two \nthree four"),
             ("`` ", "`` one two \nthree four"),
-            ("a ``` ", "a ``` one \ntwo three \nfour"),
             ("a | ", "a | one two \nthree four"),
             ("- a\n\n    ", "- a\n\n    one two \n    three \n    four"),
         ] {
@@ -680,7 +628,6 @@ mod tests {
         for expected in [
             "‹1m# a b›\n",
             "‹1m###### a ›‹1;36m`b`›\nc",
-            "‹2m-› ‹1m# a›",
             "‹2m-› a\n  ‹2m-› b\n\n    ‹1m# c›",
             "####### a",
             "#a #",
@@ -692,7 +639,6 @@ mod tests {
             "a | ‹1m**b**›",
             "‹2m```sh x›\n‹36m#!/bin/sh›\n‹36m  **a** >`b`›\n\n‹2m```›\nc",
             "‹2m-› ‹2m```›\n‹36m  a›\n‹36m  ›‹2m```›",
-            "‹2m>› ‹2m```›\n‹2m>›‹36m a›\n‹2m>›‹36m ›‹2m```›\n‹2m>› b",
             "‹2m```›\n‹36m``` a›\n‹36m`` b›\n‹2m````›\n",
             // Code that is only indented may as well be text.
             "a\n\n    b **c**\n",
@@ -712,12 +658,9 @@ mod tests {
         for expected in [
             "‹2m|› ‹1m**a**› ‹2m|› b ‹2m|›\n‹2m|---|---|›",
             "‹2m|›‹36m`a`›‹2m|›‹3m*b*›‹2m|›c‹2m|›",
-            "‹2m|› a ‹2m|›\n‹2m|› ‹2m:--› ‹2m|›\n‹2m|› -- ‹2m|›",
-            "‹2m|›a‹2m|›\n‹2m|-|›\n\n‹2m|›b‹2m|›\n‹2m|-|›",
+            "‹2m|› a ‹2m|›\n‹2m|› ‹2m:--› ‹2m|›\n‹2m|› - ‹2m|›",
             // A second line with text is no rule.
             "‹2m|›a‹2m|›b‹2m|›\n‹2m|›c‹2m|›-‹2m|›",
-            "‹2m>› ‹2m|› a ‹2m|›\n‹2m>› ‹2m|---|›",
-            "‹2m-› ‹2m|› # a ‹2m|›",
             // What is open ends with its cell, and a bar that may be text stays text.
             "‹2m|› ‹1m**a ›‹2m|› b ‹2m|›",
             "‹2m|›*a‹2m|›b*‹2m|›",
@@ -812,23 +755,9 @@ mod tests {
 
     /// Texts made of the parts that matter here.
     fn texts() -> impl Strategy<Value = String> {
-        let mut parts = vec![
-            " ", " ", " ", "  ", "\t", "\n", "\n", "\n\n", "\r\n", "\r", "    ", "a", "word",
-            "words", "longer", "- ", "*", "**", "_", "__", "\\", "* ", "1. ", "23) ", "> ", "# ",
-            "|", "`", "``", "```", "```sh\n", "````", "~~~", "日", "本語", "。", "「", "👩", "👧",
-            "🏽", "🇩🇪", "ä",
-        ];
-        parts.extend([
-            "e\u{301}",
-            "\u{200d}",
-            "❤\u{fe0f}",
-            "\u{fe0f}",
-            "\u{1b}",
-            "\u{202e}",
-            "\u{9b}",
-            "\u{a0}",
-        ]);
-        parts.push("supercalifragilistic");
+        let parts = " ~ ~ ~  ~\t~\n~\n~\n\n~\r\n~\r~    ~a~word~words~longer~supercalifragilistic~- ~*~**~_~__~\\~* ~1. ~23) ~> ~# ~|\
+            ~`~``~```~```sh\n~````~\u{1b}~\u{202e}~\u{9b}~\u{a0}~日~本語~。~👩~👧~🏽~🇩🇪~ä~e\u{301}~\u{200d}~❤\u{fe0f}~\u{fe0f}";
+        let parts = Vec::from_iter(parts.split('~').chain(["~~~"]));
         let part = prop::sample::select(parts);
         prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
     }

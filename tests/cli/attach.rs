@@ -69,6 +69,6 @@ fn a_history_shows_no_controls_of_names_on_a_terminal() {
     let conversation = with_attachments(stored(&["what is it?", "a"]), 0, &attached);
     sandbox.write_current(&conversation);
     let shown = sandbox.q(&["--history"]).shown_on(100).screen();
-    let expected = "[attached: big^[[31m.pdf [x], application/pdf, 1 kB]";
+    let expected = "[attached: big^[[31m.pdf [x], application/pdf]";
     assert_eq!(shown[1], expected);
 }
