@@ -75,9 +75,6 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
         let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
         texts.push((source_lines(&sources.list), plain));
     }
-    if texts.is_empty() {
-        context.notes.note("the conversation has no messages");
-    }
     print_texts(&texts)
 }
 
@@ -126,13 +123,16 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
 fn steps_as_text(steps: &[Step]) -> String {
     let mut steps = steps.to_vec();
     cut_results(&mut steps);
-    let mut parts = Vec::new();
+    let mut text = String::new();
     for step in &steps {
-        parts.push(step.text.trim().to_owned());
-        parts.push(message::calls_as_text(slice::from_ref(step)));
+        let calls = message::calls_as_text(slice::from_ref(step));
+        for part in [step.text.trim(), &calls] {
+            if !part.is_empty() {
+                text.push_str(&format!("{part}\n\n"));
+            }
+        }
     }
-    parts.retain(|part| !part.is_empty());
-    parts.iter().map(|part| format!("{part}\n\n")).collect()
+    text
 }
 
 /// The settings, even if some are wrong.

@@ -65,8 +65,6 @@ struct Listing {
     rows: Vec<Row>,
     /// How many files there are.
     files: usize,
-    /// A file cannot be used; a note says which.
-    has_unusable: bool,
     /// Why a file could not be read.
     unread: Result<(), Error>,
 }
@@ -90,9 +88,9 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
     if !words.is_empty() {
         listing.files = listing.rows.len();
     }
-    if listing.rows.is_empty() && listing.unread.is_ok() && !listing.has_unusable {
+    if listing.rows.is_empty() && listing.unread.is_ok() {
         context.notes.note(if words.is_empty() {
-            "there are no conversations"
+            "there are no conversations to list"
         } else {
             "no message has all of these words"
         });
@@ -134,7 +132,6 @@ fn read(
     let mut listing = Listing {
         rows: Vec::new(),
         files: files.len(),
-        has_unusable: false,
         unread: Ok(()),
     };
     let mut counted = 0;
@@ -158,12 +155,10 @@ fn read(
             // It was removed in the meantime.
             Ok(FileContent::Nothing) => {}
             Ok(FileContent::Unusable(reason)) => {
-                listing.has_unusable = true;
                 notes.note(&format!("not listed: {}: {reason}", file.path.display()));
             }
             // A pipe or a device is not a conversation.
             Err(error) if error.kind() == session::NOT_REGULAR => {
-                listing.has_unusable = true;
                 notes.note(&format!("not listed: {error}"));
             }
             Err(error) => {

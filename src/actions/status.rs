@@ -117,20 +117,17 @@ impl Report {
         let mut kept = None;
         let mut bytes = None;
         let mut problem = None;
-        match files {
+        let shown = match files {
             Ok(files) => {
                 let sum = files.iter().map(|file| file.bytes).sum();
-                let path = path.as_deref().unwrap_or_default();
-                let size = size(files.len(), sum);
-                self.line(&format!("conversations  {path} {size}"));
                 kept = Some(files.len());
                 bytes = Some(sum);
+                let path = path.as_deref().unwrap_or_default();
+                format!("{path} {}", size(files.len(), sum))
             }
-            Err(error) => {
-                self.line(&format!("conversations  {error}"));
-                problem = Some(error.message);
-            }
-        }
+            Err(error) => problem.insert(error.message).clone(),
+        };
+        self.line(&format!("conversations  {shown}"));
         self.json["sessions"] = path.into();
         self.json["kept"] = kept.into();
         self.json["bytes"] = bytes.into();
