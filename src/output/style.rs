@@ -12,13 +12,8 @@ pub const DIM: Style = 2;
 pub const ITALIC: Style = 4;
 pub const CODE: Style = 8;
 
-/// What switches each of them on (ECMA-48: SGR). Code is cyan.
-const SWITCHES: &[(Style, &str)] = &[
-    (BOLD, "\u{1b}[1m"),
-    (DIM, "\u{1b}[2m"),
-    (ITALIC, "\u{1b}[3m"),
-    (CODE, "\u{1b}[36m"),
-];
+/// The parameters that switch each of them on (ECMA-48: SGR). Code is cyan.
+const PARAMETERS: &[(Style, &str)] = &[(BOLD, "1"), (DIM, "2"), (ITALIC, "3"), (CODE, "36")];
 
 /// Back to plain.
 const RESET: &str = "\u{1b}[0m";
@@ -47,14 +42,23 @@ impl Pen {
     pub fn put(&mut self, style: Style, text: &str) {
         if self.styles && style != self.style && !text.is_empty() {
             self.reset();
-            for (part, switch) in SWITCHES {
-                if style & part != 0 {
-                    self.text.push_str(switch);
-                }
-            }
-            self.style = style;
+            self.switch_on(style);
         }
         self.text.push_str(text);
+    }
+
+    fn switch_on(&mut self, style: Style) {
+        let mut parameters = Vec::new();
+        for (part, parameter) in PARAMETERS {
+            if style & part != 0 {
+                parameters.push(*parameter);
+            }
+        }
+        if !parameters.is_empty() {
+            self.text
+                .push_str(&format!("\u{1b}[{}m", parameters.join(";")));
+        }
+        self.style = style;
     }
 
     pub fn end_line(&mut self) {
@@ -255,10 +259,10 @@ mod tests {
             }
         }
         let text = pen.take().replace(RESET, "›");
-        let text = text.replace("\u{1b}[1m", "b‹").replace("\u{1b}[3m", "i‹");
-        text.replace("\u{1b}[36m", "c‹")
-            .replace("‹i‹", "i‹")
-            .replace("‹c‹", "c‹")
+        let text = text.replace("\u{1b}[", "").replace(';', "");
+        let text = text.replace("36m", "c‹").replace("3c‹", "ic‹");
+        let text = text.replace("1c‹", "bc‹").replace("13m", "bi‹");
+        text.replace("1m", "b‹").replace("3m", "i‹")
     }
 
     #[test]

@@ -585,10 +585,10 @@ mod tests {
             match character {
                 '\u{1b}' => {
                     let parameters = rest.by_ref().skip(1);
-                    style.extend(parameters.take_while(|character| *character != 'm'));
-                    if style.ends_with('0') {
-                        style.clear();
-                    }
+                    style = parameters
+                        .take_while(|character| *character != 'm')
+                        .collect();
+                    style = style.replace('0', "");
                 }
                 _ => cells.push((character, style.clone())),
             }
@@ -604,7 +604,6 @@ mod tests {
             .strip_suffix('\n')
             .expect("a line")
             .replace("\u{1b}[0m", "›")
-            .replace("m\u{1b}[", ";")
             .replace("\u{1b}[", "‹")
     }
 
