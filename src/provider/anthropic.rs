@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
+use super::failure;
 use super::finish::Finish;
 use super::lenient::{self, Raw, ReplyResult, elements, text_field};
 use super::reply::{FailedSearch, Reply, Update};
@@ -19,7 +20,6 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[("anthropic-version", "2023-06-01")],
     key_header: ("x-api-key", ""),
     chat: |prompt, _| ("/v1/messages".to_owned(), body(prompt)),
-    mark: "\"type\"",
     event: read_event,
     whole: read_whole,
     ends_with_done: false,
@@ -205,7 +205,8 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     if kind == "content_block_delta" {
         return add_delta(event.index.count(), &event.delta.parse()?, reply);
     }
-    // Other events are rare, so reading all of their fields costs little.
+    // Other events are rare, so reading all of their fields costs little, and an error may be among them.
+    failure::check(data)?;
     let mut fields: Value = surrogates::lossy(data)?;
     let mut usage = &fields["usage"];
     match kind.as_str() {

@@ -25,9 +25,7 @@ pub struct Dialect {
     pub(super) key_header: (&'static str, &'static str),
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
-    /// A string that every event of a stream contains. One without it may be an error.
-    pub(super) mark: &'static str,
-    /// Adds an event of a stream to the reply.
+    /// Adds an event of a stream to the reply, unless it is an error.
     pub(super) event: ReadFn,
     /// Adds an answer that came in one piece to the reply.
     pub(super) whole: ReadFn,
@@ -120,14 +118,11 @@ impl Dialect {
             }
             return Ok(());
         }
-        // Proxies and gateways report errors in forms of their own, and Gemini in a list.
-        let is_object = data.trim_start().starts_with('{');
-        let is_usual = is_object && data.contains(self.mark) && !data.contains("\"error\"");
-        failure::check(data, !is_usual)?;
-        // Some servers send other things to keep a connection alive, which are no events.
-        if is_object {
-            (self.event)(data, reply)?;
+        if data.trim_start().starts_with('{') {
+            return (self.event)(data, reply);
         }
+        // Gemini reports an error in a list. Some servers send other things to keep a connection alive.
+        failure::check(data)?;
         Ok(())
     }
 }

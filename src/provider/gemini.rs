@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
+use super::failure;
 use super::finish::Finish;
 use super::lenient::{self, Raw, ReplyResult, elements, text_field};
 use super::reply::{Reply, Update};
@@ -18,7 +19,6 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
     chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
-    mark: "\"candidates\"",
     event: read,
     whole: read,
     ends_with_done: false,
@@ -183,6 +183,7 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     candidates: Option<Vec<Candidate<'a>>>,
+    error: Raw<'a>,
     usage_metadata: Raw<'a>,
     prompt_feedback: Raw<'a>,
 }
@@ -230,6 +231,9 @@ fn usage_of(counts: &Value) -> Usage {
 
 fn read(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
+    if event.candidates.is_none() || event.error.is_there() {
+        failure::check(data)?;
+    }
     // q asks for only one answer.
     let mut candidates = event.candidates.into_iter().flatten();
     let candidate = candidates

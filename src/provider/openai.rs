@@ -23,8 +23,6 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("authorization", "Bearer "),
     chat: |prompt, quirks| ("/chat/completions".to_owned(), body(prompt, quirks)),
-    // A chunk without choices may be an error, which is found below.
-    mark: "",
     event: |data, reply| read(data, false, reply),
     whole: |body, reply| read(body, true, reply),
     ends_with_done: true,
@@ -240,6 +238,7 @@ fn add_extra(turn: &mut Value, extra: &Value) {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
+    error: Raw<'a>,
     usage: Raw<'a>,
     /// The addresses of Perplexity's sources.
     citations: Raw<'a>,
@@ -331,7 +330,9 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let chunk: Chunk = serde_json::from_str(data)?;
     // vLLM and Mistral report errors in fields of their own.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
-    failure::check(data, is_bare)?;
+    if is_bare || chunk.error.is_there() {
+        failure::check(data)?;
+    }
     // Options may ask for several answers; q prints the first.
     let mut choices = chunk.choices.iter().flatten();
     let no_choice = Choice::default();

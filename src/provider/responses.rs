@@ -17,7 +17,6 @@ use crate::text::surrogates;
 pub static DIALECT: Dialect = Dialect {
     name: "responses",
     chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
-    mark: "\"type\"",
     event: read_event,
     whole: read_whole,
     ends_with_done: false,
@@ -172,6 +171,7 @@ struct Event<'a> {
     /// The number of the item.
     output_index: Raw<'a>,
     delta: Raw<'a>,
+    error: Raw<'a>,
     item: Raw<'a>,
     response: Raw<'a>,
     annotation: Raw<'a>,
@@ -180,6 +180,9 @@ struct Event<'a> {
 fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
+    if event.error.is_there() || !kind.starts_with("response.") {
+        failure::check(data)?;
+    }
     let index = event.output_index.count();
     reply.continue_message(index);
     let mut update = Update::default();
@@ -243,7 +246,7 @@ fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> ReplyRe
         usage: lenient::usage(&response["usage"]),
         ..Update::default()
     })?;
-    failure::check(&response.to_string(), true)?;
+    failure::check(&response.to_string())?;
     let items = elements(&response["output"]);
     let items_are_new = reply.echo.is_empty();
     for item in items {

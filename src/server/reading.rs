@@ -84,7 +84,9 @@ pub fn read_reply(
         let text = text.trim_start_matches('\u{feff}');
         let read = api.read_whole(text, reply);
         let is_empty = reply.is_blank() && reply.calls().is_empty();
-        failure::check(text, is_empty || read.is_err())?;
+        if is_empty || read.is_err() {
+            failure::check(text)?;
+        }
         take(reply.take_piece(read.is_ok()))?;
         return Ok(read?);
     }
@@ -152,7 +154,7 @@ fn read_stream(
             return Ok(());
         }
         if let Some(end) = end {
-            failure::check(parser.stray(), true)?;
+            failure::check(parser.stray())?;
             // Where text has followed a finish reason, more of it may have been lost.
             let ended_well = reply.finished().is_some() && end.is_ok();
             if ended_well || reply.is_finished() {

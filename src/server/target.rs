@@ -224,8 +224,12 @@ impl Target {
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
         let listed = read_models(&body);
         let is_list = matches!(&listed, Ok(models) if !models.is_empty());
-        let checked = failure::check(&body, !is_list).map_err(ReplyError::from);
-        checked.and(listed).map_err(|error| {
+        let listed = if is_list {
+            listed
+        } else {
+            failure::check(&body).map_err(ReplyError::from).and(listed)
+        };
+        listed.map_err(|error| {
             let error = call.explain_reply(error, &request).error;
             error.advise("name a model with -m, or check base_url")
         })

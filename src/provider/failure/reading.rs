@@ -122,11 +122,11 @@ fn text<'f>(fields: &'f Map<String, Value>, name: &str) -> Option<&'f str> {
 
 /// Looks for an error in JSON that may be one. Proxies and gateways report errors in forms of their own. So an event may be
 /// an error if it has an error field, or if it lacks a field that every event of the dialect has.
-pub fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
-    if may_be_error && let Some(error) = error_in(json) {
-        return Err(error);
+pub fn check(json: &str) -> Result<(), ServerError> {
+    match error_in(json) {
+        Some(error) => Err(error),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Some servers send an empty error when nothing is wrong.
