@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::message::{Message, Step, Usage};
 use crate::output::{Look, Notes};
-use crate::provider::reply::{FailedSearch, Tail};
+use crate::provider::reply::Tail;
 use crate::provider::request::Extra;
 use crate::server::discover;
 use crate::server::target::Target;
@@ -68,7 +68,7 @@ pub struct Progress {
     pub first_word: Option<Duration>,
     /// The time from the newest request to the end of its reply.
     pub total: Duration,
-    pub failed_searches: Vec<FailedSearch>,
+    pub failed_searches: Vec<String>,
     /// The answer was known, so nobody was asked.
     pub is_known: bool,
     /// The newest model of its family has replaced one that the server does not know.

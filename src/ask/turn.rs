@@ -18,7 +18,7 @@ use crate::message::{Attachment, Step, ToolRun};
 use crate::output::{print, source_lines};
 use crate::provider::failure::{self, Meaning};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{FailedSearch, Reply, Tail};
+use crate::provider::reply::{Reply, Tail};
 use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
 use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd, CallError};
@@ -146,7 +146,7 @@ impl Run {
             let (reply, mut end) = self.ask_once(&call, &mut delivery)?;
             let reply = &reply;
             let progress = &mut self.progress;
-            let failed_searches = reply.failed_searches();
+            let failed_searches = &reply.failed_searches;
             progress.failed_searches.extend_from_slice(failed_searches);
             progress.usage = match (progress.usage, reply.usage()) {
                 (Some(earlier), Some(usage)) => Some(earlier.plus(usage)),
@@ -434,15 +434,11 @@ impl Run {
 }
 
 /// A line for each of the provider's searches that failed.
-fn failed_search_lines(searches: &[FailedSearch]) -> String {
+fn failed_search_lines(reasons: &[String]) -> String {
     let mut lines = String::new();
-    for search in searches {
-        lines.push_str(if search.is_fetch {
-            "a page of the web could not be fetched"
-        } else {
-            "a search of the web failed"
-        });
-        if let Some(reason) = &search.reason {
+    for reason in reasons {
+        lines.push_str("a search of the web failed");
+        if !reason.is_empty() {
             lines.push_str(&format!(": {}", on_one_line(reason)));
         }
         lines.push('\n');

@@ -8,7 +8,7 @@ use super::dialect::Dialect;
 use super::failure;
 use super::finish::Finish;
 use super::lenient::{self, Raw, ReplyResult, elements, text_field};
-use super::reply::{FailedSearch, Reply, Update};
+use super::reply::{Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
@@ -203,7 +203,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
     if kind == "content_block_delta" {
-        return add_delta(event.index.count(), &event.delta.parse()?, reply);
+        return add_delta(event.index.read(), &event.delta.parse()?, reply);
     }
     // Other events are rare, so reading all of their fields costs little, and an error may be among them.
     failure::check(data)?;
@@ -212,7 +212,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     match kind.as_str() {
         "content_block_start" => {
             let block = fields["content_block"].take();
-            return add_block(event.index.count(), block, reply);
+            return add_block(event.index.read(), block, reply);
         }
         "message_start" => usage = &fields["message"]["usage"],
         _ => {}
@@ -270,14 +270,11 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> ReplyResult
     if kind.ends_with("thinking") {
         update.thoughts = Some(format!("\n{}", text_field(&block, "thinking")));
     }
-    // If a search or a fetch has failed, an object with the reason stands in place of the pages.
+    // If a search has failed, an object with the reason stands in place of the pages.
     if kind.starts_with("web_")
         && let Some(code) = block["content"]["error_code"].as_str()
     {
-        update.failed_search = Some(FailedSearch {
-            is_fetch: kind == "web_fetch_tool_result",
-            reason: Some(code.to_owned()),
-        });
+        update.failed_search = Some(code.to_owned());
     }
     reply.update(update)?;
     keep_block(index, block, reply)

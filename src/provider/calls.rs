@@ -32,12 +32,10 @@ impl Calls {
     }
 
     /// Adds a fragment to the call with this index, or begins another call. Each of the texts may be empty. Returns the
-    /// position of the call, if there is one.
-    pub fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
-        if id.is_empty() && name.is_empty() && arguments.is_empty() {
-            return self.position(index);
-        }
-        let position = match self.position(index) {
+    /// position of the call.
+    pub fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> usize {
+        let last = self.indexes.iter().rposition(|known| *known == index);
+        let position = match last {
             Some(position) if !begins_another(&self.calls[position], id, name) => position,
             _ => self.begin(index),
         };
@@ -49,7 +47,7 @@ impl Calls {
             call.name.push_str(name);
         }
         call.arguments.push_str(arguments);
-        Some(position)
+        position
     }
 
     /// Adds a call that came in one piece.
@@ -72,10 +70,6 @@ impl Calls {
                 self.calls.push(settled(call, self.before + position));
             }
         }
-    }
-
-    fn position(&self, index: u64) -> Option<usize> {
-        self.indexes.iter().rposition(|known| *known == index)
     }
 
     fn begin(&mut self, index: u64) -> usize {
@@ -103,15 +97,11 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
-    // Some servers encode the arguments twice, and some begin with an empty object.
-    if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments) {
-        if is_object(&decoded) {
-            call.arguments = decoded;
-        }
-    } else if let Some(rest) = call.arguments.trim_start().strip_prefix(NO_ARGUMENTS)
-        && is_object(rest)
+    // Some servers encode the arguments twice.
+    if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments)
+        && is_object(&decoded)
     {
-        call.arguments = rest.to_owned();
+        call.arguments = decoded;
     }
     if call.id.is_empty() {
         // Mistral accepts only ids of nine letters and digits.
@@ -165,8 +155,6 @@ mod tests {
             arguments that are not JSON | 0 x a {no | x a {no
             encoded twice | 0 x a "{\"n\" ; 0 - - :1}" | x a {"n":1}
             text alone | 0 x a "n" | x a "n"
-            an empty object first | 0 x a {} ; 0 - - {"n":1} | x a {"n":1}
-            what is no object after an empty one | 0 x a {}1 | x a {}1
             nothing | 0 - - - | -
             no name | 0 x a {} ; 1 y - - | x a {}
         "##;

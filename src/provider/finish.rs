@@ -77,7 +77,7 @@ impl Finish {
     /// another word while the answer continues.
     pub(super) fn read(word: &str) -> Option<Finish> {
         let lower = word.to_lowercase();
-        if matches!(lower.as_str(), "" | "null") {
+        if matches!(lower.as_str(), "" | "null" | "finish_reason_unspecified") {
             return None;
         }
         let is = |words: &[&str]| words.contains(&&*lower);

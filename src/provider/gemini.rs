@@ -39,9 +39,6 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// The field that makes a part a call.
-/// The finish reason of an answer that continues.
-const UNSPECIFIED: &str = "FINISH_REASON_UNSPECIFIED";
-
 const FUNCTION_CALL: &str = "functionCall";
 
 fn path(prompt: &Prompt) -> String {
@@ -234,27 +231,19 @@ fn read(data: &str, reply: &mut Reply) -> ReplyResult {
     if event.candidates.is_none() || event.error.is_there() {
         failure::check(data)?;
     }
-    // q asks for only one answer.
+    // Options may ask for several answers; q prints the first.
     let mut candidates = event.candidates.into_iter().flatten();
     let candidate = candidates
-        .find(|candidate| candidate.index.count().unwrap_or(0) == 0)
+        .find(|candidate| candidate.index.read().unwrap_or(0) == 0)
         .unwrap_or_default();
-    for part in candidate
-        .content
-        .unwrap_or_default()
-        .parts
-        .unwrap_or_default()
-    {
+    let content = candidate.content.unwrap_or_default();
+    for part in content.parts.unwrap_or_default() {
         read_part(part, reply)?;
-    }
-    let mut finish = candidate.finish_reason.word();
-    if finish == UNSPECIFIED {
-        finish.clear();
     }
     let mut update = Update {
         usage: usage_of(&event.usage_metadata.value()),
         sources: sources_of(&candidate.grounding_metadata.value()),
-        finish: Finish::read(&finish),
+        finish: Finish::read(&candidate.finish_reason.word()),
         reason: candidate.finish_message.word(),
         ..Update::default()
     };

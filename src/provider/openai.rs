@@ -256,8 +256,6 @@ struct Choice<'a> {
     message: Option<Box<Delta<'a>>>,
     finish_reason: Raw<'a>,
     error: Raw<'a>,
-    /// Moonshot has the usage here.
-    usage: Raw<'a>,
 }
 
 /// A piece of an answer, or a complete one. Reasoning comes in separate fields, and is kept only if it must be sent back
@@ -289,8 +287,7 @@ impl<'a> Choice<'a> {
 }
 
 impl Delta<'_> {
-    /// The text of the reasoning, in one of the fields for it or, as Mistral writes it, in parts of the content. OpenRouter
-    /// sends it in two fields.
+    /// The text of the reasoning, in one of the fields for it or, as Mistral writes it, in parts of the content.
     fn thoughts(&self) -> ReplyResult<Option<String>> {
         for field in [self.reasoning_content, self.reasoning] {
             let text = field.word();
@@ -298,29 +295,15 @@ impl Delta<'_> {
                 return Ok(Some(text));
             }
         }
-        let details = self.reasoning_details.value();
-        let details = elements(&details);
-        if details.is_empty() {
-            return self.content.thoughts();
-        }
-        let mut thoughts = String::new();
-        for detail in details {
-            thoughts += text_field(detail, "text");
-            thoughts += text_field(detail, "summary");
-        }
-        Ok(Some(thoughts))
+        self.content.thoughts()
     }
 }
 
 fn usage_of(counts: &Value) -> Usage {
     let mut usage = lenient::usage(counts);
-    // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total. Mistral counts audio in the
-    // total, too.
-    let has_audio = counts["prompt_audio_seconds"].is_number();
+    // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total.
     let total = lenient::count(counts, "/total_tokens");
-    if let (Some(total), Some(input)) = (total, usage.input_tokens)
-        && !has_audio
-    {
+    if let (Some(total), Some(input)) = (total, usage.input_tokens) {
         usage.output_tokens = usage.output_tokens.max(total.checked_sub(input));
     }
     usage
@@ -337,7 +320,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let mut choices = chunk.choices.iter().flatten();
     let no_choice = Choice::default();
     let choice = choices
-        .find(|choice| choice.index.count().unwrap_or(0) == 0)
+        .find(|choice| choice.index.read().unwrap_or(0) == 0)
         .unwrap_or(&no_choice);
     let no_delta = Delta::default();
     let delta = choice.delta(is_whole).unwrap_or(&no_delta);
@@ -347,9 +330,8 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
         keep_reasoning(delta, reply)?;
     }
     let mut usage = Usage::default();
-    let counts = chunk.usage.or(choice.usage);
-    if counts.is_there() {
-        usage = usage_of(&counts.value());
+    if chunk.usage.is_there() {
+        usage = usage_of(&chunk.usage.value());
     }
     reply.update(Update {
         thoughts: delta.thoughts()?,
@@ -360,12 +342,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
         finish: Finish::read(&choice.finish_reason.word()),
         ..Update::default()
     })?;
-    let error = choice.error.value();
-    if failure::is_something(&error)
-        && let Some(error) = failure::from_value(&error)
-    {
-        return Err(error.into());
-    }
+    failure::check_field(&choice.error.value())?;
     Ok(())
 }
 

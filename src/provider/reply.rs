@@ -43,7 +43,8 @@ pub(super) struct Update<'a> {
     pub begins_paragraph: bool,
     /// The provider searches the web.
     pub searches: bool,
-    pub failed_search: Option<FailedSearch>,
+    /// Why a search has failed; empty if the provider does not say it.
+    pub failed_search: Option<String>,
     /// Text of the answer as a JSON string. It may end in half a character, and the next text may have the other half.
     pub text: Cow<'a, str>,
     /// What the model says instead of an answer, as a JSON string.
@@ -59,60 +60,13 @@ pub(super) struct Update<'a> {
     pub runs_call: bool,
 }
 
-/// A search or a fetch by the provider that failed.
-#[derive(Debug, Clone)]
-pub struct FailedSearch {
-    /// It was a fetch: the model knew the address of the page.
-    pub is_fetch: bool,
-    /// Why, if the provider says so.
-    pub reason: Option<String>,
-}
-
-/// Whether the text that comes next continues the text before it.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Gap {
-    #[default]
-    None,
-    /// The provider has searched, perhaps in the middle of a sentence.
-    Search,
-    /// It is a paragraph of its own.
-    Paragraph,
-}
-
-/// The end of the answer so far, and the gap after it.
+/// The end of the answer so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tail {
     /// The last character; `None` if the answer has said nothing yet.
     last: Option<char>,
-    gap: Gap,
-}
-
-impl Tail {
-    /// What must stand before this text. A fence or a heading needs a line of its own. Otherwise a fence would be text, and
-    /// its end would begin a block.
-    fn separator(self, text: &str) -> &'static str {
-        let Some(last) = self.last.filter(|_| self.gap != Gap::None) else {
-            return "";
-        };
-        let needs_line = last != '\n' && begins_block(text);
-        let runs_on = !last.is_whitespace() && !text.starts_with(char::is_whitespace);
-        if needs_line || (runs_on && self.gap == Gap::Paragraph) {
-            "\n\n"
-        } else {
-            ""
-        }
-    }
-}
-
-/// Whether the text begins with a heading or a fence.
-fn begins_block(text: &str) -> bool {
-    let text = text.trim_start_matches(' ');
-    let after = text.trim_start_matches('#');
-    let hashes = text.len() - after.len();
-    // The blank of a heading may come later.
-    let ends_marks = after.is_empty() || after.starts_with(' ');
-    let is_heading = (1..=6).contains(&hashes) && ends_marks;
-    is_heading || text.starts_with("```") || text.starts_with("~~~")
+    /// The text that comes next is a paragraph of its own.
+    ends_paragraph: bool,
 }
 
 /// Whether a JSON string has no text. Nearly every event of some dialects has such a string.
@@ -129,10 +83,8 @@ pub struct Reply {
     says_something: bool,
     /// The end of the answer so far. If this reply has none yet, it is the end of the answer that the reply continues.
     tail: Tail,
-    /// How many bytes of the answer have come after the last gap in it.
+    /// How many bytes of the answer have come since the last such paragraph began.
     length_of_last_part: usize,
-    /// Whether each message that has begun is commentary, by the provider's index.
-    messages: BTreeMap<u64, bool>,
     /// The message that is coming is commentary.
     in_commentary: bool,
     /// What the model says on the way. It is the answer only if nothing else comes.
@@ -144,7 +96,8 @@ pub struct Reply {
     sign: Option<&'static str>,
     /// Sources that have not been taken yet.
     sources: Vec<Source>,
-    failed_searches: Vec<FailedSearch>,
+    /// Why each search that has failed did so.
+    pub failed_searches: Vec<String>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
     finish: Option<Finish>,
@@ -193,12 +146,9 @@ impl Reply {
         }
     }
 
-    /// What a continuation of this answer follows. The provider pauses only while it searches, perhaps within a sentence.
+    /// What a continuation of this answer follows.
     pub fn tail(&self) -> Tail {
-        Tail {
-            gap: self.tail.gap.max(Gap::Search),
-            ..self.tail
-        }
+        self.tail
     }
 
     /// The calls that the model asks for, in order. Each has an id.
@@ -256,7 +206,7 @@ impl Reply {
         let before = self.calls.list().len();
         let place = self.calls.add(index, id, name, arguments);
         self.kept.add((self.calls.list().len() - before) * VALUE);
-        Ok(place)
+        Ok(Some(place))
     }
 
     /// Adds a call that came in one piece. Returns it with its id, which q may have made up; `None` if no tools were
@@ -285,17 +235,15 @@ impl Reply {
             self.think(&thoughts);
         }
         if update.begins_paragraph {
-            self.tail.gap = Gap::Paragraph;
+            self.tail.ends_paragraph = true;
         }
         if update.searches {
             self.sign = Some("searching the web");
-            self.tail.gap = self.tail.gap.max(Gap::Search);
         }
-        if let Some(failed) = update.failed_search {
-            let reason = failed.reason.as_ref().map_or(0, String::len);
-            if self.kept.add(VALUE + reason) {
-                self.failed_searches.push(failed);
-            }
+        if let Some(reason) = update.failed_search
+            && self.kept.add(VALUE + reason.len())
+        {
+            self.failed_searches.push(reason);
         }
         self.add(&update.text)?;
         self.add(&update.refusal)?;
@@ -333,34 +281,23 @@ impl Reply {
     }
 
     /// A message begins. It is a paragraph of the answer, or commentary.
-    pub(super) fn begin_message(&mut self, index: Option<u64>, is_commentary: bool) {
-        if let Some(index) = index
-            && self.kept.add(VALUE)
-        {
-            self.messages.insert(index, is_commentary);
-        }
+    pub(super) fn begin_message(&mut self, is_commentary: bool) {
         self.in_commentary = is_commentary;
         if is_commentary {
             self.thoughts.push('\n');
             self.commentary.push_str("\n\n");
         } else {
-            self.tail.gap = Gap::Paragraph;
+            self.tail.ends_paragraph = true;
         }
     }
 
-    /// The next text belongs to the message with this index, if one has begun with it.
-    pub(super) fn continue_message(&mut self, index: Option<u64>) {
-        let begun = index.and_then(|index| self.messages.get(&index));
-        self.in_commentary = *begun.unwrap_or(&self.in_commentary);
-    }
-
-    /// Whether commentary has come.
-    pub(super) fn has_commentary(&self) -> bool {
-        !self.commentary.trim().is_empty()
+    /// Whether more than white space has come, of the answer or of commentary.
+    pub(super) fn has_text(&self) -> bool {
+        self.has_begun() || !self.commentary.trim().is_empty()
     }
 
     /// Whether more than white space has come, of the answer or of reasoning before it.
-    pub(super) fn has_begun(&self) -> bool {
+    fn has_begun(&self) -> bool {
         self.reasoning.has_begun() || !self.surrogate.is_empty()
     }
 
@@ -368,10 +305,6 @@ impl Reply {
     fn think(&mut self, thought: &str) {
         self.sign = Some(THINKING);
         self.thoughts.push_str(thought);
-    }
-
-    pub fn failed_searches(&self) -> &[FailedSearch] {
-        &self.failed_searches
     }
 
     fn add_text(&mut self, piece: &str) {
@@ -402,10 +335,11 @@ impl Reply {
         let last = added.chars().next_back();
         if !added.trim().is_empty() {
             self.says_something = true;
-            if self.tail.gap != Gap::None {
-                let separator = self.tail.separator(added);
-                self.text.insert_str(at, separator);
-                self.tail.gap = Gap::None;
+            if std::mem::take(&mut self.tail.ends_paragraph) {
+                let has_space = added.starts_with(char::is_whitespace);
+                if self.tail.last.is_some_and(|last| !last.is_whitespace()) && !has_space {
+                    self.text.insert_str(at, "\n\n");
+                }
                 self.length_of_last_part = 0;
             }
         }
@@ -497,8 +431,7 @@ impl Reply {
         }
     }
 
-    /// The last message of the answer, or its part after the last search. If there is neither, all that this reply has
-    /// added to it.
+    /// The last message of the answer. If it has only one, all that this reply has added to it.
     pub fn last_part<'a>(&self, answer: &'a str) -> &'a str {
         let begin = answer.len().saturating_sub(self.length_of_last_part);
         answer.get(begin..).unwrap_or(answer)
@@ -589,12 +522,8 @@ mod tests {
         let long = "x".repeat(MAX_KEPT / 8);
         let mut reply = Reply::default();
         for _ in 0..9 {
-            let failed = FailedSearch {
-                is_fetch: false,
-                reason: Some(long.clone()),
-            };
             let update = Update {
-                failed_search: Some(failed),
+                failed_search: Some(long.clone()),
                 ..Update::default()
             };
             reply.update(update).expect("no text");

@@ -8,7 +8,7 @@ use super::dialect::Dialect;
 use super::failure;
 use super::finish::Finish;
 use super::lenient::{self, Raw, ReplyResult, elements, text_field};
-use super::reply::{FailedSearch, Reply, Update};
+use super::reply::{Reply, Update};
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun};
@@ -31,22 +31,6 @@ pub static DIALECT: Dialect = Dialect {
 
 /// The type of an item that calls a tool of q.
 const FUNCTION_CALL: &str = "function_call";
-
-/// The type of an item that calls a custom tool. xAI's own searches have it, too.
-const CUSTOM_CALL: &str = "custom_tool_call";
-
-/// The type of an item that searches the web.
-const WEB_SEARCH_CALL: &str = "web_search_call";
-
-/// The types of items with calls that the client must run. The provider runs every other call.
-const CLIENT_CALLS: &[&str] = &[
-    FUNCTION_CALL,
-    CUSTOM_CALL,
-    "computer_call",
-    "local_shell_call",
-    "shell_call",
-    "apply_patch_call",
-];
 
 /// The type of an item with reasoning.
 const REASONING: &str = "reasoning";
@@ -168,8 +152,6 @@ fn result_of(run: &ToolRun) -> Value {
 struct Event<'a> {
     #[serde(rename = "type")]
     kind: Raw<'a>,
-    /// The number of the item.
-    output_index: Raw<'a>,
     delta: Raw<'a>,
     error: Raw<'a>,
     item: Raw<'a>,
@@ -183,8 +165,6 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     if event.error.is_there() || !kind.starts_with("response.") {
         failure::check(data)?;
     }
-    let index = event.output_index.count();
-    reply.continue_message(index);
     let mut update = Update::default();
     match kind.as_str() {
         "response.output_text.delta" => update.text = event.delta.json()?,
@@ -192,22 +172,16 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         "response.output_item.added" => {
             let item = event.item.value();
             if item["type"] == MESSAGE {
-                reply.begin_message(index, is_commentary(&item));
+                reply.begin_message(is_commentary(&item));
             } else if item["type"] == REASONING {
                 update.thoughts = Some(String::new());
             }
-            update.searches = item["type"] == WEB_SEARCH_CALL;
         }
         "response.output_item.done" => return end_item(event.item.value(), reply),
         // xAI calls the end `response.done`.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-            // The response may be missing, or may not say how it ended.
-            let fallback = match kind.as_str() {
-                "response.incomplete" => "incomplete",
-                "response.failed" => "failed",
-                _ => "",
-            };
-            read_response(&event.response.value(), fallback, reply)?;
+            let word = kind.trim_start_matches("response.");
+            read_response(&event.response.value(), word, reply)?;
             reply.end();
         }
         "response.output_text.annotation.added" => {
@@ -229,10 +203,9 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
 fn end_item(item: Value, reply: &mut Reply) -> ReplyResult {
     if item["type"] == MESSAGE {
         // What follows is another message; not every server says when one begins.
-        reply.begin_message(None, false);
+        reply.begin_message(false);
     }
-    read_item(&item, true, reply)?;
-    keep(item, reply)
+    read_item(item, reply)
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
@@ -240,32 +213,30 @@ fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     read_response(&response, "", reply)
 }
 
-/// Reads a complete response. `fallback` says how it ended, if it does not say so itself.
-fn read_response(response: &Value, fallback: &str, reply: &mut Reply) -> ReplyResult {
+/// Reads a complete response. `word` says how it ended, if it does not say so itself.
+fn read_response(response: &Value, word: &str, reply: &mut Reply) -> ReplyResult {
+    let reason = text_field(&response["incomplete_details"], "reason");
+    let words = [reason, text_field(response, "status"), word];
     reply.update(Update {
         usage: lenient::usage(&response["usage"]),
+        finish: words.into_iter().find_map(Finish::read),
         ..Update::default()
     })?;
-    failure::check(&response.to_string())?;
-    let items = elements(&response["output"]);
-    let items_are_new = reply.echo.is_empty();
-    for item in items {
-        read_item(item, items_are_new, reply)?;
-        if items_are_new {
+    failure::check_field(&response["error"])?;
+    let output = elements(&response["output"]);
+    if reply.echo.is_empty() {
+        for item in output {
             read_thoughts(item, reply)?;
-            keep(item.clone(), reply)?;
+            read_item(item.clone(), reply)?;
         }
     }
-    add_messages(items, reply)?;
-    add_messages(&reply.echo(), reply)?;
-    let reason = text_field(&response["incomplete_details"], "reason");
-    let mut words = [reason, text_field(response, "status"), fallback].into_iter();
-    let word = words.find(|word| !word.is_empty()).unwrap_or_default();
-    reply.update(Update {
-        finish: Finish::read(word),
-        ..Update::default()
-    })?;
-    read_calls(reply)
+    for items in [output, &reply.echo()] {
+        if !reply.has_text() {
+            add_messages(items, reply)?;
+        }
+    }
+    read_calls(reply);
+    Ok(())
 }
 
 /// Reads the parts of an item with reasoning, each as a paragraph of its own.
@@ -285,21 +256,10 @@ fn read_thoughts(item: &Value, reply: &mut Reply) -> ReplyResult {
     })
 }
 
-/// Adds the messages among these items, unless they have come in pieces, as they do in most streams.
+/// Adds the messages among these items, which in most streams have come in pieces.
 fn add_messages(items: &[Value], reply: &mut Reply) -> ReplyResult {
-    let has_answer = reply.has_begun();
-    let has_commentary = reply.has_commentary();
-    for item in items {
-        let is_commentary = is_commentary(item);
-        let has_come = if is_commentary {
-            has_commentary
-        } else {
-            has_answer
-        };
-        if item["type"] != MESSAGE || has_come {
-            continue;
-        }
-        reply.begin_message(None, is_commentary);
+    for item in items.iter().filter(|item| item["type"] == MESSAGE) {
+        reply.begin_message(is_commentary(item));
         let content = &item["content"];
         reply.update(Update {
             text: lenient::json_in(content)?.into(),
@@ -320,30 +280,18 @@ fn is_commentary(message: &Value) -> bool {
     message["phase"] == "commentary"
 }
 
-/// Reads the sources of an item, and whether it is a search. That one has failed is noted once.
-fn read_item(item: &Value, is_new: bool, reply: &mut Reply) -> ReplyResult {
-    let is_search = item["type"] == WEB_SEARCH_CALL;
-    let mut update = Update {
-        searches: is_search || item["type"] == CUSTOM_CALL,
-        ..Update::default()
-    };
-    if is_search && is_new && item["status"] == "failed" {
-        update.failed_search = Some(FailedSearch {
-            is_fetch: false,
-            reason: None,
-        });
+/// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning that is not encrypted
+/// is not kept, because the API would look for it in its store.
+fn read_item(item: Value, reply: &mut Reply) -> ReplyResult {
+    let mut update = Update::default();
+    if item["type"] == "web_search_call" && item["status"] == "failed" {
+        update.failed_search = Some(String::new());
     }
     for part in elements(&item["content"]) {
-        update
-            .sources
-            .extend(lenient::sources(&part["annotations"]));
+        let sources = lenient::sources(&part["annotations"]);
+        update.sources.extend(sources);
     }
-    reply.update(update)
-}
-
-/// Keeps an item, to send it back with the results of the calls. Reasoning that is not encrypted is not kept, because the
-/// API would look for it in its store.
-fn keep(item: Value, reply: &mut Reply) -> ReplyResult {
+    reply.update(update)?;
     let is_secret = item["encrypted_content"].is_string();
     if item.is_null() || item["type"] == REASONING && !is_secret {
         return Ok(());
@@ -352,39 +300,22 @@ fn keep(item: Value, reply: &mut Reply) -> ReplyResult {
     reply.keep(None, item, is_call)
 }
 
-/// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. It has
-/// also run a custom call that stands before a message: xAI sends these without their outputs.
-fn read_calls(reply: &mut Reply) -> ReplyResult {
+/// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it.
+fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(&mut reply.echo);
-    let mut unoffered = None;
-    let mut last_message = 0;
     let mut ids_with_output = Vec::new();
-    for (at, item) in items.values().enumerate() {
-        let kind = text_field(item, "type");
-        if kind == MESSAGE {
-            last_message = at;
-        } else if kind.ends_with("_output") {
-            ids_with_output.extend(item.get("call_id").cloned());
+    for item in items.values() {
+        if item["type"] == "function_call_output" {
+            ids_with_output.push(item["call_id"].clone());
         }
     }
-    for (at, item) in items.values_mut().enumerate() {
-        let kind = text_field(item, "type");
-        let is_custom_and_over = kind == CUSTOM_CALL && at < last_message;
-        let has_run = is_custom_and_over || ids_with_output.contains(&item["call_id"]);
-        if has_run || !CLIENT_CALLS.contains(&kind) {
-            continue;
-        }
-        if kind == FUNCTION_CALL && reply.offers_tools() {
+    for item in items.values_mut() {
+        let has_run = ids_with_output.contains(&item["call_id"]);
+        if item["type"] == FUNCTION_CALL && !has_run {
             add_call(item, reply);
-        } else {
-            unoffered = Finish::read(kind);
         }
     }
     reply.echo = items;
-    reply.update(Update {
-        finish: unoffered,
-        ..Update::default()
-    })
 }
 
 fn add_call(item: &mut Value, reply: &mut Reply) {
@@ -543,28 +474,18 @@ mod tests {
 
     #[test]
     fn calls_that_were_not_offered_are_an_odd_end() {
-        for kind in CLIENT_CALLS {
-            let item = json!({"type": kind, "id": "i", "call_id": "x", "name": "a"});
-            let output = |id: &str| json!({"type": "any_call_output", "call_id": id});
-            let end = |items: Value| json!({"status": "completed", "output": items}).to_string();
-            for (items, is_odd) in [
-                (json!([item]), true),
-                (json!([item, output("y")]), true),
-                (json!([item, output("x")]), false),
-                (json!([{"type": "web_search_call", "call_id": "x"}]), false),
-            ] {
-                let mut reply = Reply::default();
-                DIALECT
-                    .read_whole(&end(items.clone()), &mut reply)
-                    .expect("a whole answer");
-                let finish = if is_odd {
-                    Finish::Other((*kind).to_owned())
-                } else {
-                    Finish::Complete("completed".into())
-                };
-                let found = (reply.calls(), reply.finished());
-                assert_eq!(found, (&[][..], Some(&finish)), "{items}");
-            }
+        let item = json!({"type": "function_call", "id": "i", "call_id": "x", "name": "a"});
+        for (items, word) in [
+            (json!([item]), "tool_calls"),
+            (json!([item, result("y", "")]), "tool_calls"),
+            (json!([item, result("x", "")]), "completed"),
+            (json!([{"type": "shell_call", "call_id": "x"}]), "completed"),
+        ] {
+            let mut reply = Reply::default();
+            let body = json!({"status": "completed", "output": items}).to_string();
+            DIALECT.read_whole(&body, &mut reply).expect(&body);
+            let found = reply.finished().map(Finish::word);
+            assert_eq!((reply.calls(), found), (&[][..], Some(word)), "{items}");
         }
     }
 
@@ -574,11 +495,10 @@ mod tests {
         let custom = json!({"type": "custom_tool_call", "call_id": "z", "name": "a", "input": ""});
         let called = [("y", "db__get", "{}")];
         let complete = Finish::Complete("completed".into());
-        let odd = Finish::Other("custom_tool_call".into());
         for (items, calls, finish) in [
             (json!([one, output, two]), &called[..], &complete),
             (json!([one, output]), &[], &complete),
-            (json!([one, output, custom]), &[], &odd),
+            (json!([one, output, custom]), &[], &complete),
         ] {
             let mut reply = Reply::new(true);
             let body = json!({"status": "completed", "output": items}).to_string();

@@ -129,8 +129,16 @@ pub fn check(json: &str) -> Result<(), ServerError> {
     }
 }
 
+/// Looks for an error in a field for one.
+pub fn check_field(error: &Value) -> Result<(), ServerError> {
+    match from_value(error) {
+        Some(found) if is_something(error) => Err(found),
+        _ => Ok(()),
+    }
+}
+
 /// Some servers send an empty error when nothing is wrong.
-pub fn is_something(value: &Value) -> bool {
+fn is_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
         Value::Object(fields) => !fields.is_empty(),
@@ -141,7 +149,7 @@ pub fn is_something(value: &Value) -> bool {
 }
 
 /// Reads the value of an `error` field, or a complete body.
-pub fn from_value(value: &Value) -> Option<ServerError> {
+fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => from_value(values.first()?),
         Value::String(message) => Some(from_words(message)).filter(ServerError::has_message),
