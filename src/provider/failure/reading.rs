@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::secret::{self, Secret};
@@ -53,11 +52,14 @@ impl ServerError {
     }
 }
 
+/// The fields that may have an object with the error. Apigee has `fault`, MiniMax `base_resp`.
+const INNER: &str = "error errors fault base_resp";
+
 /// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, MiniMax
-/// `status_msg`.
+/// `status_msg`. If there is another, `error` only names the error.
 const MESSAGES: &str = "\
     message faultstring detail msg error_description Message title errorMessage error_message details reason \
-    status_msg";
+    status_msg error";
 
 /// Reads the body of a response that failed, without secrets.
 pub fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
@@ -91,15 +93,13 @@ fn error_in(json: &str) -> Option<ServerError> {
 }
 
 fn is_error(fields: &Map<String, Value>) -> bool {
-    for name in ["error", "errors", "detail", "Message"] {
-        if fields.get(name).is_some_and(is_something) {
-            return true;
-        }
-    }
-    for name in ["object", "type"] {
-        if text(fields, name) == Some("error") {
-            return true;
-        }
+    let mut inner = ["error", "errors", "detail", "Message"].iter();
+    let has_inner = inner.any(|name| fields.get(*name).and_then(from_value).is_some());
+    let is_named = ["object", "type"]
+        .iter()
+        .any(|name| text(fields, name) == Some("error"));
+    if has_inner || is_named {
+        return true;
     }
     // MiniMax has this field in answers, too, with a zero.
     let code = fields.get("base_resp").map(|inner| &inner["status_code"]);
@@ -108,7 +108,7 @@ fn is_error(fields: &Map<String, Value>) -> bool {
     }
     // A gateway may have no field for errors, but a message alone or with a code.
     let message = text(fields, "message").or(text(fields, "msg"));
-    let has_code = ["code", "status", "success"]
+    let has_code = ["code", "status", "success", "error"]
         .iter()
         .any(|name| fields.contains_key(*name));
     message.is_some() && (has_code || fields.len() == 1)
@@ -129,22 +129,11 @@ pub fn check(json: &str) -> Result<(), ServerError> {
     }
 }
 
-/// Looks for an error in a field for one.
+/// Looks for an error in a field for one. Some servers send an empty error when nothing is wrong.
 pub fn check_field(error: &Value) -> Result<(), ServerError> {
     match from_value(error) {
-        Some(found) if is_something(error) => Err(found),
-        _ => Ok(()),
-    }
-}
-
-/// Some servers send an empty error when nothing is wrong.
-fn is_something(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Array(values) => !values.is_empty(),
-        Value::String(text) => !text.is_empty(),
-        _ => true,
+        Some(error) => Err(error),
+        None => Ok(()),
     }
 }
 
@@ -153,9 +142,8 @@ fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => from_value(values.first()?),
         Value::String(message) => Some(from_words(message)).filter(ServerError::has_message),
-        Value::Number(code) => Some(ServerError::new(code.to_string())),
         Value::Object(fields) => from_fields(fields),
-        Value::Null | Value::Bool(_) => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -170,25 +158,21 @@ fn from_words(words: &str) -> ServerError {
     ServerError::new(on_one_line(words))
 }
 
-/// Reads the error that an object describes: in an object inside it, in the words beside the name of the error, or in a
-/// field for the message.
+/// Reads the error that an object describes: in an object inside it, or in a field for the message. If there is neither, the
+/// codes say what is wrong.
 fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     let codes = codes(fields);
-    let beside = ["message", "error_description", "detail"]
-        .iter()
-        .find_map(|name| text(fields, name));
-    let mut error = match inner_error(fields, beside.is_some()) {
-        Some(Value::String(name)) => {
-            let words = beside.filter(|words| !is_reason_phrase(words));
-            from_words(words.unwrap_or(name)).with_code(&format!("{codes} {name}"))
-        }
-        Some(inner) => from_value(inner)?,
-        None => from_message(fields, &codes)?.with_code(&codes),
+    let inner = values(fields, INNER).filter(|value| !value.is_string());
+    let mut found = inner.chain(values(fields, MESSAGES));
+    let mut error = match found.find_map(from_value) {
+        Some(error) => error,
+        None if codes.is_empty() => return None,
+        None => ServerError::new(on_one_line(&codes)),
     };
-    // Z.ai's code may be a number.
-    if let Some(Value::Number(code)) = fields.get("code") {
-        error = error.with_code(&code.to_string());
+    if let Some(upstream) = upstream(fields) {
+        error.message = format!("{}: {upstream}", error.message);
     }
+    error = error.with_code(&codes);
     if error.status.is_none() {
         error.status = status(fields);
     }
@@ -201,39 +185,25 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     Some(error)
 }
 
-/// Whether these words only name the status of the response, such as `Bad Request`.
-fn is_reason_phrase(words: &str) -> bool {
-    for status in 400..600 {
-        if let Ok(status) = StatusCode::from_u16(status)
-            && let Some(phrase) = status.canonical_reason()
-            && phrase.eq_ignore_ascii_case(words)
-        {
-            return true;
-        }
-    }
-    false
+/// The values of those of these fields that are there.
+fn values<'f>(
+    fields: &'f Map<String, Value>,
+    names: &'static str,
+) -> impl Iterator<Item = &'f Value> {
+    names.split(' ').filter_map(|name| fields.get(name))
 }
 
 fn codes(fields: &Map<String, Value>) -> String {
     let mut codes = Vec::new();
-    for name in ["code", "type", "status", "error_type"] {
-        codes.extend(text(fields, name));
+    for value in values(fields, "code type status error_type error") {
+        match value {
+            Value::String(code) => codes.push(code.clone()),
+            // As Z.ai has it.
+            Value::Number(code) => codes.push(code.to_string()),
+            _ => {}
+        }
     }
     codes.join(" ")
-}
-
-/// The value of the field for an error, unless the words are in a field beside it and the value has none.
-fn inner_error(fields: &Map<String, Value>, has_words_beside: bool) -> Option<&Value> {
-    let inner = ["error", "errors", "fault", "base_resp"]
-        .iter()
-        .find_map(|name| fields.get(*name))?;
-    let is_sign = inner.is_boolean() || inner.is_number();
-    let has_words = !is_sign && from_value(inner).is_some();
-    if is_something(inner) && (has_words || !has_words_beside) {
-        Some(inner)
-    } else {
-        None
-    }
 }
 
 fn status(fields: &Map<String, Value>) -> Option<u16> {
@@ -245,20 +215,6 @@ fn status(fields: &Map<String, Value>) -> Option<u16> {
         }
     }
     None
-}
-
-/// Reads the message among these fields. If there is none, the codes say what is wrong.
-fn from_message(fields: &Map<String, Value>, codes: &str) -> Option<ServerError> {
-    let mut values = MESSAGES.split(' ').filter_map(|name| fields.get(name));
-    let mut error = match values.find_map(message_of) {
-        Some(error) => error,
-        None if codes.is_empty() => return None,
-        None => ServerError::new(on_one_line(codes)),
-    };
-    if let Some(upstream) = upstream(fields) {
-        error.message = format!("{}: {upstream}", error.message);
-    }
-    Some(error)
 }
 
 /// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
@@ -286,18 +242,6 @@ fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
     let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
     let seconds = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
-}
-
-/// The error in a field that may have the message.
-fn message_of(value: &Value) -> Option<ServerError> {
-    match value {
-        Value::String(message) if !message.is_empty() => Some(from_words(message)),
-        Value::Array(_) | Value::Object(_) => {
-            let words = || ServerError::new(on_one_line(&value.to_string()));
-            Some(from_value(value).unwrap_or_else(words))
-        }
-        _ => None,
-    }
 }
 
 fn from_text(body: &str) -> Option<ServerError> {
@@ -330,10 +274,8 @@ mod tests {
             no key | {"error":{"message":"no key","type":"auth","code":null}}
             model not found | {"error":"model not found"}
             real words | {"error":"Bad Request","message":"real words"}
-            real words | {"error":"real words","message":"Bad Request"}
             real words | {"error":true,"message":"real words"}
             real words | {"error":500,"message":"real words"}
-            500 | {"error":500}
             real words | {"error":{"message":""},"message":"real words"}
             real words | {"error":{"message":null},"detail":"real words"}
             it has expired | {"error":"invalid_token","error_description":"it has expired"}
@@ -388,7 +330,7 @@ mod tests {
         let body = serde_json::json!({"error": {"message": inner, "code": "upstream"}});
         let expected = ServerError {
             message: "no".to_owned(),
-            code: "rate_limit 429 upstream".to_owned(),
+            code: "429 rate_limit upstream".to_owned(),
             field: "p".to_owned(),
             status: Some(429),
             retry_after: None,
@@ -421,7 +363,6 @@ mod tests {
         }
         for json in [
             r#"{"error":{}}"#,
-            r#"{"error":null,"message":"x"}"#,
             r#"{"error":"","choices":[]}"#,
             r#"{"message":"","code":1}"#,
             r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":"success"}}"#,
