@@ -226,7 +226,7 @@ pub fn is_of_object(words: &Words) -> bool {
 }
 
 /// What a reference within the same document, such as `#/$defs/Pet`, refers to.
-pub fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let encoded = reference.strip_prefix('#')?;
     let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
     root.pointer(&pointer)

@@ -203,7 +203,8 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Event = serde_json::from_str(data)?;
     let kind = event.kind.word();
     if kind == "content_block_delta" {
-        return add_delta(event.index.read(), &event.delta.parse()?, reply);
+        let delta = event.delta.read().unwrap_or_default();
+        return add_delta(event.index.read(), &delta, reply);
     }
     // Other events are rare, so reading all of their fields costs little, and an error may be among them.
     failure::check(data)?;

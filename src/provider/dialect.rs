@@ -111,15 +111,13 @@ impl Dialect {
 
     /// Adds the data of one event of a stream to the reply.
     pub fn read_event(&self, data: &str, reply: &mut Reply) -> ReplyResult {
-        // Proxies send this in every dialect, even if the answer has broken off.
-        if data.trim() == DONE {
-            if self.ends_with_done || reply.finished().is_some() {
-                reply.end();
-            }
-            return Ok(());
-        }
-        if data.trim_start().starts_with('{') {
+        let data = data.trim_ascii();
+        if data.starts_with('{') {
             return (self.event)(data, reply);
+        }
+        // Proxies send this in every dialect, even if the answer has broken off.
+        if data == DONE && (self.ends_with_done || reply.finished().is_some()) {
+            reply.end();
         }
         // Gemini reports an error in a list. Some servers send other things to keep a connection alive.
         failure::check(data)?;
@@ -249,12 +247,12 @@ pub(super) mod tests {
         let [strict, loose] = shapes();
         let [in_strict, in_loose] = [&strict, &loose].map(|shape| shape.schema().to_string());
         // An object, a strict shape, and one that is not strict. Anthropic's API has no way to ask for an object without a
-        // schema; it takes rules as words, and Gemini's takes no references.
+        // schema; it takes rules as words.
         let table = r##"
             openai | response_format | {"type":"json_object"} | {"type":"json_schema","json_schema":{"name":"answer","schema":STRICT,"strict":true}} | {"type":"json_schema","json_schema":{"name":"answer","schema":LOOSE,"strict":false}}
             responses | text | {"format":{"type":"json_object"}} | {"format":{"type":"json_schema","name":"answer","schema":STRICT,"strict":true}} | {"format":{"type":"json_schema","name":"answer","schema":LOOSE,"strict":false}}
             anthropic | output_config | - | {"format":{"type":"json_schema","schema":STRICT}} | {"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"integer","description":"Rules: minimum 0"}},"additionalProperties":false}}}
-            gemini | generationConfig | {"responseMimeType":"application/json"} | {"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z","a"],"additionalProperties":false}} | {"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"integer","minimum":0}}}}
+            gemini | generationConfig | {"responseMimeType":"application/json"} | {"responseMimeType":"application/json","responseJsonSchema":STRICT} | {"responseMimeType":"application/json","responseJsonSchema":LOOSE}
         "##;
         for [dialect, field, object, shaped, other] in rows(table) {
             let api = named(dialect);

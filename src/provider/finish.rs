@@ -28,9 +28,6 @@ const COMPLETE: &[&str] = &[
     "end",
 ];
 
-/// The words for a stop to call tools.
-const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"];
-
 /// Anthropic's word for an answer that it interrupts in the middle of a search.
 const PAUSE: &str = "pause_turn";
 
@@ -96,23 +93,9 @@ impl Finish {
         Some(finish)
     }
 
-    /// Whether the provider says that tool calls ended the answer.
-    pub(super) fn is_for_calls(&self) -> bool {
-        match self {
-            Finish::Other(word) => CALLS.contains(&word.to_lowercase().as_str()),
-            _ => false,
-        }
-    }
-
     /// Whether the provider continues the answer when it is asked to.
     pub(super) fn is_pause(&self) -> bool {
         matches!(self, Finish::Other(word) if word == PAUSE)
-    }
-
-    pub(super) fn word_mut(&mut self) -> &mut String {
-        use Finish::{Blocked, Complete, Failed, Limit, Other};
-        let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
-        word
     }
 
     /// The provider's word.
@@ -149,30 +132,12 @@ mod tests {
             (&["tool_calls", "pause_turn", "OTHER"], Finish::Other),
             (&["something_new", "NO_IMAGE", "malformed"], Finish::Other),
         ] {
+            assert_eq!(Finish::read(""), None);
             for word in words {
                 for word in [word.to_string(), word.to_uppercase()] {
                     assert_eq!(Finish::read(&word), Some(make(word.clone())), "{word}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn some_words_are_none_and_some_say_that_calls_ended_the_answer() {
-        for (word, is_one, is_for_calls) in [
-            ("", false, false),
-            ("null", false, false),
-            ("stop", true, false),
-            ("length", true, false),
-            ("odd", true, false),
-            ("other", true, false),
-            ("tool_calls", true, true),
-            ("TOOL_USE", true, true),
-        ] {
-            let finish = Finish::read(word);
-            assert_eq!(finish.is_some(), is_one, "{word}");
-            let ends_for_calls = finish.is_some_and(|finish| finish.is_for_calls());
-            assert_eq!(ends_for_calls, is_for_calls, "{word}");
         }
     }
 

@@ -42,8 +42,8 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
 const FUNCTION_CALL: &str = "functionCall";
 
 fn path(prompt: &Prompt) -> String {
-    let name = prompt.model.strip_prefix("models/");
-    let model = utf8_percent_encode(name.unwrap_or(prompt.model), UNRESERVED);
+    let name = prompt.model.trim_start_matches("models/");
+    let model = utf8_percent_encode(name, UNRESERVED);
     if prompt.stream {
         format!("/v1beta/models/{model}:streamGenerateContent?alt=sse")
     } else {
@@ -126,7 +126,7 @@ fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
 fn generation_config(prompt: &Prompt) -> Value {
     let schema = match prompt.form {
         AnswerForm::Any | AnswerForm::Object => None,
-        AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
+        AnswerForm::Shaped(shape) => Some(shape.schema()),
     };
     let is_json = prompt.form != AnswerForm::Any;
     let thinking = json!({"thinkingLevel": prompt.effort});
@@ -150,13 +150,13 @@ fn tools(prompt: &Prompt) -> Vec<Value> {
     tools
 }
 
-/// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
+/// `parametersJsonSchema` accepts JSON Schema with its references. `parameters` accepts so little that requests would be
+/// refused.
 fn declaration(tool: &Tool) -> Value {
-    let schema = schema::without_references(&schema::of_object(tool));
     json!({
         "name": tool.name,
         "description": tool.description,
-        "parametersJsonSchema": schema,
+        "parametersJsonSchema": schema::of_object(tool),
     })
 }
 
@@ -202,19 +202,6 @@ struct Parts<'a> {
     parts: Option<Vec<Raw<'a>>>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Part<'a> {
-    text: Raw<'a>,
-    /// True where the text is reasoning.
-    thought: Raw<'a>,
-    #[serde(rename = "functionCall")]
-    function_call: Raw<'a>,
-    /// A call that Google runs itself.
-    #[serde(rename = "toolCall", alias = "executableCode")]
-    server_call: Raw<'a>,
-}
-
 fn usage_of(counts: &Value) -> Usage {
     let mut usage = lenient::usage(counts);
     // The results of Google's own tools become a part of the prompt.
@@ -257,34 +244,29 @@ fn read(data: &str, reply: &mut Reply) -> ReplyResult {
 }
 
 fn read_part(raw: Raw, reply: &mut Reply) -> ReplyResult {
-    let Some(part) = raw.read::<Part>() else {
-        return Ok(());
-    };
-    let is_thought = part.thought.read() == Some(true);
-    if part.function_call.is_there() {
-        let call = part.function_call.value();
+    let part = raw.value();
+    if let Some(call) = part.get(FUNCTION_CALL) {
         let arguments = lenient::arguments(&call["args"]);
-        reply.add_call(
-            text_field(&call, "id"),
-            text_field(&call, "name"),
-            &arguments,
-        );
+        reply.add_call(text_field(call, "id"), text_field(call, "name"), &arguments);
     }
-    if reply.offers_tools() {
-        keep(raw.value(), reply)?;
-    }
-    let server_call = part.server_call.value();
+    // A call that Google runs itself.
+    let server_call = part.get("toolCall").or(part.get("executableCode"));
+    let tool = server_call.map_or("", |call| text_field(call, "toolType"));
     let mut update = Update {
-        runs_call: part.server_call.is_there(),
-        searches: text_field(&server_call, "toolType").contains("SEARCH"),
+        runs_call: server_call.is_some(),
+        searches: tool.contains("SEARCH"),
         ..Update::default()
     };
-    if is_thought {
-        update.thoughts = Some(part.text.text()?);
+    if part["thought"] == true {
+        update.thoughts = Some(lenient::text_in(&part["text"])?);
     } else {
-        update.text = part.text.json()?;
+        update.text = raw.json_of_part()?;
     }
-    reply.update(update)
+    reply.update(update)?;
+    if reply.offers_tools() {
+        keep(part, reply)?;
+    }
+    Ok(())
 }
 
 /// Keeps a part to send it back with the results of the calls. The API wants reasoning and empty

@@ -60,14 +60,6 @@ impl<'a> Raw<'a> {
         serde_json::from_str(self.0?.get()).ok()
     }
 
-    /// The value as this type, which it must have unless it is null.
-    pub fn parse<T: Deserialize<'a> + Default>(self) -> ReplyResult<T> {
-        match self.0 {
-            Some(json) => Ok(serde_json::from_str(json.get())?),
-            None => Ok(T::default()),
-        }
-    }
-
     /// A word, which is empty if the value is no string.
     pub fn word(self) -> String {
         self.read().unwrap_or_default()
@@ -83,7 +75,7 @@ impl<'a> Raw<'a> {
         if !json.starts_with('[') {
             return Ok("\"\"".into());
         }
-        let parts: Vec<Raw> = self.parse()?;
+        let parts: Vec<Raw> = self.read().unwrap_or_default();
         let mut joined = String::from("\"");
         for part in parts {
             joined.push_str(without_quotes(&part.json_of_part()?));
@@ -92,7 +84,8 @@ impl<'a> Raw<'a> {
         Ok(joined.into())
     }
 
-    fn json_of_part(self) -> ReplyResult<Cow<'a, str>> {
+    /// The same of one part.
+    pub fn json_of_part(self) -> ReplyResult<Cow<'a, str>> {
         match self.read::<Part>() {
             Some(part) if part.is_text() => part.text.json(),
             Some(_) => Ok("\"\"".into()),

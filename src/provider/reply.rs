@@ -374,11 +374,11 @@ impl Reply {
         self.reasoning.end(&mut self.text);
         self.join(before);
         self.calls.settle();
+        // Whatever the provider says, its calls have ended it.
         if !self.calls().is_empty()
-            && let Some(finish) = &self.finish
-            && finish.is_for_calls()
+            && let Some(Finish::Other(word)) = &self.finish
         {
-            self.finish = Some(Finish::Complete(finish.word().to_owned()));
+            self.finish = Some(Finish::Complete(word.clone()));
         }
         if self.called_unoffered && self.may_end_normally() {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
@@ -444,9 +444,10 @@ impl Reply {
 
     /// Removes secrets from the finish reason, which may be any text.
     pub fn redact(&mut self, secrets: &[Secret]) {
-        if let Some(finish) = &mut self.finish {
-            let word = finish.word_mut();
-            *word = secret::redact(word, secrets);
+        let word = self.finish.as_ref().map_or("", Finish::word);
+        let redacted = secret::redact(word, secrets);
+        if redacted != word {
+            self.finish = Some(Finish::Other(redacted));
         }
     }
 
@@ -578,7 +579,7 @@ mod tests {
             ("tool_calls", true, Finish::Complete("tool_calls".into())),
             ("stop", true, Finish::Complete("stop".into())),
             ("length", true, Finish::Limit("length".into())),
-            ("odd", true, Finish::Other("odd".into())),
+            ("odd", true, Finish::Complete("odd".into())),
             ("tool_calls", false, Finish::Other("tool_calls".into())),
         ] {
             let mut reply = Reply::new(true);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Attachment, Message, Step, Tool, json_or_text};
+use crate::message::{Message, Step, Tool, json_or_text};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -39,16 +39,14 @@ pub struct Prompt<'a> {
 impl Prompt<'_> {
     /// Whether images or PDFs go with it, from the user or from tools.
     pub(super) fn has_attachments(&self) -> bool {
-        let mut attachments: Vec<&Attachment> = Vec::new();
-        for message in &self.messages {
-            attachments.extend(&message.attachments);
-        }
-        for step in self.steps {
-            for run in &step.calls {
-                attachments.extend(&run.images);
-            }
-        }
-        attachments.iter().any(|one| !one.data.is_empty())
+        let of_user = self
+            .messages
+            .iter()
+            .flat_map(|message| &message.attachments);
+        let runs = self.steps.iter().flat_map(|step| &step.calls);
+        let of_tools = runs.flat_map(|run| &run.images);
+        let mut attachments = of_user.chain(of_tools);
+        attachments.any(|one| !one.data.is_empty())
     }
 }
 

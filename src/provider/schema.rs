@@ -8,7 +8,7 @@ use crate::shape;
 /// The keywords that combine several schemas. Anthropic refuses them at the top.
 const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
 
-/// The schemas that references refer to. They are not needed once the references are replaced.
+/// The schemas that references refer to.
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
 
 /// The keywords that Anthropic accepts in the schema of an answer, whatever their values.
@@ -36,12 +36,6 @@ const ACCEPTED_FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// How deeply replaced references may be nested.
-const MAX_DEPTH: usize = 32;
-
-/// How many values a schema may have once its references are replaced. Each reference may double their number.
-const MAX_VALUES: usize = 20_000;
-
 /// The schema of a tool as an object with properties; OpenAI refuses one without them.
 pub fn of_object(tool: &Tool) -> Value {
     let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
@@ -59,20 +53,6 @@ pub fn without_combinations(tool: &Tool) -> Value {
         fields.retain(|name, _| !COMBINATIONS.contains(&name.as_str()));
     }
     schema
-}
-
-/// A schema for Gemini: each reference is replaced by what it refers to. Definitions and `$schema` are removed.
-pub fn without_references(root: &Value) -> Value {
-    let mut schema = root.clone();
-    if let Value::Object(fields) = &mut schema {
-        fields.retain(|name, _| name != "$schema" && !DEFINITIONS.contains(&name.as_str()));
-    }
-    let mut inlining = Inlining {
-        root,
-        open: Vec::new(),
-        left: MAX_VALUES,
-    };
-    inlining.schema(&schema)
 }
 
 /// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it. Rules in other keywords move
@@ -148,57 +128,6 @@ fn is_accepted(name: &str, value: &Value) -> bool {
     }
 }
 
-/// The state of a schema while its references are replaced by what they refer to. It borrows the schema, because it copies
-/// parts of it again and again.
-struct Inlining<'a> {
-    root: &'a Value,
-    /// The references being replaced. One that leads back to itself is cut off there.
-    open: Vec<&'a str>,
-    /// How many more values there may be.
-    left: usize,
-}
-
-impl<'a> Inlining<'a> {
-    fn schema(&mut self, schema: &'a Value) -> Value {
-        if self.left == 0 {
-            return json!({});
-        }
-        self.left -= 1;
-        match schema {
-            Value::Object(fields) => Value::Object(self.fields(fields)),
-            Value::Array(items) => items.iter().map(|item| self.schema(item)).collect(),
-            other => other.clone(),
-        }
-    }
-
-    fn fields(&mut self, fields: &'a Map<String, Value>) -> Map<String, Value> {
-        let mut cleaned = match fields.get("$ref") {
-            Some(Value::String(reference)) => self.referred(reference),
-            _ => Map::new(),
-        };
-        for (name, value) in fields {
-            let is_reference = name == "$ref" && value.is_string();
-            if !is_reference {
-                cleaned.insert(name.clone(), self.schema(value));
-            }
-        }
-        cleaned
-    }
-
-    fn referred(&mut self, reference: &'a str) -> Map<String, Value> {
-        if self.open.len() >= MAX_DEPTH || self.open.contains(&reference) {
-            return Map::new();
-        }
-        let Some(Value::Object(fields)) = shape::referred(self.root, reference) else {
-            return Map::new();
-        };
-        self.open.push(reference);
-        let cleaned = self.fields(fields);
-        self.open.pop();
-        cleaned
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,37 +179,6 @@ mod tests {
     }
 
     #[test]
-    fn references_are_replaced_by_what_they_refer_to() {
-        let table = r##"
-            no references
-            {"$schema": "x", "type": "object", "properties": {"a": {"minimum": 1}}}
-            {"type": "object", "properties": {"a": {"minimum": 1}}}
-            a reference, and what stands beside it
-            {"properties": {"a": {"$ref": "#/$defs/A", "title": "own"}, "b": {"items": [{"$ref": "#/definitions/B"}]}}, "$defs": {"A": {"type": "string", "title": "A"}}, "definitions": {"B": {"type": "number"}}}
-            {"type": "object", "properties": {"a": {"type": "string", "title": "own"}, "b": {"items": [{"type": "number"}]}}}
-            a reference to a reference, with a name in percents
-            {"properties": {"a": {"$ref": "#/$defs/A%3C1%3E"}}, "$defs": {"A<1>": {"items": {"$ref": "#/$defs/B~1C"}}, "B/C": {"type": "null"}}}
-            {"type": "object", "properties": {"a": {"items": {"type": "null"}}}}
-            one that leads back to itself
-            {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "object", "properties": {"next": {"$ref": "#/$defs/A"}}}}}
-            {"type": "object", "properties": {"a": {"type": "object", "properties": {"next": {}}}}}
-            one to the whole
-            {"type": "object", "properties": {"a": {"$ref": "#"}}}
-            {"type": "object", "properties": {"a": {"type": "object", "properties": {"a": {}}}}}
-            ones that lead nowhere
-            {"properties": {"a": {"$ref": "#/$defs/X"}, "b": {"$ref": "https://example.com/b"}}}
-            {"type": "object", "properties": {"a": {}, "b": {}}}
-            names that look like words of JSON Schema
-            {"properties": {"$ref": {"type": "null"}, "definitions": {"type": "null"}}}
-            {"type": "object", "properties": {"$ref": {"type": "null"}, "definitions": {"type": "null"}}}
-        "##;
-        for (case, schema, cleaned) in cases(table) {
-            let schema = of_object(&tool(schema));
-            assert_eq!(without_references(&schema), cleaned, "{case}");
-        }
-    }
-
-    #[test]
     fn rules_that_anthropic_does_not_take_become_words() {
         let table = r##"
             what is taken
@@ -323,20 +221,5 @@ mod tests {
         for (case, schema, cleaned) in cases(table) {
             assert_eq!(with_rules_in_words(&schema), cleaned, "{case}");
         }
-    }
-
-    #[test]
-    fn references_that_double_a_schema_again_and_again_end() {
-        let twice = |next: usize| {
-            let next = json!({"$ref": format!("#/$defs/{next}")});
-            json!({"properties": {"a": next, "b": next}})
-        };
-        let definitions: Map<String, Value> = (0..100)
-            .map(|at: usize| (at.to_string(), twice(at + 1)))
-            .collect();
-        let schema = json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
-        let cleaned = without_references(&schema);
-        assert!(cleaned.to_string().len() < 100 * MAX_VALUES);
-        assert!(!cleaned.to_string().contains("$ref"));
     }
 }
