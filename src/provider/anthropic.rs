@@ -231,9 +231,8 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
 
 fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     let message = Value::Object(surrogates::lossy(body)?);
-    let blocks = elements(&message["content"]);
-    for (block, index) in blocks.iter().zip(0..) {
-        add_block(Some(index), block.clone(), reply)?;
+    for block in elements(&message["content"]) {
+        add_block(None, block.clone(), reply)?;
     }
     read_calls(reply);
     reply.update(end_of(&message, &message["usage"]))
@@ -286,13 +285,11 @@ fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> ReplyResult
 fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> ReplyResult {
     let is_call = block["type"] == TOOL_USE;
     if text_field(&block, "type").ends_with(TOOL_USE) {
-        let mut input = String::new();
-        // If the input comes in fragments, this field is an empty object or missing.
-        if let Value::Object(fields) = &block[INPUT]
-            && !fields.is_empty()
-        {
-            input = block[INPUT].to_string();
-        }
+        let input = match &block[INPUT] {
+            Value::Object(fields) if !fields.is_empty() => block[INPUT].to_string(),
+            // It comes in fragments.
+            _ => String::new(),
+        };
         block[INPUT] = input.into();
     }
     reply.keep(index, block, is_call)

@@ -59,10 +59,7 @@ fn is_accepted(character: char) -> bool {
 }
 
 fn base_name(pdf: &Attachment) -> &str {
-    match pdf.name.rsplit_once('/') {
-        Some((_, name)) => name,
-        None => &pdf.name,
-    }
+    pdf.name.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]

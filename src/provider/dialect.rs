@@ -62,13 +62,19 @@ impl Dialect {
         if prompt.has_attachments() {
             extras.push(Extra::Attachments);
         }
-        let body = Some(request::with_fields(body, fields));
+        let mut body = request::with_fields(body, fields);
+        // OpenAI refuses it where nothing streams, such as after `-o stream=false`.
+        if body["stream"] != true
+            && let Some(body) = body.as_object_mut()
+        {
+            body.shift_remove("stream_options");
+        }
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
         let calls_before = prompt.steps.iter().map(|step| step.calls.len()).sum();
         Request {
             path,
             headers: self.headers(key),
-            body,
+            body: Some(body),
             offers_tools,
             extras,
             calls_before,

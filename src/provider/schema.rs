@@ -62,7 +62,6 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
         return schema.clone();
     };
     let is_reference = fields.contains_key("$ref");
-    let has_any_of = fields.contains_key("anyOf");
     let mut words = Map::new();
     let mut rules = Vec::new();
     for (name, value) in fields {
@@ -78,7 +77,7 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
             "properties" | "$defs" | "definitions" | "anyOf" | "allOf" => {
                 each_with_rules_in_words(value)
             }
-            "oneOf" if !has_any_of => {
+            "oneOf" => {
                 name = "anyOf";
                 each_with_rules_in_words(value)
             }
@@ -208,9 +207,9 @@ mod tests {
             one of several
             {"oneOf": [{"type": "null"}, {"multipleOf": 2}]}
             {"anyOf": [{"type": "null"}, {"description": "Rules: multipleOf 2"}]}
-            any and one of several
-            {"anyOf": [{"type": "null"}], "allOf": [{"minimum": 1}], "oneOf": [{"type": "null"}]}
-            {"anyOf": [{"type": "null"}], "allOf": [{"description": "Rules: minimum 1"}], "description": "Rules: oneOf [{\"type\":\"null\"}]"}
+            all of several
+            {"allOf": [{"minimum": 1}]}
+            {"allOf": [{"description": "Rules: minimum 1"}]}
             references, which stand alone
             {"$ref": "#/$defs/A", "title": "T", "type": "object", "$defs": {"A": {"minimum": 1}}, "definitions": {"$ref": {"$ref": "#"}}}
             {"$ref": "#/$defs/A", "$defs": {"A": {"description": "Rules: minimum 1"}}, "definitions": {"$ref": {"$ref": "#"}}}
