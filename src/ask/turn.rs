@@ -227,7 +227,7 @@ impl Run {
             return Ok(false);
         }
         progress.pauses += 1;
-        progress.tail = reply.tail();
+        progress.tail = reply.tail;
         progress.paused_turn.extend(reply.echo());
         Ok(true)
     }

@@ -263,7 +263,7 @@ fn read_part(raw: Raw, reply: &mut Reply) -> ReplyResult {
         update.text = raw.json_of_part()?;
     }
     reply.update(update)?;
-    if reply.offers_tools() {
+    if reply.offers_tools {
         keep(part, reply)?;
     }
     Ok(())

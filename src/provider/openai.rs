@@ -326,7 +326,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let delta = choice.delta(is_whole).unwrap_or(&no_delta);
 
     add_calls(delta.tool_calls, reply)?;
-    if reply.offers_tools() {
+    if reply.offers_tools {
         keep_reasoning(delta, reply)?;
     }
     let mut usage = Usage::default();
@@ -415,10 +415,8 @@ fn echo_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
 mod tests {
     use super::super::attachment::tests::{image, pdf, question};
     use super::super::dialect::tests::{calls_of, prompt, replied_with_tools};
-    use super::super::finish::Finish;
     use super::super::table;
     use super::*;
-    use crate::message::tests::rows;
     use proptest::prelude::*;
 
     fn json(prompt: &Prompt, quirks: Quirks) -> Value {
@@ -463,29 +461,6 @@ mod tests {
             .chain(["[DONE]"])
             .collect();
         replied_with_tools(&DIALECT, &events)
-    }
-
-    #[test]
-    fn calls_are_read_in_whatever_fragments_they_come() {
-        let [one, other] = [("a", "{\"n\":1}"), ("b", "{}")];
-        let table = r##"
-            a gateway: neither index nor id, arguments as an object, another word at the end | stop | , | [{"function":{"name":"a","arguments":{"n":1}}},{"function":{"name":"b","arguments":{}}}]
-            a gateway: a call in each event, without index and id | function_call | , | [{"id":null,"function":{"name":"a","arguments":{"n":1}}}] ; [{"id":"","function":{"name":"b","arguments":"{}"}}]
-            no arguments | stop | x,y | [{"index":0,"id":"x","function":{"name":"a","arguments":"{\"n\":1}"}}] ; [{"index":1,"id":"y","function":{"name":"b"}}]
-        "##;
-        for [case, word, ids, events] in rows(table) {
-            let fragments = events.split(" ; ").map(serde_json::from_str::<Value>);
-            let events: Vec<String> = fragments.map(|one| event(&one.expect(events))).collect();
-            let reply = reply_of(&events, word);
-            let (x, y) = ids.split_once(',').expect("two ids");
-            assert_eq!(calls_of(&reply), [(x, one.0, one.1), (y, other.0, other.1)]);
-            let is_complete = matches!(reply.finished(), Some(Finish::Complete(_)));
-            assert!(is_complete, "{case}");
-            assert!(
-                reply.calls().iter().all(|call| !call.id.is_empty()),
-                "{case}"
-            );
-        }
     }
 
     proptest! {

@@ -296,7 +296,7 @@ fn read_item(item: Value, reply: &mut Reply) -> ReplyResult {
     if item.is_null() || item["type"] == REASONING && !is_secret {
         return Ok(());
     }
-    let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools();
+    let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools;
     reply.keep(None, item, is_call)
 }
 
@@ -358,7 +358,7 @@ mod tests {
                 ("Hi", Some(&Finish::Complete("completed".into()))),
                 "{events:?}"
             );
-            assert!(reply.ended());
+            assert!(reply.ended);
         }
     }
 

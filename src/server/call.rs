@@ -156,7 +156,7 @@ impl Call<'_> {
             _ if reply.is_too_long() && !reply.calls().is_empty() => return Err(self.too_long()),
             _ => return Ok(()),
         };
-        let reason = reply.reason();
+        let reason = &reply.reason;
         if !reason.is_empty() {
             message += &format!(": {reason}");
         }

@@ -134,7 +134,7 @@ fn read_stream(
         let mut event = |data: &str| {
             events += 1;
             // An event after the end does not belong to the answer.
-            if reply.ended() {
+            if reply.ended {
                 return Ok(());
             }
             api.read_event(data, reply).map_err(ReadError::Reply)
@@ -149,7 +149,7 @@ fn read_stream(
         if end.is_none() || !is_malformed {
             read?;
         }
-        if reply.ended() {
+        if reply.ended {
             body.read_rest(reply);
             return Ok(());
         }

@@ -382,24 +382,19 @@ mod tests {
     fn a_model_that_the_server_does_not_know_is_distinguished_from_other_failures() {
         let table = r##"
             UnknownModel | 500 | {"error":{"message":"no","code":"model_not_found"}}
-            UnknownModel | 422 | Invalid model: x
             UnknownModel | 400 | x is not a valid model ID
             UnknownModel | 400 | The supported API model names are a or b, but you passed x.
             UnknownModel | 404 | model 'x' not found
-            UnknownModel | 404 | no such model: x
             UnknownModel | 400 | The model x does not exist
             UnknownModel | 400 | Model Not Exist
-            UnknownModel | 400 | {"error":{"message":"Unknown Model, please check the model code.","code":"1211"}}
             UnknownModel | 400 | {"error":{"message":"模型不存在，请检查模型代码。","code":"1211"}}
             UnknownModel | 400 | {"error":{"message":"no","code":"model_decommissioned"}}
             UnknownModel | 400 | The model `x` has been decommissioned and is no longer supported.
             UnknownModel | 410 | The model x was retired
             not UnknownModel | 410 | gone
             not UnknownModel | 400 | the model is overloaded
-            not UnknownModel | 500 | model x not found
             not UnknownModel | 404 | page not found
             not UnknownModel | 400 | tool x not found
-            not UnknownModel | 404 | nothing here
         "##;
         check(&[], table);
     }
@@ -408,11 +403,9 @@ mod tests {
     fn a_key_may_be_refused_with_any_status() {
         let table = r##"
             WrongKey | 401 | no
-            WrongKey | 403 | no
             WrongKey | 400 | API key not valid. Please pass a valid API key.
             WrongKey | 400 | Incorrect API key provided: x
             not WrongKey | 400 | no
-            not WrongKey | 500 | no
         "##;
         check(&[], table);
     }
@@ -502,7 +495,6 @@ mod tests {
     #[test]
     fn a_form_that_is_refused_is_known_by_any_of_its_names() {
         let table = r##"
-            Refuses(Form) | 400 | {"error":{"message":"This response_format type is unavailable now"}}
             Refuses(Form) | 400 | {"error":{"message":"This model does not support response format `json_schema`."}}
             Refuses(Form) | 400 | {"error":{"message":"Invalid value","param":"response_format"}}
             Refuses(Form) | 400 | {"error":{"message":"Unknown parameter: 'text'.","param":"text"}}
@@ -513,17 +505,13 @@ mod tests {
             Refuses(Form) | 400 | {"error":{"message":"JSON mode is not enabled for this model"}}
             Refuses(Form) | 400 | {"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}
             Refuses(Form) | 400 | {"error":{"message":"output_config: Extra inputs are not permitted"}}
-            Refuses(Form) | 400 | {"error":{"message":"output_format: no"}}
-            Refuses(Form) | 400 | {"error":{"message":"Structured outputs are not supported by this model"}}
             Refuses(Form) | 400 | [{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]
-            Refuses(Form) | 400 | [{"error":{"code":400,"message":"Unknown name \"responseMimeType\""}}]
             Refuses(Form) | 400 | {"error":{"code":400,"message":"generation_config.response_mime_type: no"}}
             Refuses(Form) | 400 | {"error":{"code":400,"message":"Failed to parse grammar"}}
             Refuses(Form) | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
             Refuses(Form) | 422 | {"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}
             not Refuses(Form) | 422 | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
             not Refuses(Form) | 500 | {"error":{"message":"response_format is not supported"}}
-            not Refuses(Form) | 404 | {"error":{"message":"response_format is not supported"}}
             not Refuses(Form) | 400 | {"error":{"message":"no"}}
             not Refuses(Form) | 400 | {"error":{"message":"The model json_object does not exist"}}
             not Refuses(Form) | 400 | {"error":{"message":"With this schema the prompt is too long"}}
@@ -536,29 +524,21 @@ mod tests {
         let table = r##"
             Refuses(Attachments) | 400 | no
             not Refuses(Attachments) | 413 | no
-            not Refuses(Attachments) | 413 | no room for these images
             Refuses(Attachments) | 415 | no
-            Refuses(Attachments) | 422 | no
             Refuses(Attachments) | 404 | No endpoints found that support image input
             not Refuses(Attachments) | 404 | no
             Refuses(Attachments) | 500 | image input is not supported - hint: you may need to provide the mmproj
             not Refuses(Attachments) | 500 | no
             not Refuses(Attachments) | 500 | no provision, no imagination, see the documentation
             Refuses(Attachments) | 501 | This is no MULTIMODAL model
-            Refuses(Attachments) | 502 | unsupported part: image_url
             not Refuses(Attachments) | 503 | the model llama-vision is overloaded
             not Refuses(Attachments) | 429 | too many requests for llama-vision
-            not Refuses(Attachments) | 529 | too many images at once
             not Refuses(Attachments) | 413 | with these images the prompt is too long
             not Refuses(Attachments) | 400 | The model llama-vision does not exist
-            not Refuses(Attachments) | 403 | no key for images
             Refuses(Attachments) | - | cannot read the PDF
-            Refuses(Attachments) | - | unknown modality
             not Refuses(Attachments) | - | no
-            Refuses(Attachments) | - | {"error":{"code":400,"message":"no"}}
             Refuses(Attachments) | - | {"error":{"code":500,"message":"no vision"}}
             not Refuses(Attachments) | - | {"error":{"code":503,"message":"no vision"}}
-            not Refuses(Attachments) | - | {"error":{"code":413,"message":"no vision"}}
             Refuses(Attachments) | - | {"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}
             not Refuses(Attachments) | - | {"error":{"code":400,"message":"no","param":"temperature"}}
             Refuses(Attachments) | - | {"error":{"code":400,"message":"no images with it","param":"temperature"}}
@@ -574,7 +554,6 @@ mod tests {
             Refuses(Store) | 400 | {"error":{"message":"Unknown parameter: 'store'."}}
             Refuses(Store) | 400 | {"error":{"message":"Unsupported parameter","param":"store"}}
             Refuses(Store) | 400 | {"error":"Bad Request","param":"store","message":"no"}
-            Refuses(Store) | 400 | {"detail":[{"loc":["body","store"],"msg":"no"}]}
             Refuses(Store) | 400 | {"error":{"message":"no","param":"input[0].store"}}
             not Refuses(Store) | 400 | {"error":{"message":"no","param":"stored"}}
             not Refuses(Store) | 400 | {"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}
@@ -599,9 +578,7 @@ mod tests {
             not Refuses(Effort) | 500 | reasoning_effort is not supported
             not Refuses(Effort) | 400 | temperature is not supported by grok-4-fast-reasoning
             not Refuses(Effort) | 400 | The model grok-4-fast-reasoning does not exist
-            not Refuses(Effort) | 400 | your efforts
             Refuses(Effort) | 400 | output_config: Extra inputs are not permitted
-            Refuses(Effort) | 400 | {"error":{"code":"1210","message":"Invalid API parameter."}}
             Refuses(Effort) | 400 | {"error":{"code":1210,"message":"Invalid API parameter."}}
         "##;
         check(&[Extra::Effort], table);
@@ -633,8 +610,6 @@ mod tests {
     fn a_refused_cache_is_named() {
         let table = r##"
             Refuses(Cache) | 400 | {"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}
-            Refuses(Cache) | 400 | {"message":"cache_control: Extra inputs are not permitted"}
-            Refuses(Cache) | 400 | {"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}
             Refuses(Cache) | 400 | {"error":{"message":"Unknown field `cache_control`."}}
             Refuses(Cache) | 400 | {"detail":[{"loc":["body","cache_control"],"msg":"no"}]}
             not Refuses(Cache) | 400 | {"error":{"message":"no"}}
@@ -646,15 +621,12 @@ mod tests {
     #[test]
     fn transient_errors_are_known_by_status_or_type() {
         let table = r##"
-            Transient | - | {"error":{"message":"x","code":502}}
             Transient | - | {"error":{"message":"x","code":429}}
             not Transient | - | {"error":{"message":"x","code":400}}
             not Transient | - | {"error":{"message":"x","type":"server_error","code":400}}
             Transient | - | {"error":{"message":"x","type":"overloaded_error"}}
             Transient | - | {"error":{"message":"x","status":"UNAVAILABLE"}}
             Transient | - | {"error":{"message":"x","code":"server_is_overloaded"}}
-            Transient | - | {"error":{"message":"x","code":"slow_down"}}
-            Transient | - | {"error":{"message":"x","type":"service_unavailable_error"}}
             not Transient | - | {"error":{"message":"x","type":"invalid_request_error"}}
             not Transient | - | {"error":"x"}
         "##;
