@@ -103,21 +103,32 @@ impl Argv {
         let Some(interpreter) = interpreter(&self.run) else {
             return Ok(());
         };
+        let own = &self.run[interpreter + 1..];
         let mut is_value = false;
-        for text in &self.run[interpreter + 1..] {
+        let mut has_script = false;
+        let mut reads_input = false;
+        for text in own {
             if self.has_placeholder(text) {
-                return Err(format!(
-                    "run: “{text}” is code, in which the model may write nothing"
-                ));
+                return Err(is_code(text));
             }
-            let is_option = text.starts_with('-');
+            let is_option = text.starts_with(['-', '+']);
             if !is_option && !is_value {
-                return Ok(());
+                has_script = true;
+                break;
             }
+            reads_input |= bundles(text, "s");
             // A shell's `-o` is followed by the name of a setting.
             is_value = is_option && text.ends_with('o');
         }
+        // What seemed to be the script may be the value of an option.
+        let has_options = own.first().is_some_and(|text| text.starts_with('-'));
+        for pair in own.windows(2) {
+            if has_options && takes_code(&pair[0]) && self.has_placeholder(&pair[1]) {
+                return Err(is_code(&pair[1]));
+            }
+        }
         if let Some(stdin) = &self.stdin
+            && (reads_input || !has_script)
             && self.has_placeholder(stdin)
         {
             return Err("stdin: is code, in which the model may write nothing".to_owned());
@@ -165,7 +176,7 @@ impl Argv {
             {
                 if *is_optional && *value == whole(name) {
                     return Err(format!(
-                        "run: without {name}, “{option}” would take what follows as its value; write them as one element, such as “--{name}={value}”"
+                        "run: “{value}”, which may be missing, cannot stand after “{option}”, which may take what follows as its value; write them as one element, such as “--{name}={value}”, or change their order"
                     ));
                 }
             }
@@ -187,11 +198,7 @@ impl Argv {
     ) -> Result<Invocation, String> {
         for name in arguments.keys() {
             if !self.has_input(name) {
-                let names: Vec<&str> = self.inputs.iter().map(|field| &*field.name).collect();
-                let names = names.join(", ");
-                return Err(format!(
-                    "There is no argument {name}. The arguments are: {names}."
-                ));
+                return Err(format!("There is no argument {name}."));
             }
         }
         let texts = self.texts(arguments, resolve)?;
@@ -201,12 +208,16 @@ impl Argv {
                 continue;
             };
             let is_option = filled.iter().any(|element| element.starts_with('-'));
-            if is_option && !self.dashes && !text.starts_with('-') {
-                let placeholders = self.placeholders(text);
-                let names: Vec<&str> = placeholders.iter().map(|place| &*place.name).collect();
-                let names = names.join(" and ");
+            // The user wrote the defaults.
+            let is_given =
+                |place: &Pair| arguments.get(&place.name).is_some_and(|it| !it.is_null());
+            if is_option
+                && !self.dashes
+                && !text.starts_with('-')
+                && self.placeholders(text).iter().any(is_given)
+            {
                 return Err(format!(
-                    "The command would see an option, because {names} begins with “-”."
+                    "The command would see an option, because {text} would begin with “-”."
                 ));
             }
             argv.extend(filled);
@@ -318,6 +329,21 @@ fn interpreter(run: &[String]) -> Option<usize> {
         return None;
     }
     Some(at)
+}
+
+/// Whether an option of an interpreter is followed by code.
+fn takes_code(text: &str) -> bool {
+    bundles(text, "ceEpr") || text == "--eval" || text == "--print"
+}
+
+/// Whether a text is one of these options of one letter, or several in one that may hold one of them.
+fn bundles(text: &str, letters: &str) -> bool {
+    let is_short = text.starts_with('-') && !text.starts_with("--");
+    is_short && text.contains(|letter| letters.contains(letter))
+}
+
+fn is_code(text: &str) -> String {
+    format!("run: “{text}” is code, in which the model may write nothing")
 }
 
 /// The name of a program without its folder.
@@ -489,8 +515,13 @@ mod tests {
         let stdin = Argv::parse(&strings(&["x"]), Some("<{a}>"), Some("a?"), false);
         let called = stdin.expect("an argv").fill(&Map::new(), full);
         assert_eq!(called.expect("arguments").stdin, None);
+        let negative = parse(&["x", "{n}"], Some("n int = -5")).expect("an argv");
+        let called = negative.fill(&Map::new(), full).expect("a default");
+        assert_eq!(called.argv, ["x", "-5"]);
+        let error = negative.fill(&object(json!({"n": -5})), full);
+        assert!(error.is_err(), "the model gives no option");
         let error = parse(&["x", "-n", "{n}"], Some("n? int")).expect_err("an option's value");
-        assert!(error.contains("“-n” would take what follows"), "{error}");
+        assert!(error.contains("cannot stand after “-n”"), "{error}");
         assert!(parse(&["x", "-n", "{n}"], Some("n int = 5")).is_ok());
     }
 
@@ -513,6 +544,10 @@ mod tests {
             (&["python3.12", "-Ic", "print({a})"], "is code"),
             (&["node", "-p", "{a}"], "is code"),
             (&["env", "-i", "A=b", "ruby", "-e", "{a}"], "is code"),
+            (&["python3", "-W", "ignore", "-c", "{a}"], "is code"),
+            (&["perl", "-I", ".", "-ne", "{a}"], "is code"),
+            (&["node", "-r", "fs", "--eval", "{a}"], "is code"),
+            (&["bash", "+e", "-c", "{a}"], "is code"),
         ] {
             let error = Argv::parse(&strings(run), None, None, true).expect_err(run[run.len() - 1]);
             assert!(
@@ -545,6 +580,7 @@ mod tests {
             (&["sh"][..], false),
             (&["python3", "-"], false),
             (&["bash", "-eu"], false),
+            (&["sh", "-s", "x"], false),
             (&["python3", "count.py"], true),
             (&["sh", "-c", "wc -l"], true),
             (&["wc"], true),
@@ -612,23 +648,19 @@ mod tests {
         let good = json!({"s": "a", "n": 1, "l": ["a"], "p": "a", "b": false});
         assert!(argv.fill(&object(good.clone()), full).is_ok());
         for (name, value, words) in [
-            (
-                "more",
-                json!("x"),
-                "There is no argument more. The arguments are: s, n, l, p, b.",
-            ),
+            ("more", json!("x"), "There is no argument more."),
             ("s", json!(5), "s must be a string"),
             ("s", json!(null), "s is missing"),
             ("s", json!(["a"]), "s must be a string"),
             ("s", json!("a\0b"), "s has a NUL"),
-            ("s", json!("-a"), "because s and p begins with “-”"),
+            ("s", json!("-a"), "because {s}{p} would begin with “-”"),
             ("n", json!("1"), "n must be an integer"),
             ("n", json!(1.5), "n must be an integer"),
             ("n", json!(1e300), "n must be an integer"),
-            ("n", json!(-1), "because n begins with “-”"),
+            ("n", json!(-1), "because {n} would begin with “-”"),
             ("l", json!("a"), "l must be a list of strings"),
             ("l", json!(["a", 1]), "l must be a list of strings"),
-            ("l", json!(["a", "-rf"]), "because l begins with “-”"),
+            ("l", json!(["a", "-rf"]), "because {l} would begin with “-”"),
             ("l", json!(["a", "\0"]), "l has a NUL"),
             ("p", json!(1), "p must be a string"),
             ("p", json!("\0"), "p has a NUL"),
