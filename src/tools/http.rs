@@ -1,7 +1,7 @@
 //! A tool server over HTTP: each message is a request, and its answer is JSON or a stream of events (Model Context
 //! Protocol, streamable HTTP).
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,26 +9,19 @@ use serde_json::Value;
 
 use super::listener::Listener;
 use super::outcome::Failure;
+use super::protocol::MAX_MESSAGE;
 use crate::address::Endpoint;
 use crate::secret::{self, Secret};
 use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
 use crate::server::reading;
-use crate::server::retry;
-use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
-use crate::text::one_line::on_one_line;
+use crate::server::stream::{self, TooLong};
 use crate::threads;
 
 /// How much of an answer is read at once.
 const READ_SIZE: usize = 64 << 10;
 
-/// The most that an error quotes of an answer.
-const MAX_QUOTE: usize = 200;
-
 /// The header that names the session.
 const SESSION: &str = "mcp-session-id";
-
-/// The method of a call, which has a time limit of its own.
-const CALL: &str = "tools/call";
 
 /// The message after which a session may have a stream of its own.
 const INITIALIZED: &str = "notifications/initialized";
@@ -56,11 +49,6 @@ pub struct Site {
     pub headers: Vec<(String, Secret)>,
     /// Values that must not be shown, even if the server repeats them.
     pub keys: Vec<Secret>,
-    /// What to do if the server refuses the key, or the lack of one.
-    pub key_advice: String,
-    /// How long it may take until the tools are listed, and until a call is answered.
-    pub start: Option<Duration>,
-    pub timeout: Option<Duration>,
 }
 
 /// A client of one server. Each request has a thread of its own, because bytes other than progress must not extend the
@@ -76,16 +64,15 @@ pub struct Http {
 impl Http {
     /// Sends nothing yet.
     pub fn new(site: Arc<Site>, listener: Listener) -> Http {
-        let session = Arc::default();
         Http {
             site,
             listener,
-            session,
+            session: Arc::default(),
         }
     }
 
-    /// Sends a message. The answer to a request is not waited for.
-    pub fn send(&self, message: Value) {
+    /// Sends a message. The answer to a request is not waited for; it may take as long as `patience`.
+    pub fn send(&self, message: Value, patience: Option<Duration>) {
         if message["id"].is_null() {
             self.notify(&message);
             if message["method"] == INITIALIZED && self.session.get().is_some() {
@@ -94,23 +81,20 @@ impl Http {
             return;
         }
         let this = self.clone();
-        let started = threads::start(move || {
-            if let Err(failure) = this.exchange(&message)
+        // Without a thread, the request times out.
+        let _ = threads::start(move || {
+            if let Err(failure) = this.exchange(&message, patience)
                 && this.listener.protocol().awaits(&message["id"])
             {
                 let _ = this.listener.events.send(Err(failure));
             }
         });
-        if let Err(error) = started {
-            let failure = Failure::new(error.to_string());
-            let _ = self.listener.events.send(Err(failure));
-        }
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
         if let Err(error) = self.post(message, within(NOTICE_TIMEOUT)) {
-            (self.listener.report)(&self.explain(error).to_string());
+            (self.listener.report)(&self.explain(error).what);
         }
     }
 
@@ -138,20 +122,16 @@ impl Http {
 
     /// What went wrong, and where.
     pub fn failure(&self, what: &str) -> Failure {
-        let what = secret::redact(what, &self.site.keys);
         Failure {
-            address: Some(self.site.url.to_string()),
-            ..Failure::new(what)
+            more: format!(" ({})", self.site.url),
+            ..Failure::new(secret::redact(what, &self.site.keys))
         }
     }
 
     /// Takes a message. A request of the server is answered on a thread, because the
     /// answer to q's own may have come already.
-    fn receive(&self, message: Result<&[u8], TooLong>) {
-        let events = match message {
-            Ok(bytes) => self.listener.protocol().receive(bytes),
-            Err(TooLong) => self.listener.protocol().receive_too_long(),
-        };
+    fn receive(&self, message: &[u8]) {
+        let events = self.listener.protocol().receive(message);
         self.listener.dispatch(events, |answer| {
             let this = self.clone();
             // Without a thread, the server gets no answer.
@@ -160,26 +140,19 @@ impl Http {
     }
 
     /// Sends a request, and passes on what the server answers.
-    fn exchange(&self, message: &Value) -> Result<(), Failure> {
-        let is_call = message["method"] == CALL;
-        let patience = if is_call {
-            self.site.timeout
-        } else {
-            self.site.start
-        };
+    fn exchange(&self, message: &Value, patience: Option<Duration>) -> Result<(), Failure> {
         let limits = Limits {
             silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
             total: None,
         };
-        let error = match self.post(message, limits) {
-            Ok(response) => return self.read(response, &message["id"]),
-            Err(error) => error,
-        };
-        if is_answer(&error) {
-            self.receive(Ok(error.body.as_bytes()));
-            return Ok(());
+        match self.post(message, limits) {
+            Ok(response) => self.read(response, &message["id"]),
+            Err(error) if is_answer(&error) => {
+                self.receive(error.body.as_bytes());
+                Ok(())
+            }
+            Err(error) => Err(self.explain(error)),
         }
-        Err(self.explain(error))
     }
 
     fn read(&self, response: Response, id: &Value) -> Result<(), Failure> {
@@ -213,41 +186,34 @@ impl Http {
         client.exchange(method, path, &headers, limits, &site.keys)
     }
 
-    /// The headers of a request; configured ones replace q's own.
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
+        let mut headers = self.site.headers.clone();
         let accepted = Secret::new("application/json, text/event-stream");
-        let mut headers = vec![("accept".to_owned(), accepted)];
+        headers.push(("accept".to_owned(), accepted));
         if let Some(id) = self.session.get() {
             headers.push((SESSION.to_owned(), id.clone()));
         }
         for (name, value) in self.listener.protocol().headers(message) {
             headers.push((name, Secret::new(value)));
         }
-        let configured = &self.site.headers;
-        headers.retain(|(name, _)| {
-            let is_own = |(other, _): &(String, Secret)| other.eq_ignore_ascii_case(name);
-            !configured.iter().any(is_own)
-        });
-        headers.extend(configured.iter().cloned());
         headers
     }
 
     fn read_json(&self, response: Response, id: &Value) -> Result<(), Failure> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
-        let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
+        let mut limited = response.body.take(MAX_MESSAGE as u64);
         let read = limited.read_to_end(&mut body);
         read.map_err(|error| self.read_failure(error))?;
-        let message = if body.len() > stream::MAX_EVENT {
-            Err(TooLong)
-        } else {
-            Ok(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body))
-        };
-        self.receive(message);
-        if self.listener.protocol().awaits(id) {
-            return Err(self.unexpected(&content_type, &body));
+        self.receive(&body);
+        if !self.listener.protocol().awaits(id) {
+            return Ok(());
         }
-        Ok(())
+        let mut what = "the server sent no answer".to_owned();
+        if !body.is_empty() && !content_type.contains("json") {
+            what = reading::what_it_is(&body, &content_type);
+        }
+        Err(self.failure(&what))
     }
 
     /// Reads a stream until the answer has come, or is no longer wanted; without a request to its end.
@@ -264,41 +230,23 @@ impl Http {
             let count = read.map_err(|error| self.read_failure(error))?;
             has_ended = count == 0;
             let mut message = |data: &str| {
-                self.receive(Ok(data.as_bytes()));
-                Ok(())
+                self.receive(data.as_bytes());
+                Ok::<(), TooLong>(())
             };
             let fed = if has_ended {
                 parser.finish(&mut message)
             } else {
                 parser.feed(&buffer[..count], &mut message)
             };
-            if let Err(too_long) = fed
-                && is_wanted()
-            {
-                self.receive(Err(too_long));
+            if fed.is_err() {
+                return Err(self.failure("the server sent a message of more than 16 MB"));
             }
         }
         Ok(())
     }
 
-    fn read_failure(&self, error: io::Error) -> Failure {
+    fn read_failure(&self, error: std::io::Error) -> Failure {
         self.explain(self.site.client.connection_failure(error))
-    }
-
-    /// What is wrong with a body that contains no answer.
-    fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
-        match body.trim_ascii().first() {
-            None => self.failure("the server sent no answer"),
-            Some(b'{' | b'[') => {
-                // A key that was cut would not be recognized.
-                let text = String::from_utf8_lossy(body);
-                let text = secret::redact(&text, &self.site.keys);
-                let beginning: String = text.trim().chars().take(MAX_QUOTE).collect();
-                let quote = on_one_line(&beginning);
-                self.failure(&format!("the server sent no answer, but {quote}"))
-            }
-            Some(_) => self.failure(&reading::what_it_is(body, content_type)),
-        }
     }
 
     /// The failure for a broken connection or a status other than success, with advice.
@@ -320,25 +268,22 @@ impl Http {
         );
         Some(match error.status? {
             401 | 403 => format!(
-                "{}\nq cannot sign in by OAuth; for that, {bridge}",
-                self.site.key_advice
+                "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"
             ),
             404 | 405 if self.listener.protocol().revision().is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
-                let to = error.location.as_deref().unwrap_or("the new address");
-                format!("q does not follow redirects; set url to {to}")
+                let target = error.location.as_deref()?;
+                format!("q does not follow redirects; set url to {target}")
             }
-            429 | 500..=599 => retry::advice(error.error.retry_after)?,
             _ => return None,
         })
     }
 }
 
 fn is_stream(response: &Response) -> bool {
-    let content_type = response.content_type().trim_start().to_ascii_lowercase();
-    content_type.starts_with("text/event-stream")
+    response.content_type().starts_with("text/event-stream")
 }
 
 /// Limits that give a request this long for everything.

@@ -53,10 +53,6 @@ pub fn of_server(
 ) -> Result<Vec<Offer>, Error> {
     let name = &section.name;
     let tools = &about.tools;
-    if tools.is_empty() {
-        let error = nothing_offered(section, "the server offers no tools");
-        return Err(error.advise("leave it out of -t"));
-    }
     let mut offers = Vec::new();
     let mut names = Vec::new();
     for tool in tools {
@@ -65,9 +61,13 @@ pub fn of_server(
             offers.push(offer(server, section, tool, file));
         }
     }
-    if offers.is_empty() {
-        let what = format!("only = [...] in [tools.{name}] matches none of its tools");
-        return Err(nothing_offered(section, &what).advise("correct its patterns"));
+    if offers.is_empty() && !tools.is_empty() {
+        let error_kind = match section.kind {
+            ServerKind::Commands(_) => ErrorKind::Settings,
+            ServerKind::Local(_) | ServerKind::Remote(_) => ErrorKind::Tools,
+        };
+        let message = format!("{name}: only = [...] in [tools.{name}] matches none of its tools");
+        return Err(Error::new(error_kind, message).advise("correct its patterns"));
     }
     for pattern in section.idle_patterns(&names) {
         remarks.push(format!(
@@ -75,14 +75,6 @@ pub fn of_server(
         ));
     }
     Ok(offers)
-}
-
-fn nothing_offered(section: &ToolServer, what: &str) -> Error {
-    let error_kind = match section.kind {
-        ServerKind::Commands(_) => ErrorKind::Settings,
-        ServerKind::Local(_) | ServerKind::Remote(_) => ErrorKind::Tools,
-    };
-    Error::new(error_kind, format!("{}: {what}", section.name))
 }
 
 /// A tool of a server.
@@ -244,13 +236,8 @@ mod tests {
         let (listed, notes) = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
         assert_eq!(names(&listed), ["db__b"]);
         assert_eq!(notes, ["db: “x” in allow matches none of its tools"]);
-        for (about, words) in [
-            (about(&[], true), "offers no tools"),
-            (about(&["a"], true), "matches none"),
-        ] {
-            let error = of(&about, "only = [\"z\"]").expect_err("none");
-            assert!(error.message.contains(words), "{}", error.message);
-        }
+        let error = of(&about(&["a"], true), "only = [\"z\"]").expect_err("none");
+        assert!(error.message.contains("matches none"), "{}", error.message);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The outcome of a call: text and images for the model, or why there is no answer (pure).
 
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -56,14 +55,9 @@ impl Outcome {
             Err(refusal) => return Outcome::failed(refusal),
         };
         let kind = &result["resultType"];
-        if !kind.is_null() && kind != "complete" {
-            let kind = kind.as_str().unwrap_or_default();
-            return Outcome::failed(format!(
-                "the tool did not finish: its result is of the type {kind}"
-            ));
-        }
-        if !result.is_object() {
-            return Outcome::failed("the tool answered something that is not a result");
+        let is_complete = kind.is_null() || kind == "complete";
+        if !result.is_object() || !is_complete {
+            return Outcome::failed(format!("the tool did not finish: its resultType is {kind}"));
         }
         Outcome {
             text: text_of(&result),
@@ -79,10 +73,8 @@ impl Outcome {
 pub struct Failure {
     /// What happened, without the server's name; the model may learn this and nothing else.
     pub what: String,
-    /// Where the server is.
-    pub address: Option<String>,
-    /// The last lines that it wrote to standard error.
-    pub lines: Vec<String>,
+    /// Where the server is, or its last lines, to follow that.
+    pub more: String,
     pub advice: Option<String>,
     /// The server cannot continue; otherwise it may answer the next call.
     pub has_ended_server: bool,
@@ -98,54 +90,12 @@ impl Failure {
 
     /// The error for the user.
     pub fn into_error(self, server: &str) -> Error {
-        let message = format!("{server}: {self}");
+        let message = format!("{server}: {}{}", self.what, self.more);
         Error {
             advice: self.advice,
             ..Error::new(ErrorKind::Tools, message)
         }
     }
-}
-
-/// Without the advice. A single line continues the reason, several go below it.
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.what)?;
-        if let Some(address) = &self.address {
-            write!(formatter, " ({address})")?;
-        }
-        match &without_tracebacks(&self.lines)[..] {
-            [] => Ok(()),
-            [line] => write!(formatter, ": {line}"),
-            lines => write!(formatter, ":\n{}", lines.join("\n")),
-        }
-    }
-}
-
-/// The lines without the places in the program that Python lists before an error, and each only once in a row. `-v` shows
-/// everything.
-fn without_tracebacks(lines: &[String]) -> Vec<&str> {
-    let mut shown: Vec<&str> = Vec::new();
-    let mut is_traceback = false;
-    for line in lines {
-        // Errors of a group stand after a bar.
-        let text = match line.split_once("| ") {
-            Some((before, after)) if before.trim().is_empty() => after,
-            _ => line,
-        };
-        let is_border = text.trim_start().starts_with("+-");
-        if text.contains("Traceback (most recent call last)") {
-            is_traceback = true;
-            continue;
-        }
-        if is_border || (is_traceback && text.starts_with(' ')) {
-            continue;
-        }
-        is_traceback = false;
-        if shown.last() != Some(&text) {
-            shown.push(text);
-        }
-    }
-    shown
 }
 
 pub fn seconds(time: Option<Duration>) -> String {
@@ -240,24 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn a_traceback_is_shown_by_its_error() {
-        for (lines, shown) in [
-            ("one\none\ntwo", "one\ntwo"),
-            (
-                "before\nTraceback (most recent call last):\n  File \"a.py\", line 1\n    x()\nValueError: no\n  after",
-                "before\nValueError: no\n  after",
-            ),
-            (
-                "  + Exception Group Traceback (most recent call last):\n  |   File \"a.py\"\n  | ExceptionGroup: one\n  +-+--- 1 ---\n    | Traceback (most recent call last):\n    |   File \"b.py\"\n    | ValueError: no\n    +------",
-                "ExceptionGroup: one\nValueError: no",
-            ),
-        ] {
-            let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
-            assert_eq!(without_tracebacks(&lines).join("\n"), shown);
-        }
-    }
-
-    #[test]
     fn a_result_is_reported_as_text() {
         for [expected, result] in rows(
             r##"
@@ -303,12 +235,12 @@ mod tests {
             (
                 "not complete",
                 Ok(json!({"resultType": "input_required"})),
-                "the tool did not finish: its result is of the type input_required",
+                "the tool did not finish: its resultType is \"input_required\"",
             ),
             (
                 "no object",
                 Ok(json!("done")),
-                "the tool answered something that is not a result",
+                "the tool did not finish: its resultType is null",
             ),
         ] {
             assert_eq!(Outcome::read(answer), outcome(expected, true), "{name}");

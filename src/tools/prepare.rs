@@ -199,9 +199,6 @@ impl Preparation<'_> {
             url: server.url.clone(),
             headers,
             keys,
-            key_advice: key_advice(section, server),
-            start: section.start,
-            timeout: section.timeout,
         })
     }
 
@@ -278,30 +275,4 @@ fn is_program(file: &Path) -> bool {
         return false;
     };
     metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
-}
-
-/// What to do if a server refuses the key, or wants one.
-fn key_advice(section: &ToolServer, server: &RemoteServer) -> String {
-    match &server.key {
-        KeyPlace::Variable(variable) => return format!("check the key in {variable}"),
-        KeyPlace::Command(command) => {
-            let program = command.first().map_or("key_cmd", String::as_str);
-            return format!("check the key that {program} prints");
-        }
-        KeyPlace::None => {}
-    }
-    let name = &section.name;
-    if has_authorization(&server.headers) {
-        return format!("check the header authorization of the tool server {name}");
-    }
-    let mut advice = String::new();
-    if server.url.server.authorization().is_some() {
-        advice.push_str("check the user and the password in its url\n");
-    }
-    advice += &if section.is_shared {
-        format!("add the key to the headers of {name} in the file that the setting mcp names")
-    } else {
-        format!("key_env or key_cmd in the section [tools.{name}] sets a key")
-    };
-    advice
 }

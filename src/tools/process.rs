@@ -9,11 +9,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::protocol::MAX_MESSAGE;
 use crate::threads::{self, lock};
 use crate::unix;
-
-/// The longest line that a server may write.
-const MAX_LINE: usize = 16_000_000;
 
 /// How many of the last lines of a server's standard error are kept, and how much of each.
 const MAX_KEPT_LINES: usize = 20;
@@ -29,7 +27,7 @@ const PATIENCE_AFTER_CHANGES: Duration = Duration::from_secs(2);
 pub const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 pub const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
-/// How long to wait for the last lines of a process that has ended.
+/// How long to wait for the last lines of a process that has failed.
 const LINES_WAIT: Duration = Duration::from_millis(500);
 
 /// Prints a detail about a server, for `-v`. Runs on any thread.
@@ -151,14 +149,6 @@ impl Input {
     }
 }
 
-/// A line that a process has written, without its line end.
-#[derive(Debug, PartialEq, Eq)]
-pub struct OutputLine {
-    pub bytes: Vec<u8>,
-    /// Whether it was longer than the limit; then these are its first bytes.
-    pub is_cut: bool,
-}
-
 /// A program that can be started.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -191,7 +181,7 @@ impl Process {
     pub fn start(
         program: &Program,
         groups: &Groups,
-        mut read: impl FnMut(&Input, OutputLine) + Send + 'static,
+        mut read: impl FnMut(&Input, &[u8]) + Send + 'static,
         report: Report,
     ) -> io::Result<Process> {
         // If a later step fails, dropping this ends the process.
@@ -217,8 +207,8 @@ impl Process {
         let input = process.input.clone();
         threads::start(move || {
             let mut stdout = BufReader::new(stdout);
-            while let Ok(Some(line)) = read_line(&mut stdout, MAX_LINE) {
-                read(&input, line);
+            while let Some(line) = read_line(&mut stdout, MAX_MESSAGE) {
+                read(&input, &line);
             }
         })?;
         Ok(process)
@@ -298,12 +288,10 @@ impl Process {
         status
     }
 
-    /// The last lines of standard error; of a process that still runs, those written so far.
+    /// The last lines of standard error. If the process still runs, it gets a moment for those on their way.
     pub fn lines(&self) -> Vec<String> {
-        if self.is_gone {
-            let is_read = || Arc::strong_count(&self.errors) == 1;
-            wait_until(LINES_WAIT, is_read);
-        }
+        let is_read = || Arc::strong_count(&self.errors) == 1;
+        wait_until(LINES_WAIT, is_read);
         lock(&self.errors).clone()
     }
 
@@ -359,8 +347,8 @@ impl Drop for Process {
 /// Reads standard error to its end, so that the process never waits for it.
 fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &Report) {
     let mut stderr = BufReader::new(stderr);
-    while let Ok(Some(line)) = read_line(&mut stderr, MAX_KEPT_LINE) {
-        let text = String::from_utf8_lossy(&line.bytes);
+    while let Some(line) = read_line(&mut stderr, MAX_KEPT_LINE) {
+        let text = String::from_utf8_lossy(&line);
         let text = text.trim_end();
         if text.is_empty() {
             continue;
@@ -374,21 +362,17 @@ fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &Report) 
     }
 }
 
-/// The next line, or `None` at the end. At most `limit` bytes of it are kept.
-fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<OutputLine>> {
-    let mut bytes = Vec::new();
-    let mut limited = from.by_ref().take(limit as u64 + 1);
-    if limited.read_until(b'\n', &mut bytes)? == 0 {
-        return Ok(None);
+/// The next line without its end, or `None` after the last one. At most `limit` bytes of it are kept.
+fn read_line(from: &mut impl BufRead, limit: usize) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut limited = from.by_ref().take(limit as u64);
+    let count = limited.read_until(b'\n', &mut line).ok()?;
+    if line.ends_with(b"\n") {
+        line.pop();
+    } else if count == limit {
+        from.skip_until(b'\n').ok()?;
     }
-    let is_cut = bytes.len() > limit && !bytes.ends_with(b"\n");
-    if is_cut {
-        from.skip_until(b'\n')?;
-        bytes.truncate(limit);
-    } else if bytes.ends_with(b"\n") {
-        bytes.pop();
-    }
-    Ok(Some(OutputLine { bytes, is_cut }))
+    (count > 0).then_some(line)
 }
 
 /// Waits until a condition holds, at most this long.
@@ -406,7 +390,7 @@ mod tests {
     use super::*;
 
     /// A process that runs a shell script, and the lines that it writes; they end with its standard output.
-    fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<OutputLine>) {
+    fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<String>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let program = Program {
@@ -416,18 +400,14 @@ mod tests {
             folder: "/".into(),
         };
         let (sender, lines) = mpsc::channel();
-        let read = move |_: &Input, line| sender.send(line).expect("a test that listens");
+        let read = move |_: &Input, line: &[u8]| {
+            let line = String::from_utf8_lossy(line).into_owned();
+            sender.send(line).expect("a test that listens");
+        };
         (
             Process::start(&program, groups, read, Arc::new(|_: &str| ())).expect("a process"),
             lines,
         )
-    }
-
-    fn text(line: &str) -> OutputLine {
-        OutputLine {
-            bytes: line.into(),
-            is_cut: false,
-        }
     }
 
     /// Whether a process of a group runs. One that has ended and waits to be reaped does not.
@@ -458,37 +438,18 @@ mod tests {
     #[test]
     fn lines_are_read_up_to_the_limit() {
         for (written, lines) in [
-            ("", vec![]),
-            ("\n", vec![("", false)]),
-            ("a\nbc\n", vec![("a", false), ("bc", false)]),
-            (
-                "1234\n12345\n123456789\n1",
-                vec![
-                    ("1234", false),
-                    ("1234", true),
-                    ("1234", true),
-                    ("1", false),
-                ],
-            ),
+            ("", &[][..]),
+            ("\n", &[""]),
+            ("a\nbc\n", &["a", "bc"]),
+            ("1234\n12345\n123456789\n1", &["1234", "1234", "1234", "1"]),
         ] {
             for capacity in [1, 3, 100] {
                 let mut from = BufReader::with_capacity(capacity, written.as_bytes());
-                for (line, is_cut) in &lines {
-                    let expected = OutputLine {
-                        bytes: line.as_bytes().into(),
-                        is_cut: *is_cut,
-                    };
-                    assert_eq!(
-                        read_line(&mut from, 4).expect("no error"),
-                        Some(expected),
-                        "{written:?}"
-                    );
+                let mut read = Vec::new();
+                while let Some(line) = read_line(&mut from, 4) {
+                    read.push(String::from_utf8(line).expect("text"));
                 }
-                assert_eq!(
-                    read_line(&mut from, 4).expect("no error"),
-                    None,
-                    "{written:?}"
-                );
+                assert_eq!(read, lines, "{written:?}");
             }
         }
     }
@@ -503,7 +464,7 @@ mod tests {
     #[test]
     fn a_process_that_ignores_the_end_of_its_input_is_terminated() {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
-        assert_eq!(lines.recv().expect("a line"), text("ready"));
+        assert_eq!(lines.recv().expect("a line"), "ready");
         let (status, took) = end(process);
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
@@ -516,7 +477,7 @@ mod tests {
     fn a_server_has_more_time_to_end_after_a_call_that_may_have_changed_something() {
         let took = [true, false].map(|reads| {
             let (mut process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
-            assert_eq!(lines.recv().expect("a line"), text("ready"));
+            assert_eq!(lines.recv().expect("a line"), "ready");
             process.groups.be_patient();
             process.may_have_changes = !reads;
             let began = Instant::now();
@@ -533,7 +494,7 @@ mod tests {
             "trap '' TERM; echo ready; while :; do sleep 1000; done",
             &Groups::default(),
         );
-        assert_eq!(lines.recv().expect("a line"), text("ready"));
+        assert_eq!(lines.recv().expect("a line"), "ready");
         let (status, took) = end(process);
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
@@ -545,14 +506,14 @@ mod tests {
     #[test]
     fn what_a_process_leaves_behind_is_ended_too() {
         let (process, lines) = shell("sleep 1000 <&- & echo left; exit 0", &Groups::default());
-        assert_eq!(lines.recv().expect("a line"), text("left"));
+        assert_eq!(lines.recv().expect("a line"), "left");
         assert!(end(process).0.expect("a status").success());
     }
 
     #[test]
     fn a_process_that_does_not_read_does_not_block() {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
-        assert_eq!(lines.recv().expect("a line"), text("ready"));
+        assert_eq!(lines.recv().expect("a line"), "ready");
         (0..100).for_each(|_| process.input.send("x".repeat(1 << 20)));
         process.groups.terminate();
         end(process);
@@ -563,8 +524,8 @@ mod tests {
         let script = "head -c 17000000 /dev/zero | tr '\\0' x; echo; echo next";
         let (_process, lines) = shell(script, &Groups::default());
         let long = lines.recv().expect("a line");
-        assert!(long.is_cut && long.bytes.len() == MAX_LINE);
-        assert_eq!(lines.recv().expect("a line"), text("next"));
+        assert_eq!(long.len(), MAX_MESSAGE);
+        assert_eq!(lines.recv().expect("a line"), "next");
     }
 
     #[test]
@@ -580,17 +541,18 @@ mod tests {
             folder: "/".into(),
         };
         let (sender, lines) = mpsc::channel();
-        let read = move |input: &Input, line: OutputLine| {
-            if line == text("ready") {
+        let read = move |input: &Input, line: &[u8]| {
+            if line == b"ready" {
                 (0..1000).for_each(|_| input.send("x".repeat(1000)));
                 input.close();
             }
+            let line = String::from_utf8_lossy(line).into_owned();
             sender.send(line).expect("a test that listens");
         };
         let process = Process::start(&program, &Groups::default(), read, Arc::new(|_: &str| ()))
             .expect("a process");
         let counted = lines.iter().nth(1).expect("a number");
-        assert_eq!(String::from_utf8_lossy(&counted.bytes).trim(), "1000");
+        assert_eq!(counted.trim(), "1000");
         drop(process);
     }
 
@@ -608,7 +570,7 @@ mod tests {
     fn the_last_lines_of_standard_error_are_kept() {
         let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d:%0999d\\n\\n\", i, 0 }' >&2; echo done";
         let (mut process, lines) = shell(script, &Groups::default());
-        assert_eq!(lines.recv().expect("a line"), text("done"));
+        assert_eq!(lines.recv().expect("a line"), "done");
         process.end(Duration::ZERO);
         let kept = process.lines();
         let numbers: Vec<&str> = kept
@@ -626,7 +588,7 @@ mod tests {
         for signal in [Groups::terminate, Groups::kill] {
             let groups = Groups::default();
             let (_process, lines) = shell("echo ready; exec sleep 1000", &groups);
-            assert_eq!(lines.recv().expect("a line"), text("ready"));
+            assert_eq!(lines.recv().expect("a line"), "ready");
             signal(&groups);
             // The end of its output.
             lines.recv().expect_err("an end");

@@ -10,8 +10,8 @@ use super::commands::Commands;
 use super::http::{Http, Site};
 use super::listener::Listener;
 use super::outcome::{Failure, Outcome, seconds};
-use super::process::{Groups, Input, OutputLine, Process, Program, Report};
-use super::protocol::{self, About, Protocol, ServerEvent};
+use super::process::{Groups, Input, Process, Program, Report};
+use super::protocol::{About, Protocol, ServerEvent};
 use crate::error::Error;
 use crate::settings::ToolServer;
 use crate::threads::lock;
@@ -190,14 +190,17 @@ impl Connection {
             transport,
             events,
         };
-        connection.send(first);
+        connection.send(first, spec.section.start);
         Ok(connection)
     }
 
     fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
         while let Some(event) = self.next(deadline, "before its tools were listed")? {
             match event {
-                ServerEvent::Send(message) => self.send(message),
+                ServerEvent::Send(message) => self.send(message, spec.section.start),
+                ServerEvent::Ready(about) if about.tools.is_empty() => {
+                    return Err(self.failure("offers no tools"));
+                }
                 ServerEvent::Ready(about) => {
                     if let Transport::Local(process) = &self.transport {
                         process.has_started();
@@ -229,7 +232,7 @@ impl Connection {
             process.may_have_changes |= !reads;
         }
         let (id, message) = self.protocol().call(tool, arguments);
-        self.send(message);
+        self.send(message, patience);
         let mut deadline = after(patience);
         while let Some(event) = self.next(deadline, "during the call")? {
             match event {
@@ -242,16 +245,17 @@ impl Connection {
         }
         let cancellation = self.protocol().cancel(id);
         if let Some(cancellation) = cancellation {
-            self.send(cancellation);
+            self.send(cancellation, None);
         }
         let limit = seconds(patience);
         Ok(Outcome::failed(format!("no answer within {limit}")))
     }
 
-    fn send(&self, message: Value) {
+    /// Sends a message, whose answer may take as long as `patience`.
+    fn send(&self, message: Value, patience: Option<Duration>) {
         match &self.transport {
             Transport::Local(process) => process.input.send(message.to_string()),
-            Transport::Remote(http) => http.send(message),
+            Transport::Remote(http) => http.send(message, patience),
         }
     }
 
@@ -292,7 +296,6 @@ impl Connection {
         if let Transport::Local(process) = &mut self.transport
             && let Some(status) = process.end(POLL_INTERVAL)
         {
-            let status = status.to_string().replace(": ", " ");
             what = format!("ended {when} ({status})");
         }
         Failure {
@@ -301,13 +304,20 @@ impl Connection {
         }
     }
 
+    /// Says why the server failed, with its last lines or its address.
     fn failure(&self, what: &str) -> Failure {
-        match &self.transport {
-            Transport::Local(process) => Failure {
-                lines: process.lines(),
-                ..Failure::new(what)
-            },
-            Transport::Remote(http) => http.failure(what),
+        let process = match &self.transport {
+            Transport::Remote(http) => return http.failure(what),
+            Transport::Local(process) => process,
+        };
+        let more = match &process.lines()[..] {
+            [] => String::new(),
+            [line] => format!(": {line}"),
+            lines => format!(":\n{}", lines.join("\n")),
+        };
+        Failure {
+            more,
+            ..Failure::new(what)
         }
     }
 
@@ -329,12 +339,8 @@ impl Drop for Connection {
 /// does something else.
 fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Process, Failure> {
     let report = Arc::clone(&listener.report);
-    let read = move |input: &Input, line: OutputLine| {
-        let events = if line.is_cut && protocol::is_message(&line.bytes) {
-            listener.protocol().receive_too_long()
-        } else {
-            listener.protocol().receive(&line.bytes)
-        };
+    let read = move |input: &Input, line: &[u8]| {
+        let events = listener.protocol().receive(line);
         listener.dispatch(events, |message| input.send(message.to_string()));
     };
     Process::start(program, groups, read, report).map_err(|error| {
@@ -446,15 +452,15 @@ mod tests {
         for (spec, expected) in [
             (
                 spec("echo no module >&2; exit 1"),
-                "db: ended before its tools were listed (exit status 1): no module",
+                "db: ended before its tools were listed (exit status: 1): no module",
             ),
             (
                 spec("echo a >&2; echo b >&2"),
-                "db: ended before its tools were listed (exit status 0):\na\nb",
+                "db: ended before its tools were listed (exit status: 0):\na\nb",
             ),
             (
                 spec("kill -9 $$"),
-                "db: ended before its tools were listed (signal 9 (SIGKILL))",
+                "db: ended before its tools were listed (signal: 9 (SIGKILL))",
             ),
             (
                 spec("exec >&-; read -r line; read -r end"),
@@ -489,13 +495,11 @@ mod tests {
         let long = "head -c 17000000 /dev/zero | tr '\\0' x; echo";
         // Only the first one is meant as a message.
         let script = format!(
-            "read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end"
+            "read -r call; printf '{{\"'; {long}; read -r call; {long}; text 4 ok; read -r end"
         );
         let mut server = started(&script);
-        assert_eq!(
-            call(&mut server, "{}"),
-            outcome("the tool server sent a message of more than 16 MB", true)
-        );
+        let failed = call(&mut server, "{}");
+        assert!(failed.is_error && failed.text.contains("more than 16 MB"));
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
 

@@ -565,9 +565,17 @@ fn a_server_that_was_used_before_keeps_no_question_waiting() {
 
 #[test]
 fn a_known_server_that_does_not_start_is_reported() {
-    let sandbox = used_before("if [ -e gone ]; then echo no >&2; exit 3; fi");
+    let ended = "ended before its tools were listed (exit status: 3): no";
+    let empty = r#""$0" "$@" | sed -u 's/"tools":\[.*\]/"tools":[]/'"#;
+    for (script, reason) in [("echo no >&2; exit 3", ended), (empty, "offers no tools")] {
+        let _case = case(reason);
+        expect_failure(script, &format!("q: db: {reason}\n"));
+    }
+}
+
+fn expect_failure(script: &str, note: &str) {
+    let sandbox = used_before(&format!("if [ -e gone ]; then {script}; exit; fi"));
     sandbox.write_home("gone", "");
-    let note = "q: db: ended before its tools were listed (exit status 3): no\n";
     // The answer may come before it has failed.
     let server = model(vec![]);
     let ask = || sandbox.q(&["-t", "db", "go"]).server_env(&server).run();
