@@ -21,6 +21,9 @@ use crate::unix;
 /// The most bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1_000_000;
 
+/// What ends a command; a program may have to end first what it has begun elsewhere.
+const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
+
 /// Stands for a byte that is no text.
 const REPLACEMENT: &str = "\u{fffd}";
 
@@ -74,13 +77,7 @@ impl Commands {
     ) -> Result<Outcome, String> {
         let (command, program, filled) = self.fill(tool, arguments)?;
         let ended = execute(program, &filled, command.timeout, groups);
-        let ended = ended.map_err(|error| {
-            let mut reason = error.to_string();
-            if error.kind() == io::ErrorKind::ArgumentListTooLong {
-                reason = "its arguments are too long".to_owned();
-            }
-            format!("The command cannot be run: {reason}.")
-        })?;
+        let ended = ended.map_err(|error| format!("The command cannot be run: {error}."))?;
         Ok(ended.outcome())
     }
 
@@ -152,7 +149,7 @@ fn execute(
     } else {
         Stdio::piped()
     };
-    let spawned = Process::spawn(program, &filled.argv, stdin, libc::SIGINT, groups);
+    let spawned = Process::spawn(program, &filled.argv, stdin, SIGNALS, groups);
     let mut process = spawned.inspect_err(|_| groups.wait_if_closed())?;
     let leader = &mut process.leader;
     let mut pipes = Pipes {
@@ -163,7 +160,7 @@ fn execute(
         is_cut: false,
     };
     let overrun = pump(&mut pipes, &mut process, timeout);
-    let status = process.end_command();
+    let status = process.end(Duration::ZERO);
     // What it wrote before it ended is still in the pipes.
     while pipes.step(Duration::ZERO) {}
     groups.wait_if_closed();

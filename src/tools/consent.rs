@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use serde_json::{Map, Value};
 
 use super::layout;
+use super::names;
 use super::offers::Offer;
 use crate::output::Notes;
 use crate::unix;
@@ -44,9 +45,10 @@ impl Consent {
             return Ok(false);
         }
         let refused = |why: &str| {
-            let setting = &offer.setting;
+            let (section, _) = names::split(name);
+            let tool = &offer.tool;
             notes.note(&format!(
-                "{name} did not run: {why}; {setting} or --yes allows it"
+                "{name} did not run: {why}; allow = [{tool:?}] in [tools.{section}] or --yes allows it"
             ));
         };
         let Some(terminal) = terminal() else {

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::protocol::About;
 use super::server::{Spec, Target};
 use crate::flags::Mode;
-use crate::output::Notes;
 use crate::settings::Settings;
 use crate::whole_file::{self, PRIVATE};
 
@@ -42,7 +41,7 @@ impl KnownList {
     }
 
     /// Keeps what the server lists now.
-    pub fn replace(&self, about: &About, notes: &Notes) {
+    pub fn replace(&self, about: &About) {
         let Some(path) = &self.path else {
             return;
         };
@@ -50,10 +49,8 @@ impl KnownList {
             return;
         }
         let text = json!(about).to_string();
-        if let Err(error) = whole_file::replace(path, text.as_bytes(), PRIVATE) {
-            let path = path.display();
-            notes.detail(|| format!("cannot write {path}: {error}"));
-        }
+        // Without it, the next question waits.
+        let _ = whole_file::replace(path, text.as_bytes(), PRIVATE);
     }
 }
 

@@ -54,16 +54,16 @@ impl Selection {
         self.names.iter().map(|name| split(name).0).collect()
     }
 
-    /// Whether a tool is selected. `full` is its name for models, `own` its server's own name for it.
-    pub fn has(&self, full: &str, own: &str) -> bool {
-        self.names.iter().any(|name| selects(name, full, own))
+    /// Whether a tool is selected, by its full name.
+    pub fn has(&self, full: &str) -> bool {
+        self.names.iter().any(|name| selects(name, full))
     }
 
-    /// The names that select none of these tools. A tool has a name for models, and its server's own name.
-    pub fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
+    /// The names that select none of these tools, which have full names.
+    pub fn without_tools(&self, tools: &[&str]) -> Vec<&str> {
         let mut idle = Vec::new();
         for name in &self.names {
-            if !tools.iter().any(|(full, own)| selects(name, full, own)) {
+            if !tools.iter().any(|full| selects(name, full)) {
                 idle.push(name.as_str());
             }
         }
@@ -85,27 +85,29 @@ fn check(name: &str) -> Result<(), String> {
 }
 
 /// Whether a name selects a tool. A server's name selects all of its tools.
-fn selects(name: &str, full: &str, own: &str) -> bool {
+fn selects(name: &str, full: &str) -> bool {
     let (server, pattern) = split(name);
-    let (tool_server, shown) = split(full);
-    if server != tool_server {
-        return false;
-    }
-    pattern.is_empty() || pattern::matches(pattern, own) || pattern::matches(pattern, shown)
+    let (tool_server, tool) = split(full);
+    let is_selected = pattern.is_empty() || pattern::matches(&plain(pattern), tool);
+    server == tool_server && is_selected
 }
 
 /// The most characters that OpenAI allows.
 const MAX_LENGTH: usize = 64;
 
-/// The full name. Characters that an API may refuse become `_`, and a name that is too long is cut.
+/// The full name of a tool, as models know it.
 pub fn full_name(server: &str, tool: &str) -> String {
-    let full = format!("{server}{SEPARATOR}{tool}");
-    let mut plain = String::new();
-    for character in full.chars().take(MAX_LENGTH) {
-        let is_allowed = character.is_ascii_alphanumeric() || character == '-';
-        plain.push(if is_allowed { character } else { '_' });
-    }
-    plain
+    let mut full = plain(&format!("{server}{SEPARATOR}{tool}"));
+    full.truncate(MAX_LENGTH);
+    full
+}
+
+/// A name or a pattern, in which characters that an API may refuse become `_`.
+fn plain(text: &str) -> String {
+    text.replace(
+        |character: char| !character.is_ascii_alphanumeric() && !"-*".contains(character),
+        "_",
+    )
 }
 
 /// The server and the tool of a full name; the tool is empty if the name is only a server's.
@@ -148,15 +150,15 @@ mod tests {
             ("web", "read_query", false),
         ] {
             assert_eq!(
-                selection.has(&full_name(server, tool), tool),
+                selection.has(&full_name(server, tool)),
                 selected,
                 "{server} {tool}"
             );
         }
         assert_eq!(selection.names(), ["db__read_*", "time", "db__count"]);
-        let tools = [("db__read_a", "read_a"), ("time__now", "now")];
+        let tools = ["db__read_a", "time__now"];
         assert_eq!(selection.without_tools(&tools), ["db__count"]);
-        assert!(parse(&["x__a__b"]).has("x__a__b", "a__b"));
+        assert!(parse(&["x__a__b"]).has("x__a__b") && parse(&["x__a.*"]).has("x__a_b"));
     }
 
     #[test]

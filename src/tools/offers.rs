@@ -1,14 +1,11 @@
 //! Which tools the model may call, under which names, and which of them run without asking (pure).
 
-use std::path::Path;
-
 use super::names::{self, Selection};
 use super::protocol::{About, ListedTool};
 use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
 use crate::settings::{ServerKind, ToolServer};
 use crate::text::nearest::did_you_mean;
-use crate::text::one_line::on_one_line;
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +20,6 @@ pub struct Offer {
     pub reads: bool,
     /// It runs without asking.
     pub allowed: bool,
-    /// The setting that would allow it.
-    pub(super) setting: String,
 }
 
 impl Offer {
@@ -42,13 +37,11 @@ fn is_allowed(section: &ToolServer, tool: &ListedTool) -> bool {
     section.allows(&tool.name, tool.reads) || (is_trusted && tool.is_harmless)
 }
 
-/// The tools that a server offers within the limits of its section. `file` is the configuration file, and `remarks` get what
-/// the user should know.
+/// The tools that a server offers within the limits of its section. `remarks` get what the user should know.
 pub fn of_server(
     server: usize,
     section: &ToolServer,
     about: &About,
-    file: &Path,
     remarks: &mut Vec<String>,
 ) -> Result<Vec<Offer>, Error> {
     let name = &section.name;
@@ -58,7 +51,17 @@ pub fn of_server(
     for tool in tools {
         names.push((tool.name.as_str(), tool.reads));
         if section.offers(&tool.name) {
-            offers.push(offer(server, section, tool, file));
+            offers.push(Offer {
+                server,
+                tool: tool.name.clone(),
+                shown: Tool {
+                    name: names::full_name(name, &tool.name),
+                    description: tool.description.clone(),
+                    schema: tool.schema.clone(),
+                },
+                reads: tool.reads,
+                allowed: is_allowed(section, tool),
+            });
         }
     }
     if offers.is_empty() && !tools.is_empty() {
@@ -77,47 +80,13 @@ pub fn of_server(
     Ok(offers)
 }
 
-/// A tool of a server.
-fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
-    let name = &tool.name;
-    Offer {
-        server,
-        tool: name.clone(),
-        shown: Tool {
-            name: names::full_name(&section.name, name),
-            description: tool.description.clone(),
-            schema: tool.schema.clone(),
-        },
-        reads: tool.reads,
-        allowed: is_allowed(section, tool),
-        setting: setting_that_allows(section, name, file),
-    }
-}
-
-/// The setting that would let a tool run without asking.
-fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
-    let name = &section.name;
-    let file = file.display();
-    // TOML quotes a string as JSON does.
-    let tool = serde_json::Value::from(tool);
-    if !section.is_shared {
-        return format!("allow = [{tool}] in the section [tools.{name}] of {file}");
-    }
-    let is_remote = matches!(section.kind, ServerKind::Remote(_));
-    let key = if is_remote { "url" } else { "command" };
-    format!("allow = [{tool}] in a section [tools.{name}] of {file}, together with its {key},")
-}
-
 /// The selected tools, or an error that says which name selects none.
 pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
-    let mut tools = Vec::new();
     let mut names = Vec::new();
     for offer in &offers {
-        let name = offer.shown.name.as_str();
-        tools.push((name, offer.tool.as_str()));
-        names.push(name);
+        names.push(offer.shown.name.as_str());
     }
-    let without = selection.without_tools(&tools);
+    let without = selection.without_tools(&names);
     if let Some(first) = without.first() {
         let meant = did_you_mean(first, &names);
         let without = without.join(", ");
@@ -125,35 +94,19 @@ pub fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer
         return Err(Error::settings(format!("no tool has the name {without}"))
             .advise(format!("{meant}the tools are {names}")));
     }
-    offers.retain(|offer| selection.has(&offer.shown.name, &offer.tool));
+    offers.retain(|offer| selection.has(&offer.shown.name));
     Ok(offers)
 }
 
-/// Sorts the tools by name, so that a provider's prompt cache finds them again.
-pub fn sort(offers: &mut [Offer]) {
+/// Sorts the tools by name, so that a provider's prompt cache finds them again. Of two with one name, which no API accepts,
+/// the first stays.
+pub fn sort(offers: &mut Vec<Offer>) {
     offers.sort_by(|a, b| a.shown.name.cmp(&b.shown.name));
-}
-
-/// Leaves out the second of two sorted tools with one name, which no API accepts. `remarks` get what the user should know.
-pub fn drop_duplicate_names(offers: &mut Vec<Offer>, remarks: &mut Vec<String>) {
-    offers.dedup_by(|second, first| {
-        let is_taken = second.shown.name == first.shown.name;
-        if is_taken {
-            let name = &first.shown.name;
-            let tool = on_one_line(&second.tool);
-            let other = on_one_line(&first.tool);
-            remarks.push(format!(
-                "the tool {tool} is left out: models know it by the same name as {other}, {name}"
-            ));
-        }
-        is_taken
-    });
+    offers.dedup_by(|a, b| a.shown.name == b.shown.name);
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use serde_json::json;
 
     use super::*;
@@ -178,7 +131,7 @@ mod tests {
     }
 
     fn offers(section: &ToolServer, about: &About) -> Vec<Offer> {
-        of_server(0, section, about, Path::new("/c"), &mut Vec::new()).expect("offers")
+        of_server(0, section, about, &mut Vec::new()).expect("offers")
     }
 
     fn names(offers: &[Offer]) -> Vec<&str> {
@@ -207,30 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_that_allows_a_tool_says_where_it_belongs() {
-        let own = section("");
-        let mut shared = own.clone();
-        shared.is_shared = true;
-        for (section, expected) in [
-            (own, "allow = [\"a\\\"b\"] in the section [tools.db] of /c"),
-            (
-                shared,
-                "allow = [\"a\\\"b\"] in a section [tools.db] of /c, together with its command,",
-            ),
-        ] {
-            assert_eq!(
-                setting_that_allows(&section, "a\"b", Path::new("/c")),
-                expected
-            );
-        }
-    }
-
-    #[test]
     fn what_a_server_offers_is_limited_by_its_section() {
         let of = |about: &About, only: &str| {
             let section = section(&format!("{only}\nallow = [\"x\"]"));
             let mut notes = Vec::new();
-            let offers = of_server(0, &section, about, Path::new("/c"), &mut notes)?;
+            let offers = of_server(0, &section, about, &mut notes)?;
             Ok::<_, Error>((offers, notes))
         };
         let (listed, notes) = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
@@ -264,12 +198,6 @@ mod tests {
     fn the_first_of_two_tools_with_one_name_stays() {
         let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], true));
         sort(&mut offers);
-        let mut notes = Vec::new();
-        drop_duplicate_names(&mut offers, &mut notes);
         assert_eq!(names(&offers), ["db__a_b", "db__z"]);
-        assert_eq!(
-            notes,
-            ["the tool a_b is left out: models know it by the same name as a.b, db__a_b"]
-        );
     }
 }

@@ -100,8 +100,8 @@ impl Preparation<'_> {
         Ok(Spec { section, target })
     }
 
-    /// The commands of a section whose programs are there. A missing program of a selected command is an error. Without a
-    /// selection it is an error only if the section has no other command; else a note names it.
+    /// The commands of a section whose programs are there. A missing program of a selected command is an error; without a
+    /// selection, a note names it.
     fn runnable(
         &mut self,
         section: &ToolServer,
@@ -109,25 +109,18 @@ impl Preparation<'_> {
     ) -> Result<Vec<(Command, Program)>, Error> {
         let mut ready = Vec::new();
         for command in commands {
-            let place = format!("{}.{}", section.name, command.name);
-            let error = match self.program(&place, &command.program) {
-                Ok(program) => {
-                    ready.push((command.clone(), program));
-                    continue;
-                }
-                Err(error) => error,
-            };
-            let full_name = names::full_name(&section.name, &command.name);
+            let name = &command.name;
+            let full_name = names::full_name(&section.name, name);
             let is_selected = self
                 .selection
-                .is_none_or(|selection| selection.has(&full_name, &command.name));
-            if !is_selected || !section.offers(&command.name) {
-                continue;
+                .is_none_or(|selection| selection.has(&full_name));
+            let place = format!("{}.{name}", section.name);
+            match self.program(&place, &command.program) {
+                Ok(program) => ready.push((command.clone(), program)),
+                Err(_) if !is_selected || !section.offers(name) => (),
+                Err(error) if self.selection.is_none() => servers::note(&error, self.notes),
+                Err(error) => return Err(error),
             }
-            if self.selection.is_some() || commands.len() == 1 {
-                return Err(error);
-            }
-            self.notes.note(&error.message);
         }
         Ok(ready)
     }

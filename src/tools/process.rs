@@ -27,7 +27,7 @@ const PATIENCE_AFTER_CHANGES: Duration = Duration::from_secs(2);
 pub const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 pub const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
-/// How long to wait for the last lines of a process that has failed.
+/// How long to wait for the last lines of a process that has ended.
 const LINES_WAIT: Duration = Duration::from_millis(500);
 
 /// Prints a detail about a server, for `-v`. Runs on any thread.
@@ -171,6 +171,8 @@ pub struct Process {
     errors: Arc<Mutex<Vec<String>>>,
     /// Nothing of the group is left, or nothing more can be done about it.
     is_gone: bool,
+    /// What ends its group, one after the other.
+    signals: &'static [i32],
     /// A call has run that may have changed something.
     pub may_have_changes: bool,
 }
@@ -189,7 +191,7 @@ impl Process {
             program,
             &program.command,
             Stdio::piped(),
-            libc::SIGTERM,
+            &[libc::SIGTERM, libc::SIGKILL],
             groups,
         )?;
         let leader = &mut process.leader;
@@ -214,13 +216,13 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program with this argv as the leader of a new session and group, which the signal `stop` asks to end. The
-    /// caller takes its pipes from `leader`.
+    /// Starts a program with this argv as the leader of a new session and group, which these signals end. The caller takes
+    /// its pipes from `leader`.
     pub fn spawn(
         program: &Program,
         argv: &[String],
         stdin: Stdio,
-        stop: i32,
+        signals: &'static [i32],
         groups: &Groups,
     ) -> io::Result<Process> {
         let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -242,7 +244,7 @@ impl Process {
         let id = leader.id().cast_signed();
         running.groups.push(Group {
             id,
-            stop,
+            stop: signals[0],
             is_starting: true,
         });
         Ok(Process {
@@ -252,6 +254,7 @@ impl Process {
             input: Input(mpsc::channel().0),
             errors: Arc::default(),
             is_gone: false,
+            signals,
             may_have_changes: false,
         })
     }
@@ -268,30 +271,23 @@ impl Process {
         self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
     }
 
-    /// Ends a process that has failed, and its group. Returns how the process ended if it did so by itself within this time.
+    /// Ends the process and its group: at once if the process ends by itself within this time. Returns how it did so.
     pub fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
-        self.end_within(Duration::ZERO, &[libc::SIGTERM, libc::SIGKILL]);
+        if status.is_some() {
+            self.signals = &[libc::SIGKILL];
+        }
+        self.end_within(Duration::ZERO);
         status
     }
 
-    /// Ends what is left of a command's group: at once if the command has ended. Returns how it ended if it did so by itself.
-    pub fn end_command(&mut self) -> Option<ExitStatus> {
-        let status = self.leader.try_wait().ok().flatten();
-        let signals: &[i32] = if status.is_some() {
-            &[libc::SIGKILL]
-        } else {
-            &[libc::SIGINT, libc::SIGTERM, libc::SIGKILL]
-        };
-        self.end_within(Duration::ZERO, signals);
-        status
-    }
-
-    /// The last lines of standard error. If the process still runs, it gets a moment for those on their way.
+    /// The last lines of standard error; of a process that still runs, those written so far.
     pub fn lines(&self) -> Vec<String> {
-        let is_read = || Arc::strong_count(&self.errors) == 1;
-        wait_until(LINES_WAIT, is_read);
+        if self.is_gone {
+            let is_read = || Arc::strong_count(&self.errors) == 1;
+            wait_until(LINES_WAIT, is_read);
+        }
         lock(&self.errors).clone()
     }
 
@@ -308,10 +304,10 @@ impl Process {
     }
 
     /// Ends the process and its group: by the end of its input, and by signals if that takes longer.
-    fn end_within(&mut self, patience: Duration, signals: &[i32]) {
+    fn end_within(&mut self, patience: Duration) {
         self.input.close();
         wait_until(patience, || self.is_gone());
-        for signal in signals {
+        for signal in self.signals {
             if self.is_gone {
                 return;
             }
@@ -340,7 +336,7 @@ impl Drop for Process {
         } else {
             PATIENCE
         };
-        self.end_within(patience, &[libc::SIGTERM, libc::SIGKILL]);
+        self.end_within(patience);
     }
 }
 
@@ -428,7 +424,7 @@ mod tests {
     /// Ends a process, checks that nothing is left of its group, and says how long that took.
     fn end(mut process: Process) -> (Option<ExitStatus>, Duration) {
         let start = Instant::now();
-        process.end_within(PATIENCE, &[libc::SIGTERM, libc::SIGKILL]);
+        process.end_within(PATIENCE);
         let (status, took) = (process.leader.try_wait().ok().flatten(), start.elapsed());
         assert!(!runs(process.id), "something is left of the group");
         assert!(process.groups.is_empty());

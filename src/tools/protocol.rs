@@ -288,22 +288,19 @@ impl Protocol {
                 return vec![ServerEvent::Send(self.discover(refusal))];
             }
         };
-        let version = string(&result["protocolVersion"]);
-        if version.is_empty() {
-            return self.refuse("did not say which version of the protocol it speaks".to_owned());
-        }
+        let version = &result["protocolVersion"];
         if version == STATELESS {
             let refusal =
                 format!("speaks version {STATELESS} of the protocol, but does not say what it has");
             return vec![ServerEvent::Send(self.discover(refusal))];
         }
-        if !KNOWN_VERSIONS.contains(&version.as_str()) {
+        self.about.revision = string(version);
+        if !KNOWN_VERSIONS.contains(&self.about.revision.as_str()) {
             let oldest = KNOWN_VERSIONS[0];
             return self.refuse(format!(
                 "speaks version {version} of the protocol, and q speaks {oldest} to {STATELESS}"
             ));
         }
-        self.about.revision = version;
         let initialized = notification("notifications/initialized", json!({}));
         let next = self.introduced(result, &result["serverInfo"]);
         vec![ServerEvent::Send(initialized), next]
@@ -349,26 +346,22 @@ impl Protocol {
         let Some(tools) = result["tools"].as_array() else {
             return self.refuse("answered tools/list without a list of tools".to_owned());
         };
-        let known = self.about.tools.len();
-        self.add_tools(tools);
-        let cursor = &result["nextCursor"];
-        // Some servers repeat a page for ever.
-        let has_new_tools = self.about.tools.len() > known;
-        if !has_new_tools || cursor.as_str().is_none_or(str::is_empty) {
-            return vec![self.ready()];
-        }
-        let message = self.request("tools/list", json!({"cursor": cursor}));
-        vec![ServerEvent::Send(message)]
-    }
-
-    fn add_tools(&mut self, tools: &[Value]) {
         let listed = &mut self.about.tools;
+        let known = listed.len();
         for tool in tools.iter().filter_map(listed_tool) {
             let is_known = listed.iter().any(|other| other.name == tool.name);
             if !is_known && listed.len() < MAX_TOOLS {
                 listed.push(tool);
             }
         }
+        let has_new_tools = listed.len() > known;
+        let cursor = &result["nextCursor"];
+        // Some servers repeat a page for ever.
+        if !has_new_tools || cursor.as_str().is_none_or(str::is_empty) {
+            return vec![self.ready()];
+        }
+        let message = self.request("tools/list", json!({"cursor": cursor}));
+        vec![ServerEvent::Send(message)]
     }
 
     fn ready(&mut self) -> ServerEvent {
@@ -866,9 +859,8 @@ mod tests {
     fn a_server_that_cannot_be_spoken_to_is_unusable() {
         for [expected, result] in rows(
             r#"
-            speaks version 2027-07-28 of the protocol, and q speaks 2024-11-05 to 2026-07-28 | {"protocolVersion": "2027-07-28"}
-            did not say which version of the protocol it speaks | {}
-            did not say which version of the protocol it speaks | null
+            speaks version "2027-07-28" of the protocol, and q speaks 2024-11-05 to 2026-07-28 | {"protocolVersion": "2027-07-28"}
+            speaks version null of the protocol, and q speaks 2024-11-05 to 2026-07-28 | {}
         "#,
         ) {
             let line = format!(r#"{{"id": 1, "result": {result}}}"#);

@@ -195,7 +195,7 @@ impl Connection {
     }
 
     fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
-        while let Some(event) = self.next(deadline, "before its tools were listed")? {
+        while let Some(event) = self.next(deadline)? {
             match event {
                 ServerEvent::Send(message) => self.send(message, spec.section.start),
                 ServerEvent::Ready(about) if about.tools.is_empty() => {
@@ -234,7 +234,7 @@ impl Connection {
         let (id, message) = self.protocol().call(tool, arguments);
         self.send(message, patience);
         let mut deadline = after(patience);
-        while let Some(event) = self.next(deadline, "during the call")? {
+        while let Some(event) = self.next(deadline)? {
             match event {
                 ServerEvent::Progress => deadline = after(patience),
                 ServerEvent::Answer(answered, answer) if answered == id => {
@@ -261,42 +261,35 @@ impl Connection {
 
     /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
     /// that has ended is gone, even if something that it started holds its output open.
-    fn next(
-        &mut self,
-        deadline: Option<Instant>,
-        when: &str,
-    ) -> Result<Option<ServerEvent>, Failure> {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Option<ServerEvent>, Failure> {
         let mut has_ended = false;
         loop {
-            let mut wait = POLL_INTERVAL;
-            if let Some(deadline) = deadline
-                && !has_ended
-            {
-                wait = wait.min(deadline.saturating_duration_since(Instant::now()));
-            }
-            match self.events.recv_timeout(wait) {
+            let left = deadline.map_or(POLL_INTERVAL, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            match self.events.recv_timeout(left.min(POLL_INTERVAL)) {
                 Ok(received) => return received.map(Some),
                 Err(RecvTimeoutError::Timeout) if !has_ended => (),
-                Err(_) => return Err(self.output_closed(when)),
+                Err(_) => return Err(self.output_closed()),
             }
             if let Transport::Local(process) = &mut self.transport {
                 // Its last lines may still be on their way.
                 has_ended = process.has_ended();
             }
-            if wait < POLL_INTERVAL && !has_ended {
+            if left < POLL_INTERVAL && !has_ended {
                 return Ok(None);
             }
         }
     }
 
     /// Ends a program that has closed its output, and says how it failed.
-    fn output_closed(&mut self, when: &str) -> Failure {
-        let mut what = format!("closed its output {when}");
+    fn output_closed(&mut self) -> Failure {
+        let mut what = "closed its output".to_owned();
         // A program that ends closes its output a moment before it is gone.
         if let Transport::Local(process) = &mut self.transport
             && let Some(status) = process.end(POLL_INTERVAL)
         {
-            what = format!("ended {when} ({status})");
+            what = format!("ended by itself ({status})");
         }
         Failure {
             has_ended_server: true,
@@ -452,24 +445,24 @@ mod tests {
         for (spec, expected) in [
             (
                 spec("echo no module >&2; exit 1"),
-                "db: ended before its tools were listed (exit status: 1): no module",
+                "db: ended by itself (exit status: 1): no module",
             ),
             (
                 spec("echo a >&2; echo b >&2"),
-                "db: ended before its tools were listed (exit status: 0):\na\nb",
+                "db: ended by itself (exit status: 0):\na\nb",
             ),
             (
                 spec("kill -9 $$"),
-                "db: ended before its tools were listed (signal: 9 (SIGKILL))",
+                "db: ended by itself (signal: 9 (SIGKILL))",
             ),
             (
                 spec("exec >&-; read -r line; read -r end"),
-                "db: closed its output before its tools were listed",
+                "db: closed its output",
             ),
             // It is ended at once.
             (
                 spec("exec >/dev/null; cat; sleep 1; echo late >&2"),
-                "db: closed its output before its tools were listed",
+                "db: closed its output",
             ),
             (
                 spec(refused),

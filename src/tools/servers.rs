@@ -34,8 +34,6 @@ pub struct Slot {
     list: KnownList,
     /// `None` while it starts.
     opened: Option<Result<Server, Error>>,
-    /// The user knows that it has failed.
-    is_reported: bool,
 }
 
 impl Slot {
@@ -103,7 +101,6 @@ impl Servers {
             section,
             list,
             opened: None,
-            is_reported: false,
         });
         Ok(())
     }
@@ -134,23 +131,15 @@ impl Servers {
         }
     }
 
-    /// Waits for the servers that are starting; those whose tools are known already only `if_known`. With `fails_fast`, returns
-    /// as soon as one that must start has failed.
-    pub fn wait(&mut self, if_known: bool, fails_fast: bool, notes: &Notes) {
+    /// Waits for the servers that are starting; those whose tools are known already only `if_known`.
+    pub fn wait(&mut self, if_known: bool, notes: &Notes) {
         self.receive(notes);
-        let must_start = |slot: &Slot| if_known || slot.list.about.is_none();
-        self.wait_for_all(must_start, fails_fast, notes);
+        self.wait_for_all(|slot| if_known || slot.list.about.is_none(), notes);
     }
 
-    /// Waits for the servers that `must_start`. With `fails_fast`, returns as soon as one of them has failed.
-    fn wait_for_all(
-        &mut self,
-        must_start: impl Fn(&Slot) -> bool,
-        fails_fast: bool,
-        notes: &Notes,
-    ) {
+    /// Waits for the servers that `must_start`.
+    fn wait_for_all(&mut self, must_start: impl Fn(&Slot) -> bool, notes: &Notes) {
         let is_awaited = |slot: &Slot| slot.opened.is_none() && must_start(slot);
-        let has_failed = |slot: &Slot| slot.error().is_some() && must_start(slot);
         let mut names = Vec::new();
         for slot in &self.slots {
             if is_awaited(slot) {
@@ -163,9 +152,6 @@ impl Servers {
         let spinner = notes.spinner();
         spinner.wait_for(&format!("waiting for {}", names.join(", ")));
         while self.slots.iter().any(is_awaited) {
-            if fails_fast && self.slots.iter().any(has_failed) {
-                break;
-            }
             if let Ok((slot, opened)) = self.arrivals.recv() {
                 self.take(slot, opened, notes);
             }
@@ -176,38 +162,29 @@ impl Servers {
     /// Waits for one server. The error says to the model that it did not start.
     pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<&Server, String> {
         let name = self.slots[index].section.name.clone();
-        self.wait_for_all(|slot| slot.section.name == name, false, notes);
-        self.report_failures(notes);
+        self.wait_for_all(|slot| slot.section.name == name, notes);
         let server = self.get(index);
         server.ok_or_else(|| format!("The tool server {name} did not start."))
     }
 
-    /// Takes a server that has started. What it lists replaces what it has listed before.
-    fn take(&mut self, slot: usize, mut opened: Result<Server, Error>, notes: &Notes) {
+    /// Takes a server that has started. What it lists replaces what it has listed before. A note says if a server that was
+    /// known could not be started; of others this is an error.
+    fn take(&mut self, slot: usize, opened: Result<Server, Error>, notes: &Notes) {
         let slot = &mut self.slots[slot];
-        if let Ok(server) = &mut opened {
-            server.about = without_keys(&server.about, &self.keys);
+        let mut opened = opened.map_err(|error| redacted(error, &self.secrets));
+        match &mut opened {
+            Ok(server) => server.about = without_keys(&server.about, &self.keys),
+            Err(error) if slot.list.about.is_some() => note(error, notes),
+            Err(_) => (),
         }
         if let Ok(server) = &opened
             && server.is_connected()
         {
             let text = introduction(&slot.section.name, server);
             notes.detail(|| secret::redact(&text, &self.secrets));
-            slot.list.replace(&server.about, notes);
+            slot.list.replace(&server.about);
         }
-        slot.opened = Some(opened.map_err(|error| redacted(error, &self.secrets)));
-    }
-
-    /// Notes which servers could not be started, each once.
-    pub fn report_failures(&mut self, notes: &Notes) {
-        for slot in &mut self.slots {
-            if let Some(Err(error)) = &slot.opened
-                && !slot.is_reported
-            {
-                note(error, notes);
-                slot.is_reported = true;
-            }
-        }
+        slot.opened = Some(opened);
     }
 }
 
@@ -267,13 +244,14 @@ fn without_keys(about: &About, keys: &[Secret]) -> About {
 
 /// What a server says about itself, for `-v`.
 fn introduction(name: &str, server: &Server) -> String {
-    let about = &server.about;
-    let product = format!("{} {}", about.name, about.version);
-    let product = product.trim();
-    let comma = if product.is_empty() { "" } else { ", " };
-    let revision = &about.revision;
-    let count = about.tools.len();
-    let tools = if count == 1 { "tool" } else { "tools" };
+    let About {
+        name: own,
+        version,
+        revision,
+        tools,
+        ..
+    } = &server.about;
+    let count = tools.len();
     let seconds = server.took.as_secs_f64();
-    format!("{name}: {product}{comma}protocol {revision}, {count} {tools}, {seconds:.3} s")
+    format!("{name}: {own} {version}, protocol {revision}, tools: {count}, {seconds:.3} s")
 }

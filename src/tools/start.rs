@@ -1,7 +1,5 @@
 //! Starts tool servers side by side, each on a thread, and collects what they and commands offer.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::known::KnownList;
@@ -39,8 +37,6 @@ pub struct Starting {
     servers: Servers,
     /// What they offer, if there is nothing to wait for.
     collected: Option<Collection>,
-    /// The configuration file.
-    file: PathBuf,
 }
 
 impl Starting {
@@ -76,7 +72,6 @@ impl Starting {
             selection: selection.cloned(),
             servers,
             collected: None,
-            file: settings.file.clone(),
         };
         // If there are only commands, their names are checked before q waits for input.
         if !starting.are_awaited() {
@@ -120,8 +115,7 @@ impl Starting {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
-        let fails_fast = self.selection.is_some();
-        self.servers.wait(if_known, fails_fast, notes);
+        self.servers.wait(if_known, notes);
         self.collect(notes)
     }
 
@@ -129,14 +123,13 @@ impl Starting {
     fn collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
         let mut offers = Vec::new();
         let mut remarks = Vec::new();
-        // By name: the order of the configuration must not change the prompt.
-        let mut fences = BTreeMap::new();
+        let mut fences = Vec::new();
         for (index, slot) in self.servers.slots.iter().enumerate() {
             let section = &slot.section;
             let offered = match (slot.about(), slot.error()) {
                 (Some(about), _) => {
-                    fences.insert(section.name.as_str(), self.instructions(section, about));
-                    offers::of_server(index, section, about, &self.file, &mut remarks)
+                    fences.push(self.instructions(section, about));
+                    offers::of_server(index, section, about, &mut remarks)
                 }
                 (None, Some(error)) => Err(error.clone()),
                 (None, None) => continue,
@@ -152,13 +145,12 @@ impl Starting {
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
         }
-        offers::drop_duplicate_names(&mut offers, &mut remarks);
         for remark in &remarks {
             notes.note(remark);
         }
         Ok(Collection {
             offers,
-            instructions: fence::join(fences.values().map(String::as_str)),
+            instructions: fence::join(fences.iter().map(String::as_str)),
         })
     }
 

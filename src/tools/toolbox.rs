@@ -175,7 +175,6 @@ impl Toolbox {
     /// Reports servers that could not be started, and keeps the lists of those that have started meanwhile.
     pub fn report_servers(&mut self, notes: &Notes) {
         self.servers.receive(notes);
-        self.servers.report_failures(notes);
     }
 
     /// Waits until the server of a tool has started, and takes over what it lists now. The error is for the model.
@@ -199,10 +198,7 @@ impl Toolbox {
     ) -> Result<(usize, Map<String, Value>), String> {
         let name = &call.name;
         let Some(at) = self.position(call) else {
-            let tools = self.tools.iter();
-            let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-            let names = names.join(", ");
-            return Err(format!("There is no tool {name}. The tools are: {names}."));
+            return Err(format!("There is no tool {name}."));
         };
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;

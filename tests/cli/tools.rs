@@ -565,7 +565,7 @@ fn a_server_that_was_used_before_keeps_no_question_waiting() {
 
 #[test]
 fn a_known_server_that_does_not_start_is_reported() {
-    let ended = "ended before its tools were listed (exit status: 3): no";
+    let ended = "ended by itself (exit status: 3): no";
     let empty = r#""$0" "$@" | sed -u 's/"tools":\[.*\]/"tools":[]/'"#;
     for (script, reason) in [("echo no >&2; exit 3", ended), (empty, "offers no tools")] {
         let _case = case(reason);
