@@ -59,9 +59,7 @@ fn server(name: &str, section: Value, environment: &Environment) -> Result<ToolS
         (Some(_), Some(_)) => return Err("has both a command and a url".to_owned()),
         (None, None) => return Err("has neither a command nor a url".to_owned()),
     };
-    let mut server = ToolServer::new(name, kind);
-    server.is_shared = true;
-    Ok(server)
+    Ok(ToolServer::new(name, kind))
 }
 
 impl SharedServer {

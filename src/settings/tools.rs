@@ -61,8 +61,6 @@ pub struct ToolServer {
     pub start: Option<Duration>,
     /// A command whose output tells the model about the commands of this section. It has only an argv without placeholders.
     pub about: Option<LocalProgram>,
-    /// It comes from the file that the setting `mcp` names.
-    pub is_shared: bool,
 }
 
 /// A kind of tool server, with what only this kind has.
@@ -130,7 +128,6 @@ impl ToolServer {
             timeout: Some(TIMEOUT),
             start: Some(START),
             about: None,
-            is_shared: false,
         }
     }
 

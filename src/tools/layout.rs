@@ -247,38 +247,13 @@ mod tests {
 
     #[test]
     fn nothing_can_hide_in_a_text() {
-        for (text, expected) in [
-            (
-                "b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ",
-                "b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ",
-            ),
-            ("\u{7f}\u{9b}\u{1b}", "\\u{7f}\\u{9b}\\u{1b}"),
-            (
-                "a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}",
-                "a\\u{202e}b\\u{200b}\\u{2028}\\u{feff}\\u{ad}",
-            ),
-            ("\u{e0041}\u{fe0f}", "\\u{e0041}\\u{fe0f}"),
-            ("a\u{a0}b\u{3000}c\u{2028}", "a\\u{a0}b\\u{3000}c\\u{2028}"),
-            (
-                "\u{e000}\u{fffe}\u{378}\u{10ffff}",
-                "\\u{e000}\\u{fffe}\\u{378}\\u{10ffff}",
-            ),
-            ("\u{2800}\u{1d159}\u{3164}", "\\u{2800}\\u{1d159}\\u{3164}"),
-            ("\\n e\u{301} 'n' 👍", "\\n e\\u{301} 'n' \\u{1f44d}"),
-            // Terminals disagree on how wide these are.
-            (
-                "\u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}",
-                "\\u{302e}\\u{9be}\\u{cca}\\u{1734}\\u{16ff0}",
-            ),
-            (
-                "\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}",
-                "\\u{483}\\u{489}\\u{3099}\\u{309a}\\u{ff9e}",
-            ),
-            ("שلक\u{1100}", "\\u{5e9}\\u{644}\\u{915}\\u{1100}"),
-            ("×÷・「—", "\\u{d7}\\u{f7}\\u{30fb}\\u{300c}\\u{2014}"),
-        ] {
-            assert_eq!(disarmed(text), expected, "{text:?}");
-        }
+        let shown = "b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ \\n e 'n'";
+        assert_eq!(disarmed(shown), shown);
+        // Controls, what has no width or no look, and symbols; terminals disagree on how wide those of the last line are.
+        let hidden = "\u{7f}\u{9b}\u{1b}\u{202e}\u{200b}\u{2028}\u{feff}\u{ad}\u{e0041}\u{fe0f}\u{a0}\u{3000}\u{e000}\
+            \u{fffe}\u{378}\u{10ffff}\u{2800}\u{1d159}\u{3164}\u{301}👍שلक\u{1100}×÷・「—\
+            \u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}";
+        assert_eq!(disarmed(hidden), hidden.escape_unicode().to_string());
     }
 
     /// The rows of a terminal that draws each character this wide.

@@ -249,31 +249,21 @@ mod tests {
 
     #[test]
     fn images_are_known_by_their_data_or_their_type() {
-        let image =
-            |media: &str, data: &str| json!({"type": "image", "mimeType": media, "data": data});
-        let embedded = json!({"type": "resource", "resource": {"mimeType": "image/png", "blob": "iVBORw0KGgo="}});
-        for (content, expected) in [
-            (
-                image("image/png", "iVBORw0KGgoAAAA="),
-                Some(("image/png", "iVBORw0KGgoAAAA=")),
-            ),
-            (
-                image("image/png", "/9j/\n4AA="),
-                Some(("image/jpeg", "/9j/4AA=")),
-            ),
-            (image("image/gif", "aGk="), None),
-            (image("", "UklGRgAA"), Some(("image/webp", "UklGRgAA"))),
-            (embedded, Some(("image/png", "iVBORw0KGgo="))),
-            (image("image/svg+xml", "PHN2Zz4="), None),
-            (json!({"type": "image", "mimeType": "image/png"}), None),
-            (json!({"type": "text", "text": "hi"}), None),
-        ] {
+        for [content, media, data] in rows(
+            r#"
+            {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgoAAAA="} | image/png | iVBORw0KGgoAAAA=
+            {"type": "image", "mimeType": "image/png", "data": "/9j/\n4AA="} | image/jpeg | /9j/4AA=
+            {"type": "image", "mimeType": "image/gif", "data": "aGk="} | - | -
+            {"type": "image", "data": "UklGRgAA"} | image/webp | UklGRgAA
+            {"type": "resource", "resource": {"mimeType": "image/png", "blob": "iVBORw0KGgo="}} | image/png | iVBORw0KGgo=
+            {"type": "image", "mimeType": "image/png"} | - | -
+            {"type": "text", "text": "hi"} | - | -
+        "#,
+        ) {
+            let content: Value = serde_json::from_str(content).expect(content);
             let images = Outcome::read(Ok(json!({"content": [content]}))).images;
-            let images: Vec<(&str, &str)> = images
-                .iter()
-                .map(|image| (&*image.media, &*image.data))
-                .collect();
-            assert_eq!(images, Vec::from_iter(expected), "{content}");
+            let image = images.first().cloned().unwrap_or_default();
+            assert_eq!((&*image.media, &*image.data), (media, data), "{content}");
         }
     }
 }

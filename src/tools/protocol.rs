@@ -540,16 +540,6 @@ mod tests {
         for (line, text) in [
             (&b"{\"a\":\"x\xff\"}"[..], "x\u{fffd}"),
             (br#"{"a":"x\ud800y"}"#, "x\u{fffd}y"),
-            (
-                br#"{"a":"\udc00\ud83d\ude00\ud83d"}"#,
-                "\u{fffd}\u{1f600}\u{fffd}",
-            ),
-            (br#"{"a":"\\ud800"}"#, "\\ud800"),
-            (br#"{"a":"\\ud800\ud800"}"#, "\\ud800\u{fffd}"),
-            (
-                br#"{"a":"\udc00\udc01\ud83d\ud83e"}"#,
-                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
-            ),
         ] {
             let value = parse(line).expect("JSON");
             assert_eq!(value["a"], text, "{}", String::from_utf8_lossy(line));
