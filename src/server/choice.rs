@@ -47,23 +47,18 @@ pub fn choose(settings: &Settings, keeps: Option<&Conversation>) -> Result<Optio
         Some(provider) if is_by_option(&settings.provider) => provider,
         _ => provider_of(held, settings)?,
     };
-    let model = match &settings.model {
-        Some(model) if is_by_option(&settings.model) => Model::Named(model.text.clone()),
-        _ if provider.name == held.provider => Model::OfConversation(held.model.clone()),
-        _ => return Ok(Some(of_settings(settings, provider))),
-    };
-    Ok(Some(Choice {
-        provider: Arc::clone(provider),
-        model,
-    }))
+    let mut choice = of_settings(settings, provider);
+    if provider.name == held.provider && !is_by_option(&settings.model) {
+        choice.model = Model::OfConversation(held.model.clone());
+    }
+    Ok(Some(choice))
 }
 
 /// Whether an option of this run has set the value.
 fn is_by_option(value: &Option<Sourced>) -> bool {
-    let Some(value) = value else {
-        return false;
-    };
-    matches!(value.origin, Origin::Option(_))
+    value
+        .as_ref()
+        .is_some_and(|value| matches!(value.origin, Origin::Option(_)))
 }
 
 /// The provider of a conversation, unless it is no longer configured.

@@ -45,7 +45,7 @@ pub struct Response {
 impl Response {
     /// The value of a header; empty if there is none, or if it is not text.
     pub fn header(&self, name: &str) -> &str {
-        text_of(&self.headers, name).unwrap_or_default()
+        text_of(&self.headers, name)
     }
 
     pub fn content_type(&self) -> &str {
@@ -245,8 +245,7 @@ impl Client {
         if let Some(agent) = self.knowing_all.get() {
             return send(agent);
         }
-        let opened = self.connections.wait_for_opening();
-        match opened.and_then(|()| send(&self.agent)) {
+        match send(&self.agent) {
             // No certificate that the agent knows has signed the server's.
             Err(error) if self.may_know_more && error.to_string().contains(UNKNOWN_ISSUER) => {
                 let (proxy, connections) = (self.proxy.as_ref(), Connections::new());
@@ -294,14 +293,12 @@ impl Client {
         }
         let said = String::from_utf8_lossy(&beginning).into_owned();
         let mut error = failure::read_redacted(&said, secrets);
-        if let Some(text) = text_of(&parts.headers, "retry-after") {
-            let retry_after = retry::retry_after(text, OffsetDateTime::now_utc());
-            error.retry_after = retry_after.or(error.retry_after);
-        }
+        let retry_after = text_of(&parts.headers, "retry-after");
+        let wait = retry::retry_after(retry_after, OffsetDateTime::now_utc());
+        error.retry_after = wait.or(error.retry_after);
         let mut location = None;
-        if parts.status.is_redirection()
-            && let Some(target) = text_of(&parts.headers, "location")
-        {
+        let target = text_of(&parts.headers, "location");
+        if parts.status.is_redirection() && !target.is_empty() {
             location = Some(secret::redact(&self.redirected_to(target), secrets));
         }
         TransportError {
@@ -429,7 +426,7 @@ fn io_failure(error: &io::Error, looked_up: &str) -> TransportError {
 }
 
 fn is_compressed(headers: &http::HeaderMap) -> bool {
-    text_of(headers, "content-encoding") == Some("gzip")
+    text_of(headers, "content-encoding") == "gzip"
 }
 
 fn is_content_type((name, _): &(String, Secret)) -> bool {
@@ -453,9 +450,10 @@ fn completed<Any>(
         .build()
 }
 
-/// A header whose value is text.
-fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok()
+/// The value of a header; empty if there is none, or if it is not text.
+fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> &'h str {
+    let value = headers.get(name).map(http::HeaderValue::to_str);
+    value.and_then(Result::ok).unwrap_or_default()
 }
 
 /// What a server says, after its status if there is one: `404 Not Found: no such page`.

@@ -30,27 +30,23 @@ pub fn find(
     if settings.cached() == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
-    let Some(Running { provider, model }) = running(settings) else {
+    let Some(choice) = running(settings) else {
         return Err(no_provider(settings));
     };
-    let name = &provider.name;
-    let address = provider.address()?;
+    let name = &choice.provider.name;
+    let address = choice.provider.address()?;
     notes.note(&format!(
         "no provider is set: asking {name} at {address}; Q_PROVIDER={name} silences this note"
     ));
-    let model = match &settings.model {
-        Some(named) => Model::Named(named.text.clone()),
-        None => Model::Default(model),
-    };
-    Target::new(Choice { provider, model }, settings)
+    Target::new(choice, settings)
 }
 
 /// The server that options, settings or the conversation choose. `None`: nothing names a provider, and no key is set.
 pub fn chosen(settings: &Settings, keeps: Option<&Conversation>) -> Result<Option<Target>, Error> {
-    match choice::choose(settings, keeps)? {
-        Some(choice) => Ok(Some(Target::new(choice, settings)?)),
-        None => Ok(None),
-    }
+    let choice = choice::choose(settings, keeps)?;
+    choice
+        .map(|choice| Target::new(choice, settings))
+        .transpose()
 }
 
 /// The error if the provider or the model is not named, and nobody may be asked.
@@ -59,28 +55,24 @@ pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     Error::settings(message).advise(format!("{names} names one"))
 }
 
-/// A running server, and the first model that it lists.
-struct Running {
-    provider: Arc<Provider>,
-    model: String,
-}
-
-/// The first provider that needs no key and answers in time with at least one model.
-fn running(settings: &Settings) -> Option<Running> {
+/// The first provider that needs no key and answers in time with at least one model. The first is asked, if none is named.
+pub fn running(settings: &Settings) -> Option<Choice> {
     // Each server has a channel of its own, so that their answers can be awaited in order.
     let mut asked = Vec::new();
     for provider in &settings.providers {
-        if provider.key == Key::None
-            && let Some(answer) = ask_for_model(provider, settings)
-        {
-            asked.push((provider, answer));
+        if provider.key == Key::None {
+            asked.push((provider, ask_for_model(provider, settings)));
         }
     }
     let deadline = Instant::now() + TIMEOUT;
     for (provider, answer) in asked {
         let left = deadline.saturating_duration_since(Instant::now());
-        if let Ok(model) = answer.recv_timeout(left) {
-            return Some(Running {
+        if let Ok(first) = answer.recv_timeout(left) {
+            let model = match &settings.model {
+                Some(named) => Model::Named(named.text.clone()),
+                None => Model::Default(first),
+            };
+            return Some(Choice {
                 provider: Arc::clone(provider),
                 model,
             });
@@ -90,8 +82,7 @@ fn running(settings: &Settings) -> Option<Running> {
 }
 
 /// Asks a server for its first model, which comes over the channel; the channel closes if there is none.
-fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Option<Receiver<String>> {
-    provider.address().ok()?;
+fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Receiver<String> {
     let choice = Choice {
         provider: Arc::clone(provider),
         model: Model::First,
@@ -104,7 +95,7 @@ fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Option<Receiv
             let _ = send.send(model);
         }
     });
-    Some(answer)
+    answer
 }
 
 /// The error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.
@@ -112,24 +103,19 @@ fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
-        match &provider.key {
-            Key::Variables { names, .. } => variables.extend(names.first().map(String::as_str)),
-            Key::None => {
-                let Ok(address) = provider.address() else {
-                    continue;
-                };
-                let name = &provider.name;
-                servers.push(match provider.row.start {
-                    Some(command) if !provider.is_set_up() => format!("{name} ({command})"),
-                    _ => format!("{name} (at {address})"),
-                });
+        let name = &provider.name;
+        match (&provider.key, provider.address(), provider.row.start) {
+            (Key::Variables { names, .. }, ..) => variables.extend(names.first()),
+            (Key::None, Ok(_), Some(command)) if !provider.is_set_up() => {
+                servers.push(format!("{name} ({command})"));
             }
-            Key::Command(_) => {}
+            (Key::None, Ok(address), _) => servers.push(format!("{name} (at {address})")),
+            _ => {}
         }
     }
-    variables.truncate(SHOWN_VARIABLES);
-    let (first, others) = variables.split_first().unwrap_or((&"", &[]));
-    let others = others.join(" or ");
+    let mut named = variables.into_iter().take(SHOWN_VARIABLES).cloned();
+    let first = named.next().unwrap_or_default();
+    let others = Vec::from_iter(named).join(" or ");
     let servers = servers.join(", ");
     let message =
         "no provider is configured: no key is set, and no local server answers with a model";

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use super::stream::{self, TooLong};
+use super::stream::{self, MAX_EVENT, TooLong};
 use crate::output::OutputError;
 use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
@@ -22,9 +22,6 @@ const MAX_BEGINNING: usize = 16 << 10;
 
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 16 << 10;
-
-/// The most bytes that an answer in one piece may have.
-const MAX_WHOLE: usize = stream::MAX_EVENT;
 
 /// Why there is no complete answer.
 #[derive(Debug)]
@@ -54,8 +51,7 @@ impl<E: Into<ReplyError>> From<E> for ReadError {
 impl From<TooLong> for ReadError {
     fn from(_: TooLong) -> ReadError {
         ReadError::Broken(format!(
-            "a line of the stream has more than {} bytes",
-            stream::MAX_EVENT
+            "a line of the stream has more than {MAX_EVENT} bytes"
         ))
     }
 }
@@ -102,16 +98,13 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     let mut bytes = body.bytes().to_vec();
     while body.fill(None).map_err(ReadError::Connection)? > 0 {
         bytes.extend_from_slice(body.bytes());
-        if bytes.len() > MAX_WHOLE {
+        if bytes.len() > MAX_EVENT {
             return Err(ReadError::Broken(format!(
-                "the response has more than {MAX_WHOLE} bytes"
+                "the response has more than {MAX_EVENT} bytes"
             )));
         }
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(text),
-        Err(error) => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn read_stream(

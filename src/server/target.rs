@@ -177,13 +177,6 @@ impl Target {
     /// default. If there is none, the error names the provider's models. A model that the user has named is not replaced;
     /// its error shows the most similar one.
     pub fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
-        let family = self.provider().row.family;
-        let family = match &self.choice.model {
-            Model::Default(_) => family,
-            Model::OfConversation(_) => family.filter(|family| table::is_of_family(model, family)),
-            Model::Named(_) => None,
-            Model::First => return Err(error),
-        };
         let Ok(models) = self.list(notes) else {
             return Err(error);
         };
@@ -197,6 +190,8 @@ impl Target {
             advice += error.advice.as_deref().unwrap_or_default();
             return Err(error.advise(advice));
         }
+        let family = self.provider().row.family;
+        let family = family.filter(|family| table::is_of_family(model, family));
         if let Some(newest) = family.and_then(|family| newest_of(&models, family))
             && newest != model
         {

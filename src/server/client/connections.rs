@@ -1,9 +1,7 @@
 //! The connections of one client: opens one ahead of the first request, knows which were idle, and looks a name up once.
 
-use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,7 +10,7 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, NextTimeout, RustlsConnector,
-    SocksConnector, Transport, time,
+    SocksConnector, Transport,
 };
 use ureq::{Error, Timeout};
 
@@ -26,23 +24,17 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Opens the connections of a client, and looks names up for them.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Connections(Arc<Shared>);
 
+#[derive(Debug)]
 struct Shared {
     steps: Box<dyn Connector<(), Out = Connection>>,
     resolver: DefaultResolver,
     /// What the server's name was resolved to.
-    addresses: Mutex<Option<Vec<SocketAddr>>>,
-    opening: Mutex<Option<Receiver<Result<OpenedAhead, Error>>>>,
-    opened: Mutex<Option<OpenedAhead>>,
-}
-
-/// A connection that was opened before the request that needs it.
-struct OpenedAhead {
-    connection: Connection,
-    /// When it was opened.
-    at: Instant,
+    addresses: Mutex<Option<ResolvedSocketAddrs>>,
+    /// The connection that is opened before the request that needs it.
+    opening: Mutex<Option<Receiver<Result<Connection, Error>>>>,
 }
 
 impl Connections {
@@ -58,7 +50,6 @@ impl Connections {
             resolver: DefaultResolver::default(),
             addresses: Mutex::default(),
             opening: Mutex::default(),
-            opened: Mutex::default(),
         }))
     }
 
@@ -70,52 +61,19 @@ impl Connections {
         }
         let (send, opening) = mpsc::channel();
         let this = self.clone();
-        // Without a thread, the request opens its own.
-        let started = threads::start(move || {
-            let _ = send.send(this.open(&uri, &config));
-        });
-        if started.is_ok() {
-            *slot = Some(opening);
-        }
+        // Without a thread nothing comes, and the request opens its own.
+        let _ = threads::start(move || drop(send.send(this.open(&uri, &config))));
+        *slot = Some(opening);
     }
 
-    fn open(&self, uri: &Uri, config: &Config) -> Result<OpenedAhead, Error> {
-        let timeouts = config.timeouts();
-        let addrs = self.resolve(uri, config, within(timeouts.resolve, Timeout::Resolve))?;
-        let timeout = within(timeouts.connect, Timeout::Connect);
-        let details = details(uri, config, addrs, timeout, &self.0.resolver);
-        let mut connection = self
-            .connect(&details, None)?
-            .ok_or(Error::ConnectionFailed)?;
+    fn open(&self, uri: &Uri, config: &Config) -> Result<Connection, Error> {
+        let addrs = self.resolve(uri, config, limit(Timeout::Resolve))?;
+        let limit = limit(Timeout::Connect);
+        let details = details(uri, config, addrs, limit, &self.0.resolver);
+        let connected = self.0.steps.connect(&details, None)?;
+        let mut connection = connected.ok_or(Error::ConnectionFailed)?;
         connection.was_idle = true;
-        Ok(OpenedAhead {
-            connection,
-            at: Instant::now(),
-        })
-    }
-
-    /// Waits for the connection that is being opened. An error only if it fails while q waits for it: what failed before
-    /// is tried again by the request itself.
-    pub fn wait_for_opening(&self) -> Result<(), Error> {
-        let Some(opening) = lock(&self.0.opening).take() else {
-            return Ok(());
-        };
-        let opened = match opening.try_recv() {
-            Ok(Ok(connection)) => connection,
-            Err(TryRecvError::Empty) => match opening.recv() {
-                Ok(opened) => opened?,
-                Err(_) => return Ok(()),
-            },
-            _ => return Ok(()),
-        };
-        *lock(&self.0.opened) = Some(opened);
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Connections {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("Connections")
+        Ok(connection)
     }
 }
 
@@ -132,14 +90,10 @@ impl Resolver for Connections {
         }
         let known = lock(&self.0.addresses).clone();
         if let Some(known) = known {
-            let mut addresses = self.empty();
-            for address in known {
-                addresses.push(address);
-            }
-            return Ok(addresses);
+            return Ok(known);
         }
         let found = self.0.resolver.resolve(uri, config, timeout)?;
-        *lock(&self.0.addresses) = Some(found.to_vec());
+        *lock(&self.0.addresses) = Some(found.clone());
         Ok(found)
     }
 }
@@ -152,20 +106,22 @@ impl Connector for Connections {
         details: &ConnectionDetails,
         before: Option<()>,
     ) -> Result<Option<Connection>, Error> {
-        // Whether it is still open cannot be asked: over TLS the server may have sent tickets.
-        let opened = lock(&self.0.opened).take();
-        if let Some(opened) = opened
-            && opened.at.elapsed() < MAX_IDLE
-        {
-            return Ok(Some(opened.connection));
+        let opening = lock(&self.0.opening).take();
+        match opening.map(|opening| opening.recv()) {
+            // Whether it is still open cannot be asked: over TLS the server may have sent tickets.
+            Some(Ok(Ok(connection))) if connection.opened.elapsed() < MAX_IDLE => {
+                Ok(Some(connection))
+            }
+            // Another try would take as long again.
+            Some(Ok(Err(error @ Error::Timeout(_)))) => Err(error),
+            _ => self.0.steps.connect(details, before),
         }
-        self.0.steps.connect(details, before)
     }
 }
 
-fn within(limit: Option<Duration>, reason: Timeout) -> NextTimeout {
+fn limit(reason: Timeout) -> NextTimeout {
     NextTimeout {
-        after: limit.map_or(time::Duration::NotHappening, time::Duration::from),
+        after: CONNECT_TIMEOUT.into(),
         reason,
         ..NextTimeout::default()
     }
@@ -175,30 +131,17 @@ fn within(limit: Option<Duration>, reason: Timeout) -> NextTimeout {
 #[derive(Debug)]
 pub struct Connection {
     transport: Box<dyn Transport>,
+    opened: Instant,
     /// Nothing has come since it was idle.
     was_idle: bool,
 }
 
-/// The request on a connection that had been idle failed before anything came.
-#[derive(Debug)]
-struct ClosedWhileIdle;
-
-impl fmt::Display for ClosedWhileIdle {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("the server closed the idle connection")
-    }
-}
-
-impl std::error::Error for ClosedWhileIdle {}
+/// The error of a request on a connection that had been idle, if it failed before anything came.
+const CLOSED_WHILE_IDLE: &str = "the server closed the idle connection";
 
 /// Whether a connection failed because it had been idle, so that the request may be sent on a new one.
 pub fn was_closed_while_idle(error: &Error) -> bool {
-    let Error::Io(error) = error else {
-        return false;
-    };
-    error
-        .get_ref()
-        .is_some_and(|cause| cause.is::<ClosedWhileIdle>())
+    matches!(error, Error::Io(cause) if cause.to_string() == CLOSED_WHILE_IDLE)
 }
 
 impl Connection {
@@ -206,7 +149,7 @@ impl Connection {
     fn judged(&self, error: Error) -> Error {
         match error {
             Error::Io(cause) if self.was_idle => {
-                Error::Io(io::Error::new(cause.kind(), ClosedWhileIdle))
+                Error::Io(io::Error::new(cause.kind(), CLOSED_WHILE_IDLE))
             }
             other => other,
         }
@@ -262,6 +205,7 @@ impl<In: Transport> Connector<In> for LastStep {
         };
         Ok(Some(Connection {
             transport: Box::new(transport),
+            opened: Instant::now(),
             was_idle: false,
         }))
     }

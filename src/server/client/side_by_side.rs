@@ -34,31 +34,28 @@ impl<In: Transport> Connector<In> for SideBySide {
         if let Some(before) = before {
             return Ok(Some(Either::A(before)));
         }
-        let addresses = in_turn(&details.addrs);
-        let began = Instant::now();
-        let attempt = |address| {
-            let (uri, config) = (details.uri.clone(), details.config.clone());
-            let timeout = details.timeout;
-            move || connect(address, &uri, &config, less(timeout, began.elapsed()))
+        let (uri, config) = (details.uri.clone(), details.config.clone());
+        let (limit, began) = (details.timeout, Instant::now());
+        let attempt = move |address| {
+            let left = limit.after.saturating_sub(began.elapsed());
+            let limit = NextTimeout {
+                // The library would take nothing for no limit.
+                after: left.max(Duration::from_millis(1)).into(),
+                ..limit
+            };
+            connect(address, &uri, &config, limit)
         };
-        let connection = match addresses[..] {
-            [only] => attempt(only)(),
-            _ => first_to_connect(&addresses, attempt),
-        };
-        Ok(Some(Either::B(connection?)))
+        let connection = first_to_connect(&in_turn(&details.addrs), attempt)?;
+        Ok(Some(Either::B(connection)))
     }
 }
 
 /// The addresses with both families in turn, beginning with that of the first (section 4).
 fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-    let (sixes, fours): (Vec<SocketAddr>, Vec<SocketAddr>) =
-        addresses.iter().partition(|address| address.is_ipv6());
     let begins_with_six = addresses.first().is_some_and(SocketAddr::is_ipv6);
-    let (first, second) = if begins_with_six {
-        (sixes, fours)
-    } else {
-        (fours, sixes)
-    };
+    let (first, second): (Vec<SocketAddr>, Vec<SocketAddr>) = addresses
+        .iter()
+        .partition(|address| address.is_ipv6() == begins_with_six);
     let mut others = second.into_iter();
     let mut ordered = Vec::new();
     for address in first {
@@ -71,23 +68,22 @@ fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
 
 /// Makes an attempt for each address, the next one as soon as the one before it has failed or taken a while. Returns the
 /// first connection, or why the last attempt to end has failed.
-fn first_to_connect<C, A>(
+fn first_to_connect<C: Send + 'static>(
     addresses: &[SocketAddr],
-    attempt: impl Fn(SocketAddr) -> A,
-) -> Result<C, Error>
-where
-    C: Send + 'static,
-    A: FnOnce() -> Result<C, Error> + Send + 'static,
-{
+    attempt: impl Fn(SocketAddr) -> Result<C, Error> + Clone + Send + 'static,
+) -> Result<C, Error> {
+    if let [only] = addresses {
+        return attempt(*only);
+    }
     let (send, ended) = mpsc::channel();
     let mut left = addresses.iter();
     let mut running = 0;
     let mut failure = Error::ConnectionFailed;
     loop {
         if let Some(address) = left.next() {
-            let (send, connect) = (send.clone(), attempt(*address));
+            let (send, attempt, address) = (send.clone(), attempt.clone(), *address);
             // A connection that comes too late is closed here.
-            threads::start(move || drop(send.send(connect())))?;
+            threads::start(move || drop(send.send(attempt(address))))?;
             running += 1;
         } else if running == 0 {
             return Err(failure);
@@ -120,15 +116,6 @@ fn connect(
     let connector = TcpConnector::default();
     let connected = Connector::<()>::connect(&connector, &details, None)?;
     Ok(Box::new(connected.ok_or(Error::ConnectionFailed)?))
-}
-
-/// A limit after some of its time has passed. The library would take nothing for no limit.
-fn less(mut limit: NextTimeout, passed: Duration) -> NextTimeout {
-    if !limit.after.is_not_happening() {
-        let left = limit.after.saturating_sub(passed);
-        limit.after = left.max(Duration::from_millis(1)).into();
-    }
-    limit
 }
 
 /// What connecting needs, without a proxy.
@@ -195,17 +182,17 @@ mod tests {
             let list = addresses(&["1.0.0.1:0", "1.0.0.1:1", "1.0.0.1:2", "1.0.0.1:3"]);
             // Held until the end, so that what waits for them waits for ever.
             let silent: Arc<Mutex<Vec<Sender<()>>>> = Arc::default();
-            let result = first_to_connect(&list[..fates.len()], |address| {
+            let result = first_to_connect(&list[..fates.len()], {
                 let silent = Arc::clone(&silent);
-                let fate = fates.as_bytes()[usize::from(address.port())];
-                move || {
+                move |address| {
                     let (send, wait) = mpsc::channel();
-                    if fate == b's' {
-                        lock(&silent).push(send);
-                        let _ = wait.recv();
-                    }
-                    if fate == b'+' {
-                        return Ok(address.port());
+                    match fates.as_bytes()[usize::from(address.port())] {
+                        b's' => {
+                            lock(&silent).push(send);
+                            let _ = wait.recv();
+                        }
+                        b'+' => return Ok(address.port()),
+                        _ => {}
                     }
                     Err(Error::HostNotFound)
                 }
