@@ -177,20 +177,17 @@ fn no_folder() -> Error {
 
 /// The model to ask. For a dry run, only a server on this machine is asked for its list.
 fn choose_model(target: &Target, settings: &Settings, notes: &Notes) -> Result<String, Error> {
-    let cached = settings.cached();
-    if cached != Cached::Off
-        && let Some(model) = target.choice.model.name()
-    {
+    if let Some(model) = target.choice.model.name() {
         return Ok(model.to_owned());
     }
-    if cached == Cached::Only {
+    if settings.cached() == Cached::Only {
         return Err(discover::unknown_without_asking("model", "-m or Q_MODEL"));
     }
     if settings.typed.dry_run {
-        return target.model_without_key(notes);
+        return target.first_model_without_key(notes);
     }
     target.fetch_key(notes)?;
-    target.model(notes)
+    target.first_model(notes)
 }
 
 /// The system prompt of the settings, else the built-in one.

@@ -22,9 +22,9 @@ const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 /// What to do where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
-/// What to do where the files are too large.
-const ATTACH_LESS: &str =
-    "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
+/// What to do where the model does not read the files, or where they are too large.
+const OTHER_FILES: &str = "the model may not read images or PDFs, or not so many: -m chooses another one\n\
+    in a follow-up, --messages 0 leaves out earlier images and PDFs";
 
 /// What a call needs besides its request.
 pub struct Call<'a> {
@@ -67,14 +67,12 @@ impl From<CallError> for CallEnd {
 impl CallError {
     /// Whether another try may succeed. What a busy server says about the model or the key may be wrong.
     fn is_transient(&self) -> bool {
-        match (self.meaning, self.error.kind) {
-            (Meaning::Transient, _) => true,
-            (
-                Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools,
-                ErrorKind::Provider {
-                    status: Some(status),
-                },
-            ) => TRANSIENT_STATUSES.contains(&status),
+        match self.meaning {
+            Meaning::Transient => true,
+            Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools => matches!(
+                self.error.kind,
+                ErrorKind::Provider { status: Some(status) } if TRANSIENT_STATUSES.contains(&status)
+            ),
             _ => false,
         }
     }
@@ -145,13 +143,15 @@ impl Call<'_> {
 
     /// Checks that the reply ended well.
     fn check(&self, reply: &Reply) -> Result<(), CallError> {
-        let mut meaning = Meaning::Other;
-        let mut message = match reply.finished() {
-            Some(Finish::Blocked(word)) => format!("the provider blocked the answer ({word})"),
+        let (mut message, meaning) = match reply.finished() {
+            Some(Finish::Blocked(word)) => {
+                let message = format!("the provider blocked the answer ({word})");
+                (message, Meaning::Other)
+            }
             Some(Finish::Failed(word)) => {
+                let message = format!("the answer ended in an error ({word})");
                 // The model or the server may do better at the next try.
-                meaning = Meaning::Transient;
-                format!("the answer ended in an error ({word})")
+                (message, Meaning::Transient)
             }
             _ if reply.is_too_long() && !reply.calls().is_empty() => return Err(self.too_long()),
             _ => return Ok(()),
@@ -173,9 +173,6 @@ impl Call<'_> {
     /// Why there is no answer, though its last reply ended well.
     pub fn no_answer(&self, reply: &Reply) -> CallError {
         match reply.finished() {
-            Some(Finish::Limit(_)) if !reply.calls().is_empty() => {
-                self.failed("the token limit was reached within a tool call")
-            }
             Some(Finish::Limit(_)) => {
                 let advice =
                     "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
@@ -191,15 +188,17 @@ impl Call<'_> {
     pub fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
         loop {
-            match self.send(request) {
-                Ok(response) => {
-                    let read = reading::read_text(response.body);
-                    return read.map_err(|error| self.explain_reading(error, request));
-                }
+            match self.fetch_once(request) {
                 Err(failed) if self.wait_to_try_again(tried, &failed) => tried += 1,
-                Err(failed) => return Err(failed),
+                ended => return ended,
             }
         }
+    }
+
+    fn fetch_once(&self, request: &Request) -> Result<String, CallError> {
+        let response = self.send(request)?;
+        let read = reading::read_text(response.body);
+        read.map_err(|error| self.explain_reading(error, request))
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
@@ -288,7 +287,6 @@ impl Call<'_> {
         extras: &[Extra],
     ) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
-        let has_attachments = extras.contains(&Extra::Attachments);
         let advice = match meaning {
             Meaning::UnknownModel => format!("{list} lists its models"),
             Meaning::WrongKey => return self.key_advice.clone(),
@@ -297,23 +295,16 @@ impl Call<'_> {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),
             },
-            _ if error.message.contains("must be verified to stream") => {
-                "--no-stream asks for the answer in one piece".to_owned()
+            Meaning::Refuses(Extra::Attachments) | Meaning::TooLarge | Meaning::TooLong
+                if extras.contains(&Extra::Attachments) =>
+            {
+                OTHER_FILES.to_owned()
             }
-            Meaning::Refuses(Extra::Attachments) => format!(
-                "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
-                 in a follow-up, --messages 0 leaves out earlier images and PDFs"
-            ),
-            Meaning::TooLarge if has_attachments => ATTACH_LESS.to_owned(),
-            Meaning::TooLong if has_attachments && status == Some(413) => ATTACH_LESS.to_owned(),
-            _ => match status {
-                Some(404) => {
-                    let check = self.check_base_url();
-                    format!("{check}\ncheck the model: {list} lists the models")
-                }
-                Some(408 | 429 | 500..=599) | None => return retry::advice(error.retry_after),
-                Some(_) => return None,
-            },
+            _ if matches!(status, Some(404 | 405)) => {
+                let check = self.check_base_url();
+                format!("{check}\ncheck the model: {list} lists the models")
+            }
+            _ => return retry::advice(error.retry_after),
         };
         Some(advice)
     }
@@ -327,18 +318,12 @@ impl Call<'_> {
             }
             return failed.advise(failure.advice.map(str::to_owned));
         };
-        // The error page of a server that is down says nothing about the address.
-        let is_page = status == 500 && failure::title(&failure.body).is_some();
-        let check = self.check_base_url();
-        let advice = match failure.location {
-            Some(target) => Some(format!(
-                "q does not follow the redirect to {target}\n{check}"
-            )),
-            None if is_page || status == 405 => Some(check),
-            None => None,
-        };
-        self.refused(failure.error, Some(status), &request.extras)
-            .advise(advice)
+        let refused = self.refused(failure.error, Some(status), &request.extras);
+        let redirect = failure.location.map(|target| {
+            let check = self.check_base_url();
+            format!("q does not follow the redirect to {target}\n{check}")
+        });
+        refused.advise(redirect)
     }
 
     /// What to do about a response that does not come from an API.
@@ -400,17 +385,12 @@ mod tests {
     fn a_request_with_attachments_that_is_refused_gets_a_hint_and_is_not_sent_again() {
         let fixture = Fixture::new();
         let call = fixture.call();
-        let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
-                    in a follow-up, --messages 0 leaves out earlier images and PDFs";
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";
-        let attach_less =
-            "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
         // The advice, or whether the request is sent again.
         let meant = |word: &str| match word {
-            "hint" => (Some(hint), false),
-            "less" => (Some(attach_less), false),
+            "hint" => (Some(OTHER_FILES), false),
             "model" => (Some(no_model), false),
             "key" => (Some("check the key"), false),
             "tools" => (Some(NO_TOOLS), false),
@@ -420,9 +400,9 @@ mod tests {
         };
         let table = r##"
             400 | hint | - | no
-            400 | - | - | prompt is too long
-            413 | less | - | no
-            413 | less | - | prompt is too long
+            400 | hint | - | prompt is too long
+            413 | hint | - | no
+            413 | hint | - | prompt is too long
             400 | model | model | invalid model
             401 | key | key | no images
             400 | tools | tools | m does not support tools

@@ -45,7 +45,12 @@ pub fn choose(settings: &Settings, keeps: Option<&Conversation>) -> Result<Optio
     };
     let provider = match by_settings {
         Some(provider) if is_by_option(&settings.provider) => provider,
-        _ => provider_of(held, settings)?,
+        _ => settings.provider_named(&held.provider).ok_or_else(|| {
+            let name = &held.provider;
+            let message = format!("the conversation's provider “{name}” is not configured");
+            Error::new(ErrorKind::Session, message)
+                .advise(format!("-p chooses one of {}", settings.provider_names()))
+        })?,
     };
     let mut choice = of_settings(settings, provider);
     if provider.name == held.provider && !is_by_option(&settings.model) {
@@ -59,19 +64,6 @@ fn is_by_option(value: &Option<Sourced>) -> bool {
     value
         .as_ref()
         .is_some_and(|value| matches!(value.origin, Origin::Option(_)))
-}
-
-/// The provider of a conversation, unless it is no longer configured.
-fn provider_of<'s>(
-    held: &Conversation,
-    settings: &'s Settings,
-) -> Result<&'s Arc<Provider>, Error> {
-    let name = &held.provider;
-    settings.provider_named(name).ok_or_else(|| {
-        let message = format!("the conversation's provider “{name}” is not configured");
-        Error::new(ErrorKind::Session, message)
-            .advise(format!("-p chooses one of {}", settings.provider_names()))
-    })
 }
 
 /// A provider with the model that is named for it, else its default.

@@ -9,14 +9,15 @@ use std::io::{self, ErrorKind, Read};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use http::HeaderValue;
 use time::OffsetDateTime;
 use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
+use ureq::{Agent, AsSendBody, Proxy, Timeout};
 
 use self::connections::{CONNECT_TIMEOUT, Connections, MAX_IDLE};
 use super::retry;
-use crate::address::{Address, Endpoint};
+use crate::address::Address;
 use crate::error::Error;
 use crate::provider::failure::{self, ServerError};
 use crate::provider::request::Request;
@@ -32,9 +33,6 @@ const RECEIVED_AT_ONCE: usize = 80 << 10;
 
 /// How much of a request is sent at once, for the same reason less than 128 KiB.
 const SENT_AT_ONCE: usize = 32 << 10;
-
-/// The error for a body that a proxy has compressed.
-const COMPRESSED: &str = "the response is compressed by gzip, which q did not ask for";
 
 /// A response with a status of success; its body is read as it arrives.
 pub struct Response {
@@ -149,17 +147,12 @@ impl Client {
         environment: &Environment,
     ) -> Result<Client, Error> {
         let named_proxy = proxy_for(address, environment)?;
-        let mut needs_tls = address.is_https();
-        if let Some(named) = &named_proxy {
-            needs_tls |= named.proxy.protocol() == ProxyProtocol::Https;
-        }
-        let mut trusted = RootCerts::WebPki;
-        let mut may_know_more = false;
-        if needs_tls {
-            let roots = roots::load(environment)?;
-            trusted = roots.trusted;
-            may_know_more = roots.may_have_more;
-        }
+        // A proxy may be asked over TLS, too.
+        let (trusted, may_know_more) = if address.is_https() || named_proxy.is_some() {
+            roots::load(environment)?
+        } else {
+            (RootCerts::WebPki, false)
+        };
         let connections = Connections::new();
         Ok(Client {
             agent: agent(address, named_proxy.as_ref(), trusted, &connections),
@@ -198,11 +191,11 @@ impl Client {
             silence: self.silence,
             total: None,
         };
-        let (path, headers) = (&request.path, &request.headers);
-        let mut sent = self.attempt(method, path, headers, limits);
+        let attempt = || self.attempt(method, &request.path, &request.headers, limits);
+        let mut sent = attempt();
         // A connection that had been idle is replaced once.
         if sent.as_ref().is_err_and(connections::was_closed_while_idle) {
-            sent = self.attempt(method, path, headers, limits);
+            sent = attempt();
         }
         self.received(sent, secrets)
     }
@@ -230,16 +223,20 @@ impl Client {
         headers: &[(String, Secret)],
         limits: Limits,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        let url = self.address.join(path);
-        let send = |agent: &Agent| match method {
-            Method::Get => completed(agent.get(&url), headers, limits).call(),
-            Method::Delete => completed(agent.delete(&url), headers, limits).call(),
-            Method::Post(body) => {
-                let mut request = agent.post(&url);
-                if !headers.iter().any(is_content_type) {
-                    request = request.content_type("application/json");
+        let send = |agent: &Agent| {
+            let mut request = http::Request::builder().uri(self.address.join(path));
+            for (name, value) in headers {
+                request = request.header(name, value.expose());
+            }
+            match method {
+                Method::Get => run(agent, request.body(())?, limits),
+                Method::Delete => run(agent, request.method("DELETE").body(())?, limits),
+                Method::Post(body) => {
+                    let mut request = request.method("POST").body(body)?;
+                    let content_type = request.headers_mut().entry("content-type");
+                    content_type.or_insert(HeaderValue::from_static("application/json"));
+                    run(agent, request, limits)
                 }
-                completed(request, headers, limits).send(body)
             }
         };
         if let Some(agent) = self.knowing_all.get() {
@@ -267,9 +264,6 @@ impl Client {
             return Err(self.status_failure(response, secrets));
         }
         let (parts, body) = response.into_parts();
-        if is_compressed(&parts.headers) {
-            return Err(self.connection_failure(io::Error::other(COMPRESSED)));
-        }
         Ok(Response {
             headers: parts.headers,
             body: Box::new(body.into_reader()),
@@ -284,13 +278,9 @@ impl Client {
     ) -> TransportError {
         let (parts, body) = response.into_parts();
         let mut beginning = Vec::new();
-        if is_compressed(&parts.headers) {
-            beginning = COMPRESSED.into();
-        } else {
-            // An incomplete body still says more than none.
-            let mut reader = body.into_reader().take(MAX_ERROR_BODY);
-            let _ = reader.read_to_end(&mut beginning);
-        }
+        // An incomplete body still says more than none.
+        let mut reader = body.into_reader().take(MAX_ERROR_BODY);
+        let _ = reader.read_to_end(&mut beginning);
         let said = String::from_utf8_lossy(&beginning).into_owned();
         let mut error = failure::read_redacted(&said, secrets);
         let retry_after = text_of(&parts.headers, "retry-after");
@@ -313,17 +303,16 @@ impl Client {
     /// Where a redirect leads, without a login and the query, because they may be secret. A path alone is on the same server.
     fn redirected_to(&self, location: &str) -> String {
         let url = location.split('?').next().unwrap_or_default();
-        let is_path = url.starts_with('/') && !url.starts_with("//");
-        match Endpoint::parse(url) {
-            _ if is_path => self.address.origin() + url,
-            Ok(endpoint) => endpoint.to_string(),
-            Err(_) => url.rsplit('@').next().unwrap_or_default().to_owned(),
+        let url = url.rsplit('@').next().unwrap_or_default();
+        if url.starts_with('/') {
+            return self.address.origin() + url;
         }
+        url.to_owned()
     }
 
     /// Says why there is no response, or no more of it.
     pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> TransportError {
-        let mut failure = self.describe(error.into());
+        let mut failure = describe(error.into());
         if let Some(NamedProxy { variable, proxy }) = &self.proxy {
             let host = proxy.host();
             let port = proxy.port();
@@ -332,44 +321,28 @@ impl Client {
         }
         failure
     }
+}
 
-    fn describe(&self, error: ureq::Error) -> TransportError {
-        let looked_up = match &self.proxy {
-            // With most proxies, only the proxy's own name is looked up here.
-            Some(NamedProxy { proxy, .. }) if !proxy.resolve_target() => proxy.host(),
-            _ => self.address.host(),
-        };
-        let limit = CONNECT_TIMEOUT.as_secs();
-        match error {
-            ureq::Error::Io(error) => io_failure(&error, looked_up),
-            ureq::Error::Rustls(error) => tls_failure(&error.to_string()),
-            ureq::Error::Tls(reason) => tls_failure(reason),
-            ureq::Error::Timeout(Timeout::Connect) => {
-                TransportError::transient(format!("no connection within {limit} s"))
-            }
-            ureq::Error::Timeout(Timeout::Resolve) => TransportError::transient(format!(
-                "the name {looked_up} was not resolved within {limit} s"
-            )),
-            ureq::Error::Timeout(_) => {
-                let silence = match self.silence {
-                    Some(silence) => format!("{} s", silence.as_secs_f64()),
-                    None => "too long".to_owned(),
-                };
-                TransportError::advised(
-                    format!("no data from the server for {silence}"),
-                    "the setting timeout (Q_TIMEOUT) says how long a silence may last",
-                )
-            }
-            ureq::Error::ConnectProxyFailed(reason) => {
-                // The library names the status twice.
-                let reason = reason.split('/').next().unwrap_or_default();
-                TransportError::new(format!("the proxy made no connection: {reason}"))
-            }
-            ureq::Error::Protocol(error) => TransportError::new(format!(
-                "the server sent an invalid HTTP response ({error})"
-            )),
-            other => TransportError::new(other.to_string()),
+fn describe(error: ureq::Error) -> TransportError {
+    let limit = CONNECT_TIMEOUT.as_secs();
+    match error {
+        ureq::Error::Io(error) => io_failure(&error),
+        ureq::Error::Rustls(error) => tls_failure(&error.to_string()),
+        ureq::Error::Tls(reason) => tls_failure(reason),
+        ureq::Error::Timeout(Timeout::Connect) => {
+            TransportError::transient(format!("no connection within {limit} s"))
         }
+        ureq::Error::Timeout(Timeout::Resolve) => {
+            TransportError::transient(format!("{UNRESOLVED}: no answer within {limit} s"))
+        }
+        ureq::Error::Timeout(_) => TransportError::advised(
+            "timed out: no data from the server",
+            "the setting timeout (Q_TIMEOUT) says how long a silence may last",
+        ),
+        ureq::Error::Protocol(error) => TransportError::new(format!(
+            "the server sent an invalid HTTP response ({error})"
+        )),
+        other => TransportError::new(other.to_string()),
     }
 }
 
@@ -379,11 +352,8 @@ fn agent(
     trusted: RootCerts,
     connections: &Connections,
 ) -> Agent {
-    // This time-out costs a thread, and an IP address need not be resolved.
-    let mut resolve_timeout = None;
-    if address.ip().is_none() && !address.is_loopback() {
-        resolve_timeout = Some(CONNECT_TIMEOUT);
-    }
+    // This time-out costs a thread.
+    let resolve_timeout = (!address.is_loopback()).then_some(CONNECT_TIMEOUT);
     let config = Config::builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -400,13 +370,15 @@ fn agent(
 }
 
 /// Describes an error that the system reports.
-fn io_failure(error: &io::Error, looked_up: &str) -> TransportError {
+fn io_failure(error: &io::Error) -> TransportError {
     let text = error.to_string();
     if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {
+        // `EAI_AGAIN` in the words of glibc, musl and the BSDs.
+        let is_passing = reason.contains("Temporary failure") || reason.contains("ry again");
         return TransportError {
-            is_transient: TRY_AGAIN.iter().any(|words| reason.contains(words)),
+            is_transient: is_passing,
             ..TransportError::advised(
-                format!("the name {looked_up} cannot be resolved ({reason})"),
+                format!("{UNRESOLVED}: {reason}"),
                 "check the network\ncheck the name in the address",
             )
         };
@@ -418,41 +390,31 @@ fn io_failure(error: &io::Error, looked_up: &str) -> TransportError {
         ),
         ErrorKind::InvalidData => tls_failure(&text),
         ErrorKind::TimedOut => TransportError::transient("the connection timed out"),
-        kind if CLOSED.contains(&kind) => {
-            TransportError::transient("the server closed the connection")
-        }
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => TransportError::transient("the server closed the connection"),
         _ => TransportError::new(text),
     }
 }
 
-fn is_compressed(headers: &http::HeaderMap) -> bool {
-    text_of(headers, "content-encoding") == "gzip"
-}
-
-fn is_content_type((name, _): &(String, Secret)) -> bool {
-    name.eq_ignore_ascii_case("content-type")
-}
-
-/// A request with its headers and limits.
-fn completed<Any>(
-    mut request: ureq::RequestBuilder<Any>,
-    headers: &[(String, Secret)],
+fn run<Body: AsSendBody>(
+    agent: &Agent,
+    request: http::Request<Body>,
     limits: Limits,
-) -> ureq::RequestBuilder<Any> {
-    for (name, value) in headers {
-        request = request.header(name, value.expose());
-    }
-    request
-        .config()
+) -> Result<http::Response<ureq::Body>, ureq::Error> {
+    let limited = agent
+        .configure_request(request)
         .timeout_per_read(limits.silence)
         .timeout_per_write(limits.silence)
         .timeout_global(limits.total)
-        .build()
+        .build();
+    agent.run(limited)
 }
 
 /// The value of a header; empty if there is none, or if it is not text.
 fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> &'h str {
-    let value = headers.get(name).map(http::HeaderValue::to_str);
+    let value = headers.get(name).map(HeaderValue::to_str);
     value.and_then(Result::ok).unwrap_or_default()
 }
 
@@ -468,41 +430,29 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
     }
 }
 
-/// The errors that the system reports if the server closed the connection.
-const CLOSED: [ErrorKind; 4] = [
-    ErrorKind::ConnectionReset,
-    ErrorKind::ConnectionAborted,
-    ErrorKind::BrokenPipe,
-    ErrorKind::UnexpectedEof,
-];
-
 /// The TLS library's name for an authority that it does not know.
 const UNKNOWN_ISSUER: &str = "UnknownIssuer";
+
+/// The beginning of q's own words for it, or for the name of a proxy.
+const UNRESOLVED: &str = "a name cannot be resolved";
 
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
-/// The rest of this message if the name may be resolved later: `EAI_AGAIN` in the words of glibc, musl and the BSDs.
-const TRY_AGAIN: [&str; 3] = ["Temporary failure", "Try again", "try again"];
-
-/// Describes an error of the TLS library. Where the library gives only a name for it, the cause is in plain words.
 fn tls_failure(reason: &str) -> TransportError {
-    let says = |mark| reason.contains(mark);
-    let mut words = reason;
-    let advice = if says(UNKNOWN_ISSUER) || says("BadSignature") {
-        "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"
-    } else if says("expired") || says("not valid yet") {
-        "the server's certificate, or this machine's clock, is out of date"
-    } else if says("CaUsedAsEndEntity") {
-        words = "the server's certificate is one for an authority, not for a server";
-        "the server needs a certificate with CA:FALSE (openssl req -addext basicConstraints=CA:FALSE)"
-    } else if says("InvalidContentType") {
-        words = "the server does not speak TLS on this port";
-        "if the server has no TLS, its address begins with http://"
+    let advice = if reason.contains(UNKNOWN_ISSUER) {
+        Some(
+            "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
+        )
+    } else if reason.contains("InvalidContentType") {
+        Some("if the server has no TLS, its address begins with http://")
     } else {
-        return TransportError::new(format!("TLS: {reason}"));
+        None
     };
-    TransportError::advised(format!("TLS: {words}"), advice)
+    TransportError {
+        advice,
+        ..TransportError::new(format!("TLS: {reason}"))
+    }
 }
 
 /// The proxy for an address, by its scheme.
@@ -526,12 +476,9 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<Name
     let Some((variable, value)) = first_set(names, environment) else {
         return Ok(None);
     };
-    // The library accepts values that cannot be a proxy, so the address is checked here too.
-    let server = value.rsplit("://").next().unwrap_or_default();
-    let is_valid = Address::parse(&format!("http://{server}")).is_ok();
     match Proxy::new(value) {
-        Ok(proxy) if is_valid => Ok(Some(NamedProxy { variable, proxy })),
-        _ => Err(
+        Ok(proxy) => Ok(Some(NamedProxy { variable, proxy })),
+        Err(_) => Err(
             Error::settings(format!("{variable} is not the URL of a proxy"))
                 .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080"),
         ),
@@ -543,23 +490,19 @@ fn first_set<'e>(
     names: &[&'static str],
     environment: &'e Environment,
 ) -> Option<(&'static str, &'e str)> {
-    for name in names {
-        if let Some(value) = environment.get(name) {
-            return Some((name, value));
-        }
-    }
-    None
+    names
+        .iter()
+        .find_map(|name| Some((*name, environment.get(name)?)))
 }
 
 /// Whether `NO_PROXY` names the host or one of its domains.
 fn is_exempt(address: &Address, list: &str) -> bool {
     let host = address.host().to_ascii_lowercase();
     for entry in list.to_ascii_lowercase().split([',', ' ', '\t']) {
-        let name = entry.trim_start_matches("*.").trim_start_matches('.');
-        let name = name.trim_matches(['[', ']']);
-        if name == "*" {
+        if entry == "*" {
             return true;
         }
+        let name = entry.trim_matches(['*', '.', '[', ']']);
         if let Some(before) = host.strip_suffix(name)
             && !name.is_empty()
             && (before.is_empty() || before.ends_with('.'))
@@ -598,10 +541,7 @@ mod tests {
             let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
             assert_eq!(failed.is_transient, is_transient, "{failed:?}");
             let cause = failed.error.message;
-            assert!(
-                cause.starts_with("the name h.example cannot be resolved ("),
-                "{cause}"
-            );
+            assert!(cause.starts_with(UNRESOLVED), "{cause}");
         }
     }
 

@@ -91,7 +91,7 @@ fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Receiver<Stri
     let target = Target::bare(choice, Some(TIMEOUT), &settings.environment);
     // Nobody waits for this thread to end, because a server that hangs must not delay the others.
     let _ = threads::start(move || {
-        if let Ok(model) = target.model(&Notes::default()) {
+        if let Ok(model) = target.first_model(&Notes::default()) {
             let _ = send.send(model);
         }
     });
@@ -103,68 +103,19 @@ fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
-        let name = &provider.name;
-        match (&provider.key, provider.address(), provider.row.start) {
-            (Key::Variables { names, .. }, ..) => variables.extend(names.first()),
-            (Key::None, Ok(_), Some(command)) if !provider.is_set_up() => {
-                servers.push(format!("{name} ({command})"));
-            }
-            (Key::None, Ok(address), _) => servers.push(format!("{name} (at {address})")),
-            _ => {}
+        match (&provider.key, provider.row.start) {
+            (Key::Variables { names, .. }, _) => variables.extend(names.first().cloned()),
+            (Key::None, Some(command)) => servers.push(format!("{} ({command})", provider.name)),
+            (Key::None, None) => servers.push(provider.name.clone()),
+            (Key::Command(_), _) => {}
         }
     }
-    let mut named = variables.into_iter().take(SHOWN_VARIABLES).cloned();
-    let first = named.next().unwrap_or_default();
-    let others = Vec::from_iter(named).join(" or ");
-    let servers = servers.join(", ");
+    variables.truncate(SHOWN_VARIABLES);
+    let (variables, servers) = (variables.join(" or "), servers.join(", "));
     let message =
         "no provider is configured: no key is set, and no local server answers with a model";
     Error::settings(message).advise(format!(
-        "for example: export {first}=your-key, or {others}; q --help lists all of them\n\
+        "export {variables} with your key; q --help lists all of them\n\
          or start a local server: {servers}"
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::flags::Arguments;
-    use crate::settings::Environment;
-
-    #[test]
-    fn the_local_servers_are_named_with_the_command_that_starts_them_or_where_q_has_looked_for_them()
-     {
-        let (usual, vllm) = (
-            "llamacpp (llama-server -m MODEL.gguf)",
-            "vllm (vllm serve MODEL)",
-        );
-        for (variable, address, ollama) in [
-            ("OLLAMA_HOST", "", "ollama (ollama serve), "),
-            ("OLLAMA_HOST", "127.0.0.1", "ollama (ollama serve), "),
-            (
-                "OLLAMA_HOST",
-                "elsewhere",
-                "ollama (at http://elsewhere:11434/v1), ",
-            ),
-            (
-                "OLLAMA_BASE_URL",
-                "https://me:pw@elsewhere/api",
-                "ollama (at https://elsewhere/api), ",
-            ),
-            ("OLLAMA_HOST", "ftp://elsewhere", ""),
-        ] {
-            let environment = Environment::new(&[(variable, address)]);
-            let settings = Settings::load(&Arguments::default(), &environment, Path::new(""))
-                .expect("settings");
-            let advice = no_provider(&settings).advice.expect("advice");
-            let (_, servers) = advice
-                .split_once("\nor start a local server: ")
-                .expect(&advice);
-            let is_right =
-                servers.starts_with(&format!("{ollama}{usual}, ")) && servers.contains(vllm);
-            assert!(is_right, "{servers}");
-        }
-    }
 }

@@ -17,9 +17,6 @@ const END_SILENCE: Duration = Duration::from_secs(10);
 /// How long the rest of a body may take after the terminal event: no longer than another connection would.
 const REST: Duration = Duration::from_millis(100);
 
-/// How much q keeps of the beginning of a body, in case it is not a stream.
-const MAX_BEGINNING: usize = 16 << 10;
-
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 16 << 10;
 
@@ -69,19 +66,17 @@ pub fn read_reply(
 ) -> Result<(), ReadError> {
     let mut body = Body::new(body);
     // Servers that are busy send blank lines to keep the connection alive.
-    while body.fill(None).map_err(ReadError::Connection)? > 0 {
-        if !body.beginning().is_empty() {
-            break;
-        }
+    let mut first = None;
+    while first.is_none() && body.fill(None).map_err(ReadError::Connection)? > 0 {
+        first = body.bytes().trim_ascii_start().first().copied();
     }
     // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
-    if matches!(body.beginning().first(), Some(b'{' | b'[')) {
+    if matches!(first, Some(b'{' | b'[')) {
         let text = collect(body)?;
-        let text = text.trim_start_matches('\u{feff}');
-        let read = api.read_whole(text, reply);
+        let read = api.read_whole(&text, reply);
         let is_empty = reply.is_blank() && reply.calls().is_empty();
         if is_empty || read.is_err() {
-            failure::check(text)?;
+            failure::check(&text)?;
         }
         take(reply.take_piece(read.is_ok()))?;
         return Ok(read?);
@@ -115,17 +110,17 @@ fn read_stream(
     take: TakePiece,
 ) -> Result<(), ReadError> {
     let mut parser = stream::Parser::default();
-    let mut events = 0_usize;
+    let mut has_events = false;
     // If it is not a stream, its beginning best says what it is.
     let mut beginning = Vec::new();
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
     loop {
-        if events == 0 && beginning.len() < MAX_BEGINNING {
+        if !has_events && beginning.len() < READ_SIZE {
             beginning.extend_from_slice(body.bytes());
         }
         let mut event = |data: &str| {
-            events += 1;
+            has_events = true;
             // An event after the end does not belong to the answer.
             if reply.ended {
                 return Ok(());
@@ -154,7 +149,7 @@ fn read_stream(
                 reply.end();
                 return Ok(take(reply.take_piece(true))?);
             }
-            return Err(why_incomplete(end, events, &beginning, content_type));
+            return Err(why_incomplete(end, has_events, &beginning, content_type));
         }
         let mut limit = None;
         if reply.is_finished() {
@@ -168,10 +163,10 @@ fn read_stream(
     }
 }
 
-/// Why a stream that has ended like this, after this many events, is not a complete answer.
+/// Why a stream that has ended like this is not a complete answer.
 fn why_incomplete(
     end: io::Result<()>,
-    events: usize,
+    has_events: bool,
     beginning: &[u8],
     content_type: &str,
 ) -> ReadError {
@@ -182,7 +177,7 @@ fn why_incomplete(
     if beginning.trim_ascii().is_empty() {
         return broken("the server accepted the question and sent nothing");
     }
-    if events > 0 {
+    if has_events {
         return broken("the stream ended before the answer did");
     }
     ReadError::NotFromApi(what_it_is(beginning, content_type))
@@ -255,13 +250,6 @@ impl Body {
     /// What the last call of `fill` brought.
     fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
-    }
-
-    /// These bytes without a byte order mark and white space at their beginning.
-    fn beginning(&self) -> &[u8] {
-        let bytes = self.bytes();
-        let text = bytes.strip_prefix(stream::BYTE_ORDER_MARK);
-        text.unwrap_or(bytes).trim_ascii_start()
     }
 
     /// Lets a thread read the rest. The client's time-outs cannot be changed during a request, but q need not wait for a
@@ -343,10 +331,7 @@ mod tests {
             vec![HELLO, "\n\n", STOP, "\n\n"],
             vec!["\n\n", ": waiting\n\n", HELLO, "\n\ndata: [DONE]"],
             vec![r#" {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}"#],
-            vec![
-                "\u{feff}{\"choices\":",
-                "[{\"message\":{\"content\":\"Hello\"}}]}",
-            ],
+            vec![r#"{"choices":"#, r#"[{"message":{"content":"Hello"}}]}"#],
         ] {
             let (pieces, ended) = reads(parts.iter().map(|part| Ok(*part)).collect());
             assert!(ended.is_ok(), "{parts:?}: {ended:?}");

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use memchr::memchr2;
-use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The most bytes that a line, or the data of one event, may have.
 pub const MAX_EVENT: usize = 16_000_000;
@@ -26,14 +25,12 @@ pub struct Parser {
     line: Vec<u8>,
     /// The lines of data of the event that is not complete yet, joined by LF.
     data: Vec<u8>,
-    has_data: bool,
     /// The event is named `error`.
     is_error: bool,
     /// Lines that are not fields, beginning with one that looks like JSON: some servers report errors like this.
     stray: String,
-    /// The last byte was CR, so an LF now belongs to it.
+    /// The last line ended in CR, so an LF next to it belongs to it.
     after_carriage_return: bool,
-    past_first_line: bool,
 }
 
 impl Parser {
@@ -44,13 +41,13 @@ impl Parser {
         mut bytes: &[u8],
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.after_carriage_return && !bytes.is_empty() {
-            self.after_carriage_return = false;
-            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
-        }
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            let is_line_feed = bytes[end] == b'\n';
             if self.line.is_empty() {
-                self.end_line(&bytes[..end], event)?;
+                let belongs_to_other = end == 0 && is_line_feed && self.after_carriage_return;
+                if !belongs_to_other {
+                    self.end_line(&bytes[..end], event)?;
+                }
             } else {
                 self.extend(&bytes[..end])?;
                 // The line's memory is kept for the next one.
@@ -59,12 +56,8 @@ impl Parser {
                 self.line = line;
                 self.line.clear();
             }
-            let is_carriage_return = bytes[end] == b'\r';
+            self.after_carriage_return = !is_line_feed;
             bytes = &bytes[end + 1..];
-            if is_carriage_return {
-                self.after_carriage_return = bytes.is_empty();
-                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
-            }
         }
         self.extend(bytes)?;
         Ok(())
@@ -77,9 +70,7 @@ impl Parser {
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
-        if !line.is_empty() {
-            self.end_line(&line, event)?;
-        }
+        self.end_line(&line, event)?;
         self.end_line(b"", event)
     }
 
@@ -107,22 +98,18 @@ impl Parser {
 
     fn end_line<E: From<TooLong>>(
         &mut self,
-        mut line: &[u8],
+        line: &[u8],
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        if !self.past_first_line {
-            self.past_first_line = true;
-            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        }
+        // The mark may stand before the first line.
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         if line.is_empty() {
             return self.end_event(event);
         }
         if let Some(name) = line.strip_prefix(b"event:") {
             self.is_error = name.trim_ascii() == b"error";
-        } else if let Some(value) = data_in(line) {
-            self.add_data(value)?;
-        } else if let Some(error) = llamacpp_error(line) {
-            event(&as_error(&String::from_utf8_lossy(error)))?;
+        } else if let Some(value) = line.strip_prefix(b"data:") {
+            self.add_data(value.strip_prefix(b" ").unwrap_or(value))?;
         } else if !adds_nothing(line) {
             self.keep_stray(line);
         }
@@ -135,7 +122,6 @@ impl Parser {
         event: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_error = std::mem::take(&mut self.is_error);
-        self.has_data = false;
         if self.data.is_empty() {
             return Ok(());
         }
@@ -157,31 +143,12 @@ impl Parser {
         if self.data.len() + value.len() > MAX_EVENT {
             return Err(TooLong);
         }
-        if self.has_data {
+        if !self.data.is_empty() {
             self.data.push(b'\n');
         }
-        self.has_data = true;
         self.data.extend_from_slice(value);
         Ok(())
     }
-}
-
-/// The value of a line that is the field `data`.
-fn data_in(line: &[u8]) -> Option<&[u8]> {
-    match line.strip_prefix(b"data")? {
-        value @ [] => Some(value),
-        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
-        _ => None,
-    }
-}
-
-/// The error in a line of llama.cpp, which before October 2025 had a field of its own for errors.
-fn llamacpp_error(line: &[u8]) -> Option<&[u8]> {
-    let error = line.strip_prefix(b"error:")?;
-    if !error.trim_ascii().starts_with(b"{") {
-        return None;
-    }
-    Some(error)
 }
 
 /// Whether a line adds nothing to the data. A comment begins with a colon: its field has the empty name.
@@ -192,12 +159,8 @@ fn adds_nothing(line: &[u8]) -> bool {
 
 /// An object whose error is this: JSON, or words.
 fn as_error(data: &str) -> String {
-    let is_json = serde_json::from_str::<IgnoredAny>(data).is_ok();
-    if is_json {
-        format!("{{\"error\":{data}}}")
-    } else {
-        json!({"error": data}).to_string()
-    }
+    let error: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+    json!({"error": error}).to_string()
 }
 
 #[cfg(test)]
@@ -230,16 +193,12 @@ mod tests {
             (": comment\ndata: a\n\n: another\n\n", &["a"]),
             ("data:a\n\n", &["a"]),
             ("data:  a\n\n", &[" a"]),
-            ("data: a\ndata: b\ndata\n\n", &["a\nb\n"]),
+            ("data: a\ndata: b\ndata:\n\n", &["a\nb\n"]),
             ("event: x\nid: 1\nretry: 2\ndata: a\n\n", &["a"]),
             ("database: a\n\ndata\n\n", &[]),
             ("data: whole but not finished", &["whole but not finished"]),
             ("data: a\n", &["a"]),
             ("\n\n\n", &[]),
-            (
-                "data: a\n\nerror: {\"code\":500}\n\ndata: b\n\n",
-                &["a", "{\"error\": {\"code\":500}}", "b"],
-            ),
             ("error: something\nerrors: {}\n\n", &[]),
             (
                 "event: error\ndata: {\"code\":500}\n\ndata: b\n\n",

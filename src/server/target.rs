@@ -18,8 +18,6 @@ use crate::text::nearest::did_you_mean;
 /// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;
 
-const NO_MODELS: &str = "the provider lists no models";
-
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
     let of_family = models
@@ -133,11 +131,7 @@ impl Target {
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.spinner().stop();
-            let printed = key_command::run(command).map_err(|error| Error {
-                message: format!("{name}: {}", error.message),
-                ..error
-            })?;
-            key = Some(printed);
+            key = Some(key_command::run(command)?);
         }
         let has_key = self.key.get_or_init(|| key).is_some();
         let address = provider.address()?;
@@ -150,23 +144,17 @@ impl Target {
         Ok(())
     }
 
-    /// The model to ask. If none is chosen, q asks the server for its list.
-    pub fn model(&self, notes: &Notes) -> Result<String, Error> {
-        if let Some(model) = self.choice.model.name() {
-            return Ok(model.to_owned());
-        }
+    /// The model to ask where none is named: the first that the server lists.
+    pub fn first_model(&self, notes: &Notes) -> Result<String, Error> {
         let first = self.models(notes)?.swap_remove(0);
         Ok(first.id)
     }
 
-    /// The model to ask, for a dry run: only a server on this machine that needs no key is asked for its list.
-    pub fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
-        if let Some(model) = self.choice.model.name() {
-            return Ok(model.to_owned());
-        }
+    /// The same for a dry run: only a server on this machine that needs no key is asked.
+    pub fn first_model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         let provider = self.provider();
         if provider.key == Key::None && provider.address()?.is_loopback() {
-            return self.model(notes);
+            return self.first_model(notes);
         }
         let message =
             "the model would be the first on the server's list, which only a request shows";
@@ -177,12 +165,10 @@ impl Target {
     /// default. If there is none, the error names the provider's models. A model that the user has named is not replaced;
     /// its error shows the most similar one.
     pub fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
-        let Ok(models) = self.list(notes) else {
-            return Err(error);
+        let models = match self.models(notes) {
+            Ok(models) => models,
+            Err(unlisted) => return Err(error.advise(unlisted.message)),
         };
-        if models.is_empty() {
-            return Err(error.advise(NO_MODELS));
-        }
         let mut names = Vec::from_iter(models.iter().map(|listed| listed.id.as_str()));
         if let Model::Named(_) = self.choice.model {
             names.retain(|listed| *listed != model);
@@ -204,30 +190,25 @@ impl Target {
 
     /// The models that the server lists, in its order. It is an error if there are none.
     pub fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
-        let models = self.list(notes)?;
-        if models.is_empty() {
-            let error = self.call(notes)?.failed(NO_MODELS).error;
-            return Err(error.advise("load one\nor name one with -m"));
-        }
-        Ok(models)
-    }
-
-    fn list(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
-        let api = self.provider().api;
-        let request = self.complete(api.list_models(self.key()))?;
+        let request = self.complete(self.provider().api.list_models(self.key()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
         let listed = read_models(&body);
         let is_list = matches!(&listed, Ok(models) if !models.is_empty());
-        let listed = if is_list {
-            listed
+        let checked = if is_list {
+            Ok(())
         } else {
-            failure::check(&body).map_err(ReplyError::from).and(listed)
+            failure::check(&body).map_err(ReplyError::from)
         };
-        listed.map_err(|error| {
-            let error = call.explain_reply(error, &request).error;
-            error.advise("name a model with -m, or check base_url")
-        })
+        let advice = "load a model there, name one with -m, or check base_url";
+        match checked.and(listed) {
+            Ok(models) if !models.is_empty() => Ok(models),
+            Ok(_) => Err(call
+                .failed("the provider lists no models")
+                .error
+                .advise(advice)),
+            Err(error) => Err(call.explain_reply(error, &request).error.advise(advice)),
+        }
     }
 
     /// A request with the headers that the file and the address add.
@@ -267,11 +248,7 @@ impl Target {
             Key::Variables { names, .. } => {
                 Some(format!("check the key in {}", names.join(" or ")))
             }
-            // Its arguments may be secret.
-            Key::Command(command) => {
-                let program = command.first().map_or("key_cmd", String::as_str);
-                Some(format!("check the key that {program} prints"))
-            }
+            Key::Command(_) => Some("check the key that key_cmd prints".to_owned()),
         };
         Ok(Call {
             client: self.client()?,

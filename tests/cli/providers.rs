@@ -80,9 +80,9 @@ fn three_lines_say_how_to_get_a_provider_where_there_is_none_to_ask() {
             |outcome| outcome.elapsed() < limit,
         );
         outcome
-            .refused(&["\nq: for example: export WORK_KEY=your-key, or ANTHROPIC_API_KEY or OPENAI_API_KEY; q --help "])
+            .refused(&["\nq: export WORK_KEY or ANTHROPIC_API_KEY or OPENAI_API_KEY with your key; q --help "])
             .ended_within(limit);
-        outcome.stderr_contains("\nq: or start a local server: ollama (at http://127.0.0.1:");
+        outcome.stderr_contains("\nq: or start a local server: ollama (ollama serve), ");
         outcome.stderr_has_lines(3);
         sandbox.expect_no_state();
     }
