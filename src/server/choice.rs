@@ -154,20 +154,19 @@ mod tests {
         let settings = Settings::load(&Arguments::default(), &environment, Path::new(""));
         let settings = settings.expect("valid settings");
         let choice = choose(&settings, None).expect("no error").expect("xai");
+        let own = Model::OfConversation("own".into());
+        let named = Model::Named("a".into());
         for (model, continued) in [
-            (
-                Model::Default("a".into()),
-                Model::OfConversation("own".into()),
-            ),
-            (Model::First, Model::OfConversation("own".into())),
-            (Model::Named("a".into()), Model::Named("a".into())),
+            (Model::Default("a".into()), &own),
+            (Model::First, &own),
+            (named.clone(), &named),
         ] {
             let mut choice = Choice {
                 model,
                 ..choice.clone()
             };
             choice.continue_with("own");
-            assert_eq!(choice.model, continued);
+            assert_eq!(&choice.model, continued);
         }
     }
 }

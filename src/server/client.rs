@@ -327,8 +327,6 @@ fn describe(error: ureq::Error) -> TransportError {
     let limit = CONNECT_TIMEOUT.as_secs();
     match error {
         ureq::Error::Io(error) => io_failure(&error),
-        ureq::Error::Rustls(error) => tls_failure(&error.to_string()),
-        ureq::Error::Tls(reason) => tls_failure(reason),
         ureq::Error::Timeout(Timeout::Connect) => {
             TransportError::transient(format!("no connection within {limit} s"))
         }
@@ -457,26 +455,19 @@ fn tls_failure(reason: &str) -> TransportError {
 
 /// The proxy for an address, by its scheme.
 fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<NamedProxy>, Error> {
-    const EXEMPT: &[&str] = &["NO_PROXY", "no_proxy"];
-    const FOR_HTTPS: &[&str] = &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-    const FOR_HTTP: &[&str] = &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    if address.is_loopback() {
-        return Ok(None);
-    }
-    if let Some((_, list)) = first_set(EXEMPT, environment)
-        && is_exempt(address, list)
-    {
+    let exempt = first_set(["NO_PROXY", "no_proxy"], environment);
+    if address.is_loopback() || exempt.is_some_and(|(_, list)| is_exempt(address, &list)) {
         return Ok(None);
     }
     let names = if address.is_https() {
-        FOR_HTTPS
+        ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
     } else {
-        FOR_HTTP
+        ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
     };
     let Some((variable, value)) = first_set(names, environment) else {
         return Ok(None);
     };
-    match Proxy::new(value) {
+    match Proxy::new(&value) {
         Ok(proxy) => Ok(Some(NamedProxy { variable, proxy })),
         Err(_) => Err(
             Error::settings(format!("{variable} is not the URL of a proxy"))
@@ -486,13 +477,12 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<Name
 }
 
 /// The first of these variables that is set, with its value.
-fn first_set<'e>(
-    names: &[&'static str],
-    environment: &'e Environment,
-) -> Option<(&'static str, &'e str)> {
-    names
-        .iter()
-        .find_map(|name| Some((*name, environment.get(name)?)))
+fn first_set<const N: usize>(
+    names: [&'static str; N],
+    environment: &Environment,
+) -> Option<(&'static str, String)> {
+    let mut names = names.into_iter();
+    names.find_map(|name| Some((name, environment.get(name)?.to_owned())))
 }
 
 /// Whether `NO_PROXY` names the host or one of its domains.

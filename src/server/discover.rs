@@ -1,7 +1,7 @@
 //! Finds a server to ask: the chosen provider, else the first server on this machine that has a model.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::choice::{self, Choice, Model};
@@ -9,7 +9,7 @@ use super::target::Target;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::session::Conversation;
-use crate::settings::{Cached, Key, Provider, Settings};
+use crate::settings::{Cached, Key, Settings};
 use crate::threads;
 
 /// How long the servers have to answer, all at the same time.
@@ -60,9 +60,22 @@ pub fn running(settings: &Settings) -> Option<Choice> {
     // Each server has a channel of its own, so that their answers can be awaited in order.
     let mut asked = Vec::new();
     for provider in &settings.providers {
-        if provider.key == Key::None {
-            asked.push((provider, ask_for_model(provider, settings)));
+        if provider.key != Key::None {
+            continue;
         }
+        let choice = Choice {
+            provider: Arc::clone(provider),
+            model: Model::First,
+        };
+        let (send, answer) = mpsc::channel();
+        let target = Target::bare(choice, Some(TIMEOUT), &settings.environment);
+        // Nobody waits for this thread to end, because a server that hangs must not delay the others.
+        let _ = threads::start(move || {
+            if let Ok(model) = target.first_model(&Notes::default()) {
+                let _ = send.send(model);
+            }
+        });
+        asked.push((provider, answer));
     }
     let deadline = Instant::now() + TIMEOUT;
     for (provider, answer) in asked {
@@ -79,23 +92,6 @@ pub fn running(settings: &Settings) -> Option<Choice> {
         }
     }
     None
-}
-
-/// Asks a server for its first model, which comes over the channel; the channel closes if there is none.
-fn ask_for_model(provider: &Arc<Provider>, settings: &Settings) -> Receiver<String> {
-    let choice = Choice {
-        provider: Arc::clone(provider),
-        model: Model::First,
-    };
-    let (send, answer) = mpsc::channel();
-    let target = Target::bare(choice, Some(TIMEOUT), &settings.environment);
-    // Nobody waits for this thread to end, because a server that hangs must not delay the others.
-    let _ = threads::start(move || {
-        if let Ok(model) = target.first_model(&Notes::default()) {
-            let _ = send.send(model);
-        }
-    });
-    answer
 }
 
 /// The error if there is no provider to ask. It shows the quickest ways to get one, and where the others are listed.

@@ -265,39 +265,25 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn the_newest_of_a_family_is_found_by_time_else_by_order() {
-        let model = |(id, created): &(&str, Option<&str>)| ListedModel {
-            id: (*id).to_owned(),
-            created: created.map(str::to_owned),
-        };
-        for (models, newest) in [
-            (
-                &[
-                    ("gpt-6-luna", Some("1")),
-                    ("gpt-7-luna", Some("3")),
-                    ("gpt-8-sol", Some("9")),
-                ][..],
-                Some("gpt-7-luna"),
-            ),
-            (
-                &[("gpt-6-luna", None), ("gpt-7-luna", None)],
-                Some("gpt-6-luna"),
-            ),
-            (
-                &[("gpt-6-luna", None), ("gpt-7-luna", Some("3"))],
-                Some("gpt-7-luna"),
-            ),
-            (&[("gpt-8-sol", Some("9"))], None),
-            (&[], None),
-        ] {
-            let models: Vec<ListedModel> = models.iter().map(model).collect();
-            assert_eq!(
-                newest_of(&models, "gpt-*-luna").as_deref(),
-                newest,
-                "{models:?}"
-            );
+        // The models with the times of some, and the newest of the family.
+        let table = r##"
+            gpt-6-luna=1 gpt-7-luna=3 gpt-8-sol=9 | gpt-7-luna
+            gpt-6-luna gpt-7-luna | gpt-6-luna
+            gpt-6-luna gpt-7-luna=3 | gpt-7-luna
+            gpt-8-sol=9 | -
+            - | -
+        "##;
+        for [listed, newest] in rows(table) {
+            let models = listed.split(' ').map(|model| ListedModel {
+                id: model.split('=').next().unwrap_or_default().to_owned(),
+                created: model.split_once('=').map(|(_, time)| time.to_owned()),
+            });
+            let found = newest_of(&Vec::from_iter(models), "gpt-*-luna");
+            assert_eq!(found.unwrap_or_default(), newest, "{listed}");
         }
     }
 }

@@ -282,7 +282,7 @@ mod tests {
             [::1] | http://[::1]:11434/v1
             https://box.example | https://box.example/v1
             http://box.example/ollama/ | http://box.example/ollama/v1
-            ftp://box | OLLAMA_HOST has the scheme ftp, but only http and https can be used
+            ftp://box | OLLAMA_HOST is not a URL: it must begin with http:// or https://
             bo x | OLLAMA_HOST is not a URL
         "##;
         for [text, address] in rows(table) {
