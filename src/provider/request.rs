@@ -101,7 +101,7 @@ impl Field {
     }
 
     /// Whether it sets the model, which then differs from the one that is reported and saved.
-    pub fn names_model(&self) -> bool {
+    fn names_model(&self) -> bool {
         let is_model = self.path.first().is_some_and(|name| name == "model");
         is_model && !self.value.is_null()
     }

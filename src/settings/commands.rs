@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::duration;
 use super::program::{LocalProgram, check_command};
-use super::value::{self, TableEntry, in_order, string, switch};
+use super::value::{self, TableEntry, string, switch};
 use crate::argv::Argv;
 use crate::text::habits::Place;
 
@@ -36,8 +36,7 @@ impl Command {
             timeout,
             ..Keys::default()
         };
-        let entries = entry.value.as_table().map(in_order);
-        for TableEntry { key, value, .. } in entries.unwrap_or_default() {
+        for TableEntry { key, value, .. } in value::entries(entry.value)? {
             if let Err(reason) = keys.set(key, value) {
                 return Err(format!("{key}: {reason}"));
             }
@@ -84,7 +83,7 @@ struct Keys {
 impl Keys {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         match key {
-            "run" => self.program.command = value::command(value, "[\"git\", \"log\"]")?,
+            "run" => self.program.command = value::command(value)?,
             "about" => self.about = string(value)?,
             "stdin" => self.stdin = Some(string(value)?),
             "input" => self.input = Some(string(value)?),

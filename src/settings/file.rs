@@ -1,12 +1,10 @@
 //! The configuration file: its keys and sections with their lines, or what is wrong on which line (pure).
 
-use toml::de::{DeInteger, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
-use super::table::{self, SettingKind, SettingRow, Values};
-use super::tools::{self, KeyPlace, ToolServer};
-use super::value::{
-    self, Fault, Section, TableEntry, filled_string, in_order, must_be, string, unknown,
-};
+use super::table::{self, SettingKind, Values};
+use super::tools::{KeyPlace, ToolServer};
+use super::value::{self, Fault, Section, TableEntry, in_order, string, unknown};
 use crate::address::Address;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
@@ -18,6 +16,9 @@ use crate::text::habits::Place;
 
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
+
+/// The kinds of sections.
+const SECTIONS: [&str; 3] = ["providers", "tools", "roles"];
 
 /// A configuration file. Everything in it is in the order of the file.
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ pub struct File {
 /// A setting in the file, with its value as text.
 #[derive(Debug)]
 pub struct FileSetting {
-    pub key: &'static str,
+    pub key: String,
     pub text: String,
     pub line: usize,
 }
@@ -61,104 +62,61 @@ pub struct RoleSection {
     pub lines: Vec<(String, usize)>,
 }
 
-/// An error in the file, and its line, counted from 1.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Wrong {
-    pub line: usize,
-    pub message: String,
-}
-
-/// Reads the text of a configuration file.
-pub fn read(text: &str) -> Result<File, Wrong> {
-    let lines = Lines::new(text);
-    read_entries(text, &lines).map_err(|fault| Wrong {
-        line: lines.of(fault.at),
-        message: fault.message,
+/// Reads the text of a configuration file. An error begins with the line.
+pub fn read(text: &str) -> Result<File, String> {
+    read_entries(text).map_err(|fault| {
+        let line = line_of(text, fault.at);
+        format!("line {line}: {}", fault.message)
     })
 }
 
-fn read_entries(text: &str, lines: &Lines) -> Result<File, Fault> {
+fn read_entries(text: &str) -> Result<File, Fault> {
     let table = DeTable::parse(text).map_err(|error| Fault {
         at: error.span().map_or(0, |span| span.start),
         message: error.message().to_owned(),
     })?;
     let mut file = File::default();
     for entry in in_order(table.get_ref()) {
-        match entry.key {
-            "providers" => {
-                for section in sections(entry)? {
-                    file.providers.push(ProviderSection::read(&section, lines)?);
+        let key = entry.key;
+        if SECTIONS.contains(&key) {
+            for section in sections(&entry)? {
+                match key {
+                    "providers" => file.providers.push(ProviderSection::read(&section, text)?),
+                    "tools" => file.tools.push(ToolServer::read(&section)?),
+                    _ => file.roles.push(RoleSection::read(&section, text)?),
                 }
             }
-            "tools" => {
-                for section in sections(entry)? {
-                    file.tools.push(ToolServer::read(&section)?);
-                }
-            }
-            "roles" => {
-                for section in sections(entry)? {
-                    file.roles.push(RoleSection::read(&section, lines)?);
-                }
-            }
-            _ => {
-                let at = entry.at;
-                let setting = top_setting(entry, lines);
-                let setting = setting.map_err(|message| Fault { at, message })?;
-                file.settings.push(setting);
-            }
+        } else {
+            file.settings.push(FileSetting {
+                key: key.to_owned(),
+                text: setting(key, entry.value).map_err(|reason| entry.fault("", &reason))?,
+                line: line_of(text, entry.at),
+            });
         }
     }
     Ok(file)
 }
 
-/// Reads an entry at the top of the file that is no section.
-fn top_setting(entry: TableEntry, lines: &Lines) -> Result<FileSetting, String> {
-    let TableEntry { key, at, value } = entry;
-    let Some(row) = table::find(key) else {
-        return Err(unknown(Place::Settings, key, &known_keys()));
-    };
-    if value.is_table() {
-        let sections = "[providers.NAME], [tools.NAME] and [roles.NAME]";
-        return Err(format!("{key}: is no section; sections are {sections}"));
-    }
-    Ok(FileSetting {
-        key: row.key,
-        text: setting(row, value).map_err(|reason| format!("{key}: {reason}"))?,
-        line: lines.of(at),
-    })
-}
-
-/// The keys of settings, and the first words of sections.
-fn known_keys() -> Vec<&'static str> {
-    let mut keys = vec!["providers", "tools", "roles"];
-    keys.extend(table::SETTINGS.iter().map(|row| row.key));
-    keys
-}
-
 /// The sections `[KIND.NAME]`, in the order of the file.
-fn sections(entry: TableEntry) -> Result<Vec<Section>, Fault> {
-    let kind = entry.key;
-    let Some(table) = entry.value.as_table() else {
-        return Err(Fault {
-            at: entry.at,
-            message: format!("{kind}: must be sections such as [{kind}.work]"),
-        });
-    };
+fn sections<'a>(kind: &TableEntry<'a>) -> Result<Vec<Section<'a>>, Fault> {
+    let path = format!("{}.", kind.key);
+    let named = value::entries(kind.value).map_err(|reason| kind.fault("", &reason))?;
     let mut sections = Vec::new();
-    for TableEntry { key, at, value } in in_order(table) {
-        let path = format!("{kind}.{key}");
-        let Some(fields) = value.as_table() else {
-            let message = format!("{path}: must be a section");
-            return Err(Fault { at, message });
-        };
+    for entry in named {
+        let entries = value::entries(entry.value).map_err(|reason| entry.fault(&path, &reason))?;
         sections.push(Section {
-            name: key,
-            path,
-            at,
-            entries: in_order(fields),
+            name: entry.key,
+            path: format!("{path}{}", entry.key),
+            at: entry.at,
+            entries,
         });
     }
     Ok(sections)
+}
+
+/// The line of a place in bytes, counted from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text[..at].matches('\n').count()
 }
 
 const PROVIDER_KEYS: &[&str] = &[
@@ -166,10 +124,10 @@ const PROVIDER_KEYS: &[&str] = &[
 ];
 
 impl ProviderSection {
-    fn read(section: &Section, lines: &Lines) -> Result<ProviderSection, Fault> {
+    fn read(section: &Section, text: &str) -> Result<ProviderSection, Fault> {
         let mut provider = ProviderSection {
             name: section.name.to_owned(),
-            line: lines.of(section.at),
+            line: line_of(text, section.at),
             ..ProviderSection::default()
         };
         section.read_entries(|key, value| provider.set(key, value))?;
@@ -181,9 +139,13 @@ impl ProviderSection {
             "api" => self.api = Some(dialect(&string(value)?)?),
             "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
             "key_env" | "key_cmd" => self.key.set(key, value)?,
-            "model" => self.model = Some(filled_string(value)?),
+            "model" => self.model = Some(setting(key, value)?),
             "headers" => self.headers = value::headers(value)?,
-            "options" => self.options = request_fields(value)?,
+            "options" => {
+                for option in options(value)? {
+                    self.options.push(Field::parse(&option)?);
+                }
+            }
             _ => return Err(unknown(Place::Provider, key, PROVIDER_KEYS)),
         }
         Ok(())
@@ -219,7 +181,7 @@ const ROLE_KEYS: &[&str] = &[
 ];
 
 impl RoleSection {
-    fn read(section: &Section, lines: &Lines) -> Result<RoleSection, Fault> {
+    fn read(section: &Section, text: &str) -> Result<RoleSection, Fault> {
         let name = section.name;
         if !is_role(name) {
             return Err(section.fault(ROLE_NAMES));
@@ -233,64 +195,54 @@ impl RoleSection {
             return Err(section.fault("has both system and system_file"));
         }
         for entry in &section.entries {
-            role.lines.push((entry.key.to_owned(), lines.of(entry.at)));
+            role.lines
+                .push((entry.key.to_owned(), line_of(text, entry.at)));
         }
         Ok(role)
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         let options = &mut self.options;
-        let text = || match table::find(key) {
-            Some(row) => setting(row, value),
-            None => Err(unknown(Place::Role, key, ROLE_KEYS)),
-        };
         match key {
-            "provider" => options.provider = Some(text()?),
-            "model" => options.model = Some(text()?),
-            "effort" => options.effort = Some(text()?),
-            "messages" => options.messages = Some(text()?),
-            "system" => options.system = Some(text()?.into()),
-            "system_file" => self.system_file = Some(filled_string(value)?),
-            "tools" => options.tools = tool_names(value)?,
+            "provider" => options.provider = Some(setting(key, value)?),
+            "model" => options.model = Some(setting(key, value)?),
+            "effort" => options.effort = Some(setting(key, value)?),
+            "messages" => options.messages = Some(setting(key, value)?),
+            "system" => options.system = Some(setting(key, value)?.into()),
+            "system_file" => self.system_file = Some(string(value)?),
+            "tools" => options.tools = value::strings(value)?,
             "schema" => options.schema = Some(schema(value)?),
             "web" => options.web = value::switch(value)?,
-            "options" => options.options = typed_fields(value)?,
-            "question" => {
-                let question = filled_string(value)?;
-                options.words = vec![question.into()];
-            }
+            "options" => options.options = self::options(value)?,
+            "question" => options.words = vec![string(value)?.into()],
             _ => return Err(unknown(Place::Role, key, ROLE_KEYS)),
         }
         Ok(())
     }
 }
 
-/// The names of tools; the one that stands for none must be alone.
-fn tool_names(value: &DeValue) -> Result<Vec<String>, String> {
-    let names = value::strings(value, "[\"git\"]")?;
-    if names.len() > 1 && names.iter().any(|name| name == tools::NO_TOOLS) {
-        return Err(format!("“{}” must be the only name", tools::NO_TOOLS));
-    }
-    Ok(names)
-}
-
-/// The fields of a request as they would be typed after `-o`.
-fn typed_fields(value: &DeValue) -> Result<Vec<String>, String> {
-    let mut typed = Vec::new();
-    for field in request_fields(value)? {
-        let option = format!("{}={}", field.path.join("."), field.value);
+/// The fields of a request, as they would be typed after `-o`.
+fn options(value: &DeValue) -> Result<Vec<String>, String> {
+    let mut options = Vec::new();
+    for entry in value::entries(value)? {
+        let json: serde_json::Value = value::read(entry.value, "a value that JSON has")?;
+        let option = format!("{}={json}", entry.key);
         Field::parse(&option)?;
-        typed.push(option);
+        options.push(option);
     }
-    Ok(typed)
+    Ok(options)
 }
 
 /// The value of a setting as its environment variable would have it.
-fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
+fn setting(key: &str, value: &DeValue) -> Result<String, String> {
+    let Some(row) = table::find(key) else {
+        let mut keys = SECTIONS.to_vec();
+        keys.extend(table::SETTINGS.iter().map(|row| row.key));
+        return Err(unknown(Place::Settings, key, &keys));
+    };
     let text = match row.kind {
-        SettingKind::Limit(_) if value.as_str() == Some("all") => "all".to_owned(),
-        SettingKind::Limit(_) => whole_number(value, "a whole number or \"all\"")?,
-        SettingKind::Whole(..) => whole_number(value, "a whole number")?,
+        SettingKind::Limit(_) if value.is_str() => string(value)?,
+        SettingKind::Limit(_) | SettingKind::Whole(..) => whole_number(value)?,
         SettingKind::Switch(_) => value::switch(value)?.to_string(),
         _ => string(value)?,
     };
@@ -299,12 +251,9 @@ fn setting(row: &SettingRow, value: &DeValue) -> Result<String, String> {
     Ok(text)
 }
 
-fn whole_number(value: &DeValue, wanted: &str) -> Result<String, String> {
-    let Some(number) = value.as_integer() else {
-        return Err(must_be(wanted, value));
-    };
-    // If it is too large, the check against the setting's range says so.
-    Ok(integer(number).map_or(number.as_str().to_owned(), |number| number.to_string()))
+fn whole_number(value: &DeValue) -> Result<String, String> {
+    let number: i64 = value::read(value, "a whole number")?;
+    Ok(number.to_string())
 }
 
 /// A value for `--schema`. The JSON file that it may name is read only when the role is used.
@@ -314,80 +263,6 @@ fn schema(value: &DeValue) -> Result<String, String> {
         Shape::from_spec(&spec)?;
     }
     Ok(spec)
-}
-
-/// The fields of a request.
-fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
-    let Some(table) = value.as_table() else {
-        return Err("must be a table such as { temperature = 0 }".to_owned());
-    };
-    let mut fields = Vec::new();
-    for entry in in_order(table) {
-        let field = Field {
-            path: vec![entry.key.to_owned()],
-            value: json(entry.value)?,
-        };
-        if field.names_model() {
-            return Err("the model belongs in the section itself, as model = \"…\"".to_owned());
-        }
-        fields.push(field);
-    }
-    Ok(fields)
-}
-
-/// A value in JSON, as a request has it.
-fn json(value: &DeValue) -> Result<serde_json::Value, String> {
-    match value {
-        DeValue::Boolean(on) => Ok((*on).into()),
-        DeValue::Integer(number) => match integer(number) {
-            Some(number) => Ok(number.into()),
-            None => Err("has a number that is too large".to_owned()),
-        },
-        DeValue::Float(number) => match number.as_str().replace('_', "").parse::<f64>() {
-            Ok(float) if float.is_finite() => Ok(float.into()),
-            _ => Err("has a number that JSON does not have".to_owned()),
-        },
-        DeValue::Array(values) => {
-            let values = values.iter();
-            values.map(|element| json(element.get_ref())).collect()
-        }
-        DeValue::Table(fields) => {
-            let mut object = serde_json::Map::new();
-            for (name, field) in fields {
-                let name = name.get_ref().to_string();
-                object.insert(name, json(field.get_ref())?);
-            }
-            Ok(object.into())
-        }
-        DeValue::String(text) => Ok(text.to_string().into()),
-        DeValue::Datetime(time) => Ok(time.to_string().into()),
-    }
-}
-
-/// A whole number, however TOML lets it be written.
-fn integer(number: &DeInteger) -> Option<i64> {
-    let digits = number.as_str().replace('_', "");
-    i64::from_str_radix(&digits, number.radix()).ok()
-}
-
-/// The lines of the file, to find that of a place in it.
-struct Lines {
-    /// Where each line ends, in bytes.
-    ends: Vec<usize>,
-}
-
-impl Lines {
-    fn new(text: &str) -> Lines {
-        let ends = text.match_indices('\n').map(|(at, _)| at);
-        Lines {
-            ends: ends.collect(),
-        }
-    }
-
-    /// The line of a place in bytes, counted from 1.
-    fn of(&self, at: usize) -> usize {
-        1 + self.ends.partition_point(|end| *end < at)
-    }
 }
 
 #[cfg(test)]
@@ -407,7 +282,7 @@ mod tests {
         .expect("a valid file");
         let mut settings = Vec::new();
         for setting in &file.settings {
-            settings.push((setting.key, setting.text.as_str(), setting.line));
+            settings.push((setting.key.as_str(), setting.text.as_str(), setting.line));
         }
         assert_eq!(
             settings,
@@ -442,7 +317,7 @@ mod tests {
     fn what_is_wrong_is_said_with_line_and_key() {
         for [line, words, text] in rows(
             r##"
-            2 | no setting “providr” | ␊providr = "x"
+            2 | providr: there is no setting “providr” | ␊providr = "x"
             1 | messages: must be a whole number | messages = "10"
             1 | messages: “-1” | messages = -1
             1 | no setting “a” | a = 1␊messages = 1
@@ -456,18 +331,16 @@ mod tests {
             2 | must be the name of an environment variable | [providers.work]␊key_env = "sk-123"
             3 | not both | [providers.work]␊key_env = "A"␊key_cmd = ["b"]
             2 | must be a list | [providers.work]␊key_cmd = "pass show"
-            2 | headers: a b: that cannot be the name | [providers.work]␊headers = { "a b" = "x" }
-            3 | a b: that cannot be the name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
-            2 | providers.work.options: the model belongs | [providers.work]␊options = { model = "m" }
-            1 | sections | providers = 1
-            1 | provider: is no section | [provider.work]␊model = "m"
+            3 | a b: no header can have this name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
+            2 | providers.work.options: -m chooses the model | [providers.work]␊options = { model = "m" }
+            1 | providers: must be a table | providers = 1
+            1 | provider: must be a string | [provider.work]␊model = "m"
         "##,
         ) {
             let text = &text.replace('␊', "\n");
             let wrong = read(text).map(|_| ()).expect_err(text);
-            assert_eq!(wrong.line.to_string(), line, "{text}: {}", wrong.message);
-            assert!(wrong.message.contains(words), "{text}: {}", wrong.message);
-            assert!(!wrong.message.contains("sk-123"), "{}", wrong.message);
+            let is_right = wrong.starts_with(&format!("line {line}: ")) && wrong.contains(words);
+            assert!(is_right && !wrong.contains("sk-123"), "{text}: {wrong}");
         }
     }
 
@@ -492,8 +365,9 @@ mod tests {
         #[test]
         fn whatever_a_file_says_it_is_read_or_a_line_of_it_is_named(lines in prop::collection::vec(lines(), 0..8)) {
             if let Err(wrong) = read(&lines.join("\n")) {
-                prop_assert!((1..=lines.len().max(1)).contains(&wrong.line), "{:?}", wrong);
-                prop_assert!(!wrong.message.is_empty());
+                let line = wrong.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+                let line: usize = line.expect("a line").0.parse().expect("a number");
+                prop_assert!((1..=lines.len().max(1)).contains(&line), "{}", wrong);
             }
         }
     }

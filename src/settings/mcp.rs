@@ -56,8 +56,7 @@ fn server(name: &str, section: Value, environment: &Environment) -> Result<ToolS
     let kind = match (&section.command, &section.url) {
         (Some(command), None) => ServerKind::Local(section.local(command, environment)?),
         (None, Some(url)) => ServerKind::Remote(section.remote(url, environment)?),
-        (Some(_), Some(_)) => return Err("has both a command and a url".to_owned()),
-        (None, None) => return Err("has neither a command nor a url".to_owned()),
+        _ => return Err("must have either a command or a url".to_owned()),
     };
     Ok(ToolServer::new(name, kind))
 }
@@ -86,11 +85,9 @@ impl SharedServer {
         let endpoint = Endpoint::parse(&url).map_err(|reason| format!("its url {reason}"))?;
         let mut server = RemoteServer::new(endpoint.hiding(keys));
         for (name, value) in &self.headers {
-            let value = filled(value, environment, &mut Vec::new());
-            match value.and_then(|value| value::header(name, value)) {
-                Ok(secret) => server.headers.push((name.clone(), secret)),
-                Err(reason) => return Err(format!("the header {name}: {reason}")),
-            }
+            let value = Secret::new(filled(value, environment, &mut Vec::new())?);
+            value::check_header(name, &value)?;
+            server.headers.push((name.clone(), value));
         }
         Ok(server)
     }
@@ -183,10 +180,10 @@ mod tests {
         assert_eq!(web.url.to_string(), "https://x/…");
         for (name, words) in [
             ("odd-web", "its url is not a URL"),
-            ("odd-header", "header a: the variable NOTHING is not set"),
-            ("both", "both a command and a url"),
+            ("odd-header", "the variable NOTHING is not set"),
+            ("both", "either a command or a url"),
             ("unset", "NOTHING is not set"),
-            ("empty", "neither a command nor a url"),
+            ("empty", "either a command or a url"),
             ("relative", "relative path"),
             ("1st", "the name must be"),
             ("odd", "expected a sequence"),

@@ -273,14 +273,9 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         return Ok(file::File::default());
     }
     let text = text::read_regular(path, MAX_TEXT).map_err(Error::settings)?;
-    file::read(&text).map_err(|file::Wrong { line, message }| {
-        let path = path.display();
-        let advice = if message.starts_with("tools.") {
-            "q --help describes tools under TOOLS"
-        } else {
-            "q --help lists the settings"
-        };
-        Error::settings(format!("{path}, line {line}: {message}")).advise(advice)
+    file::read(&text).map_err(|reason| {
+        let error = Error::settings(format!("{}, {reason}", path.display()));
+        error.advise("q --help lists the settings")
     })
 }
 

@@ -46,16 +46,9 @@ impl LocalProgram {
     /// Sets `env`, `env_from` or `cwd`.
     pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         match key {
-            "env" => {
-                let example = "{ LOG_LEVEL = \"error\" }";
-                let variables = value::table(value, example, |_, text| Ok(Secret::new(text)))?;
-                self.env.extend(variables);
-            }
-            "env_from" => {
-                let patterns = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?;
-                self.env_from.extend(patterns);
-            }
-            _ => self.cwd = Some(check_folder(value::filled_string(value)?)?),
+            "env" => self.env.extend(value::table(value)?),
+            "env_from" => self.env_from.extend(value::strings(value)?),
+            _ => self.cwd = Some(check_folder(value::string(value)?)?),
         }
         Ok(())
     }

@@ -103,8 +103,7 @@ impl KeyPlace {
         *self = if key == "key_env" {
             KeyPlace::Variable(value::variable(value)?)
         } else {
-            let example = "[\"pass\", \"show\", \"work/llm\"]";
-            KeyPlace::Command(value::command(value, example)?)
+            KeyPlace::Command(value::command(value)?)
         };
         Ok(())
     }
@@ -184,23 +183,22 @@ impl ToolServer {
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        const PATTERNS: &str = "[\"list_*\"]";
         match (key, &mut self.kind) {
             ("url", _) => {
                 let url = Endpoint::parse(&value::string(value)?)?;
                 self.kind = ServerKind::Remote(RemoteServer::new(url));
             }
-            ("only", _) => self.only = Some(value::strings(value, PATTERNS)?),
-            ("allow", _) => self.allow = value::strings(value, PATTERNS)?,
+            ("only", _) => self.only = Some(value::strings(value)?),
+            ("allow", _) => self.allow = value::strings(value)?,
             ("timeout", _) => self.timeout = duration::patience(&value::string(value)?)?,
             ("start", _) => self.start = duration::patience(&value::string(value)?)?,
             ("about_run", _) => {
-                let command = value::command(value, "[\"sqlite3\", \"shop.db\", \".schema\"]")?;
+                let command = value::command(value)?;
                 check_command(&command)?;
                 self.about = Some(LocalProgram::new(command));
             }
             ("command", ServerKind::Local(program)) => {
-                program.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
+                program.command = value::command(value)?;
                 check_command(&program.command)?;
             }
             ("env" | "env_from" | "cwd", ServerKind::Local(program)) => program.set(key, value)?,
@@ -403,7 +401,7 @@ mod tests {
             must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
             key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
             must be a table | url = "https://x"␊headers = 1
-            a b: that cannot be the name of a header | url = "https://x"␊headers = { "a b" = "x" }
+            a b: no header can have | url = "https://x"␊headers = { "a b" = "x" }
             there is no setting “header” | url = "https://x"␊header = {}
         "##,
         ) {

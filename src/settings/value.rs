@@ -1,6 +1,8 @@
 //! Reads values of the configuration file as the expected types, or says what is wrong with them (pure).
 
-use toml::de::{DeTable, DeValue};
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::secret::Secret;
 use crate::text::habits::{self, Place};
@@ -45,6 +47,28 @@ pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<TableEntry<'a>> {
     entries
 }
 
+/// The entries of a value that must be a table.
+pub fn entries<'a>(value: &'a DeValue<'a>) -> Result<Vec<TableEntry<'a>>, String> {
+    let table = value.as_table().ok_or("must be a table")?;
+    Ok(in_order(table))
+}
+
+impl TableEntry<'_> {
+    /// The error for an entry below this path. If its value is a table and the reason begins with one of its keys, the
+    /// place is that of this key.
+    pub fn fault(&self, path: &str, reason: &str) -> Fault {
+        let mut at = self.at;
+        if let Some(table) = self.value.as_table()
+            && let Some((name, _)) = reason.split_once(':')
+            && let Some((key, _)) = table.get_key_value(name)
+        {
+            at = key.span().start;
+        }
+        let message = format!("{path}{}: {reason}", self.key);
+        Fault { at, message }
+    }
+}
+
 impl Section<'_> {
     /// Hands the key and the value of each entry to `set`, which says what is wrong with them.
     pub fn read_entries(
@@ -65,57 +89,34 @@ impl Section<'_> {
         }
     }
 
-    /// The error for an entry. If its value is a table and the reason begins with one of its keys, the place is that of
-    /// this key.
+    /// The error for an entry.
     pub fn fault_in(&self, entry: &TableEntry, reason: &str) -> Fault {
-        let mut at = entry.at;
-        if let Some(table) = entry.value.as_table()
-            && let Some((name, _)) = reason.split_once(':')
-            && let Some((key, _)) = table.get_key_value(name)
-        {
-            at = key.span().start;
-        }
-        let message = format!("{}.{}: {reason}", self.path, entry.key);
-        Fault { at, message }
+        entry.fault(&format!("{}.", self.path), reason)
     }
 }
 
-/// The text of a string.
+/// The value as a type of Rust. An error does not show it, because it may be a key.
+pub fn read<T: DeserializeOwned>(value: &DeValue, wanted: &str) -> Result<T, String> {
+    let value = Spanned::new(0..0, value.clone());
+    let read = T::deserialize(ValueDeserializer::from(value));
+    read.map_err(|_| format!("must be {wanted}"))
+}
+
 pub fn string(value: &DeValue) -> Result<String, String> {
-    match value.as_str() {
-        Some(text) => Ok(text.to_owned()),
-        None => Err(must_be("a string in quotes", value)),
-    }
+    read(value, "a string in quotes")
 }
 
-/// Reads `true` or `false`.
 pub fn switch(value: &DeValue) -> Result<bool, String> {
-    match value.as_bool() {
-        Some(on) => Ok(on),
-        None => Err(must_be("true or false", value)),
-    }
+    read(value, "true or false")
 }
 
-/// The text of a string that is not empty.
-pub fn filled_string(value: &DeValue) -> Result<String, String> {
-    let text = string(value)?;
-    if text.is_empty() {
-        return Err("it is empty".to_owned());
-    }
-    Ok(text)
+pub fn strings(value: &DeValue) -> Result<Vec<String>, String> {
+    read(value, "a list of strings")
 }
 
-/// A list of strings; an error shows the example.
-pub fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
-    let Some(words) = value.as_array() else {
-        return Err(format!("must be a list such as {example}"));
-    };
-    words.iter().map(|word| string(word.get_ref())).collect()
-}
-
-/// A program and its arguments; an error shows the example.
-pub fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
-    let words = strings(value, example)?;
+/// A program and its arguments.
+pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
+    let words = strings(value)?;
     if words.first().is_none_or(String::is_empty) {
         return Err("names no command".to_owned());
     }
@@ -124,58 +125,43 @@ pub fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
 
 /// The name of a variable. A user may have written the key itself, so errors do not show it.
 pub fn variable(value: &DeValue) -> Result<String, String> {
-    let name = filled_string(value)?;
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let begins_well = !name.as_bytes()[0].is_ascii_digit();
-    if begins_well && name.bytes().all(is_allowed) {
-        Ok(name)
-    } else {
-        Err("must be the name of an environment variable, not the key itself".to_owned())
+    let name = string(value)?;
+    let is_other = |character: char| !character.is_ascii_alphanumeric() && character != '_';
+    if name.contains(is_other) {
+        return Err("must be the name of an environment variable, not the key itself".to_owned());
     }
+    Ok(name)
 }
 
-/// Names, each with its text, in the order of the file. An error says what is wrong with one.
-type Texts = Result<Vec<(String, Secret)>, String>;
-
-/// Reads a table of texts. `read` checks each name with its text. An error shows the example.
-pub fn table(
-    value: &DeValue,
-    example: &str,
-    read: impl Fn(&str, String) -> Result<Secret, String>,
-) -> Texts {
-    let Some(table) = value.as_table() else {
-        return Err(format!("must be a table such as {example}"));
-    };
-    let mut entries = Vec::new();
-    for entry in in_order(table) {
+/// Names, each with its text, in the order of the file.
+pub fn table(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
+    let mut pairs = Vec::new();
+    for entry in entries(value)? {
         let name = entry.key;
-        match string(entry.value).and_then(|text| read(name, text)) {
-            Ok(secret) => entries.push((name.to_owned(), secret)),
-            Err(reason) => return Err(format!("{name}: {reason}")),
-        }
+        let text = string(entry.value).map_err(|reason| format!("{name}: {reason}"))?;
+        pairs.push((name.to_owned(), Secret::new(text)));
     }
-    Ok(entries)
+    Ok(pairs)
 }
 
 /// The headers of every request.
-pub fn headers(value: &DeValue) -> Texts {
-    table(value, "{ x-team = \"infra\" }", header)
+pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
+    let headers = table(value)?;
+    for (name, value) in &headers {
+        check_header(name, value)?;
+    }
+    Ok(headers)
 }
 
-/// The value of a header, if the header can be sent.
-pub fn header(name: &str, value: String) -> Result<Secret, String> {
-    if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-        return Err("that cannot be the name of a header".to_owned());
+/// Checks that a header can be sent.
+pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
+    let has_name = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
+    if has_name && http::HeaderValue::from_str(value.expose()).is_ok() {
+        return Ok(());
     }
-    if http::HeaderValue::from_str(&value).is_err() {
-        return Err("its value has characters that no header can have".to_owned());
-    }
-    Ok(Secret::new(value))
-}
-
-/// The error for a value of the wrong type. `wanted` says in words what it must be.
-pub fn must_be(wanted: &str, value: &DeValue) -> String {
-    format!("must be {wanted}, not a value of type {}", value.type_str())
+    Err(format!(
+        "{name}: no header can have this name or this value"
+    ))
 }
 
 /// The error for an unknown key. `keys` are those that there are.
