@@ -5,16 +5,13 @@ use std::ffi::{OsStr, OsString};
 use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
-use super::table::{Effect, FLAGS, Flag, Setter};
+use super::table::{Effect, FLAGS, Flag};
 use crate::error::Error;
 use crate::text::habits::{self, Place};
 use crate::text::one_line::quoted;
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;
-
-/// Kinds of values that cannot look like an option of q.
-const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
 
 /// Reads the arguments after the program's name: options, then words.
 pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
@@ -37,7 +34,10 @@ pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
                 break;
             }
         }
-        let Some(argument) = parser.next().map_err(malformed)? else {
+        let Some(argument) = parser
+            .next()
+            .map_err(|error| Error::usage(error.to_string()))?
+        else {
             break;
         };
         let flag = find(&argument).ok_or_else(|| unknown(&argument))?;
@@ -50,24 +50,14 @@ pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
     Ok(arguments)
 }
 
-/// Whether `--json` was typed, even if the command line has errors.
+/// Whether `--json` seems to be typed, for the error of a command line that cannot be read.
 pub fn asks_for_json(typed: &[OsString]) -> bool {
-    let mut parser = lexopt::Parser::from_args(typed);
-    while let Ok(Some(argument)) = parser.next() {
-        // The question begins.
-        if matches!(argument, Arg::Value(_)) {
-            return false;
-        }
-        let is_long = matches!(argument, Arg::Long(_));
-        match find(&argument) {
-            Some(flag) if flag.name() == "--json" => return true,
-            Some(flag) if flag.value().is_some() => drop(parser.value()),
-            // It may have a value after an equals sign, by mistake.
-            _ if is_long => drop(parser.optional_value()),
-            _ => {}
-        }
-    }
-    false
+    let mut options = typed.iter().take_while(|argument| *argument != "--");
+    options.any(|argument| {
+        let text = argument.to_string_lossy();
+        let is_short = text.starts_with('-') && !text.starts_with("--");
+        text == "--json" || is_short && text.contains('j')
+    })
 }
 
 fn find(argument: &Arg) -> Option<&'static Flag> {
@@ -106,20 +96,9 @@ fn apply(
     }
     if let Some(value) = flag.value() {
         let Ok(typed) = parser.value() else {
-            let form = match value.setter {
-                Setter::Choice(words, _) => words.join("|"),
-                _ => value.name.to_owned(),
-            };
+            let form = value.name;
             return Err(Error::usage(format!("{name} needs a value: {name} {form}")));
         };
-        if NAMES.contains(&value.name) && is_option(&typed) {
-            let other = typed.display();
-            let message = format!("{name} needs a value, but “{other}” is an option");
-            let form = value.name;
-            return Err(Error::usage(message).advise(format!(
-                "the value comes right after {name}: {name} {form} {other}"
-            )));
-        }
         if let Err(reason) = value.setter.set(arguments, typed) {
             return Err(Error::usage(format!("{name}: {reason}")));
         }
@@ -175,13 +154,6 @@ fn name_of(mode: Mode) -> &'static str {
     chooses.map_or("a question", Flag::name)
 }
 
-fn is_option(argument: &OsStr) -> bool {
-    match lexopt::Parser::from_args([argument]).next() {
-        Ok(Some(option)) => find(&option).is_some(),
-        _ => false,
-    }
-}
-
 fn looks_like_option(argument: &OsStr) -> bool {
     argument.as_encoded_bytes().starts_with(b"-") && argument != "-"
 }
@@ -193,19 +165,13 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
         return Ok(());
     };
     let before = &typed[..typed.len() - words.len()];
-    let mut literal = before.to_vec();
-    literal.push("--".into());
-    // What follows `--` was meant as words.
-    let mut parts = words.splitn(2, |word| word == "--");
-    let begin = parts.next().unwrap_or_default();
-    let end = parts.next().unwrap_or_default();
-    literal.extend_from_slice(begin);
-    literal.extend_from_slice(end);
-    let as_words = command_line(&literal);
+    let words = words.iter().filter(|word| *word != "--");
+    let words = Vec::from_iter(words.cloned());
+    let as_words = command_line(&[before, &["--".into()], &words].concat());
 
     let mut options = before.to_vec();
     let mut question = Vec::new();
-    let mut rest = begin;
+    let mut rest = &words[..];
     while let [word, after @ ..] = rest {
         match option_length(arguments.mode, word) {
             Some(length) if length <= rest.len() => {
@@ -219,9 +185,7 @@ fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), 
         }
     }
     let mut as_options = String::new();
-    let has_options = question.len() < begin.len();
-    question.extend_from_slice(end);
-    if has_options {
+    if question.len() < words.len() {
         if question.iter().any(|word| looks_like_option(word)) {
             options.push("--".into());
         }
@@ -295,16 +259,6 @@ fn nearest_option(typed: &str) -> Option<String> {
     Some(format!("--{meant}"))
 }
 
-fn malformed(error: lexopt::Error) -> Error {
-    match error {
-        lexopt::Error::UnexpectedValue { option, value } => {
-            let value = value.display();
-            Error::usage(format!("{option} takes no value, but there is “{value}”"))
-        }
-        other => Error::usage(other.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -342,18 +296,12 @@ mod tests {
     #[test]
     fn whether_json_is_wanted_is_found_in_any_command_line() {
         for (typed, wanted) in [
-            (&["-j"][..], true),
-            (&["-fj", "--no-such"], true),
-            (&["--colour=red", "--json"], true),
-            (&["-m", "-j"], false),
-            (&["-m", "x", "-j"], true),
-            (&["--model", "--json", "hi"], false),
-            (&["hi", "-j"], false),
-            (&["--", "-j"], false),
-            (&[], false),
+            ("-m x -j --no-such", true),
+            ("--json", true),
+            ("-- -j", false),
         ] {
-            let found = asks_for_json(&owned(typed));
-            assert_eq!(found, wanted, "{typed:?}");
+            let typed = Vec::from_iter(typed.split(' '));
+            assert_eq!(asks_for_json(&owned(&typed)), wanted, "{typed:?}");
         }
     }
 

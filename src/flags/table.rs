@@ -42,7 +42,7 @@ pub enum Effect {
     Action(Mode),
     /// Chooses what q does, and takes a value for it.
     ActionWith(Mode, Value),
-    /// Is set in these modes; any other mode refuses it.
+    /// Is set in these modes, or in all if there are none; any other mode refuses it.
     Switch(&'static [Mode], fn(&mut Arguments) -> &mut bool),
     /// Takes a value in these modes.
     Takes(&'static [Mode], Value),
@@ -55,6 +55,14 @@ pub struct Value {
     pub name: &'static str,
     pub completion: Completion,
     pub setter: Setter,
+}
+
+const fn value(name: &'static str, completion: Completion, setter: Setter) -> Value {
+    Value {
+        name,
+        completion,
+        setter,
+    }
 }
 
 /// Where a value goes. If it goes into a list, the option may be repeated.
@@ -98,7 +106,7 @@ impl Flag {
     /// Whether it can be used in a mode that another option chooses.
     pub fn is_for(&self, mode: Mode) -> bool {
         match self.effect {
-            Switch(modes, _) | Takes(modes, _) => modes.contains(&mode),
+            Switch(modes, _) | Takes(modes, _) => modes.is_empty() || modes.contains(&mode),
             Action(_) | ActionWith(..) => false,
         }
     }
@@ -179,21 +187,8 @@ const ALL: &[Mode] = &[
     Models,
 ];
 
-/// All modes but help and version, which may be called with any option.
-const EVERY: &[Mode] = &[
-    Ask,
-    History,
-    Last,
-    Mode::Result,
-    Undo,
-    List,
-    Copy,
-    Clear,
-    ListTools,
-    Status,
-    Models,
-    Generate,
-];
+/// All modes. Help and version may be called with any option.
+const EVERY: &[Mode] = &[];
 
 /// Every option, in the order of the documents.
 pub const FLAGS: &[Flag] = &[
@@ -209,11 +204,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-s, --session",
         effect: Takes(
             &[Ask, History, Last, Mode::Result, Undo, Copy, Clear, Status],
-            Value {
-                name: "NAME",
-                completion: Conversations,
-                setter: Raw(|a| &mut a.session),
-            },
+            value("NAME", Conversations, Raw(|a| &mut a.session)),
         ),
         help: "continue, or start, the conversation NAME",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
@@ -224,25 +215,14 @@ pub const FLAGS: &[Flag] = &[
         names: "-p, --provider",
         effect: Takes(
             &[Ask, Status, Models],
-            Value {
-                name: "NAME",
-                completion: Function("providers"),
-                setter: Text(|a| &mut a.provider),
-            },
+            value("NAME", Function("providers"), Text(|a| &mut a.provider)),
         ),
         help: "which provider to ask",
         doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
     },
     Flag {
         names: "-m, --model",
-        effect: Takes(
-            SET,
-            Value {
-                name: "ID",
-                completion: Nothing,
-                setter: Text(|a| &mut a.model),
-            },
-        ),
+        effect: Takes(SET, value("ID", Nothing, Text(|a| &mut a.model))),
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
     },
@@ -250,11 +230,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-r, --role",
         effect: Takes(
             &[Ask],
-            Value {
-                name: "NAME",
-                completion: Function("roles"),
-                setter: Text(|a| &mut a.role),
-            },
+            value("NAME", Function("roles"), Text(|a| &mut a.role)),
         ),
         help: "options that the configuration lists",
         doc: "Use the options of the role NAME: see ROLES.",
@@ -269,11 +245,11 @@ pub const FLAGS: &[Flag] = &[
         names: "-e, --effort",
         effect: Takes(
             SET,
-            Value {
-                name: "LEVEL",
-                completion: Words(&["low", "medium", "high"]),
-                setter: Text(|a| &mut a.effort),
-            },
+            value(
+                "LEVEL",
+                Words(&["low", "medium", "high"]),
+                Text(|a| &mut a.effort),
+            ),
         ),
         help: "how much the model thinks",
         doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines. Models differ \
@@ -281,14 +257,7 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-o, --option",
-        effect: Takes(
-            SET,
-            Value {
-                name: "KEY=VALUE",
-                completion: Nothing,
-                setter: Texts(|a| &mut a.options),
-            },
-        ),
+        effect: Takes(SET, value("KEY=VALUE", Nothing, Texts(|a| &mut a.options))),
         help: "set a field of the request",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
               is sent as JSON if it is valid JSON, else as text; null removes the field. The model is chosen with -m. These \
@@ -296,42 +265,21 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "-S, --system",
-        effect: Takes(
-            SET,
-            Value {
-                name: "TEXT",
-                completion: Nothing,
-                setter: Raw(|a| &mut a.system),
-            },
-        ),
+        effect: Takes(SET, value("TEXT", Nothing, Raw(|a| &mut a.system))),
         help: "replace the system prompt",
         doc: "Send TEXT as the system prompt. The conversation remembers it until another one is given. An \
               empty TEXT sends none.",
     },
     Flag {
         names: "-a, --attach",
-        effect: Takes(
-            &[Ask],
-            Value {
-                name: "FILE",
-                completion: Files,
-                setter: Raws(|a| &mut a.attach),
-            },
-        ),
+        effect: Takes(&[Ask], value("FILE", Files, Raws(|a| &mut a.attach))),
         help: "ask about a file",
         doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input, and a pattern in quotes, such as \
               'src/**/*.rs', stands for several files: see FILES AND SHAPES.",
     },
     Flag {
         names: "--schema",
-        effect: Takes(
-            &[Ask],
-            Value {
-                name: "SPEC",
-                completion: Files,
-                setter: Text(|a| &mut a.schema),
-            },
-        ),
+        effect: Takes(&[Ask], value("SPEC", Files, Text(|a| &mut a.schema))),
         help: "answer in JSON of this shape",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
               as 'name, age int'. See FILES AND SHAPES.",
@@ -340,11 +288,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-t, --tools",
         effect: Takes(
             &[Ask, ListTools],
-            Value {
-                name: "NAME",
-                completion: Function("tools"),
-                setter: Names(|a| &mut a.tools),
-            },
+            value("NAME", Function("tools"), Names(|a| &mut a.tools)),
         ),
         help: "let the model call tools",
         doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
@@ -358,14 +302,7 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "--messages",
-        effect: Takes(
-            SET,
-            Value {
-                name: "N",
-                completion: Nothing,
-                setter: Text(|a| &mut a.messages),
-            },
-        ),
+        effect: Takes(SET, value("N", Nothing, Text(|a| &mut a.messages))),
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
     },
@@ -480,14 +417,7 @@ pub const FLAGS: &[Flag] = &[
     },
     Flag {
         names: "--copy",
-        effect: ActionWith(
-            Copy,
-            Value {
-                name: "NAME",
-                completion: Nothing,
-                setter: Raw(|a| &mut a.copy),
-            },
-        ),
+        effect: ActionWith(Copy, value("NAME", Nothing, Raw(|a| &mut a.copy))),
         help: "copy the conversation under a new name",
         doc: "Copy the conversation to NAME, which must be new, to keep it or to continue it in two ways. The original stays.",
     },
@@ -528,11 +458,7 @@ pub const FLAGS: &[Flag] = &[
         names: "--generate",
         effect: ActionWith(
             Generate,
-            Value {
-                name: "KIND",
-                completion: Words(KINDS),
-                setter: Choice(KINDS, |a| &mut a.generate),
-            },
+            value("KIND", Words(KINDS), Choice(KINDS, |a| &mut a.generate)),
         ),
         help: "print the man page, a completion or a shell key",
         doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), or code that binds a key of a shell \
