@@ -39,7 +39,7 @@ pub fn messages(window: &[Message], question: &Message, form: History) -> Vec<Me
 
 /// The question with an instruction to answer in JSON of this shape, for an API that cannot enforce it.
 pub fn with_shape(question: &Message, shape: &Shape) -> Message {
-    let schema = shape.schema();
+    let schema = &shape.schema;
     let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
     let mut texts = vec![&*question.text, &order];
     texts.retain(|text| !text.is_empty());

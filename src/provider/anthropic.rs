@@ -110,7 +110,7 @@ fn output_config(prompt: &Prompt) -> Value {
         // The API has no way to ask for an object without a schema.
         AnswerForm::Any | AnswerForm::Object => None,
         AnswerForm::Shaped(shape) => {
-            let schema = schema::with_rules_in_words(shape.schema());
+            let schema = schema::with_rules_in_words(&shape.schema);
             Some(json!({"type": "json_schema", "schema": schema}))
         }
     };
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn the_effort_stands_beside_the_form_of_the_answer() {
         let [strict, _] = shapes();
-        let format = json!({"type": "json_schema", "schema": strict.schema()});
+        let format = json!({"type": "json_schema", "schema": strict.schema});
         for (form, config) in [
             (AnswerForm::Any, json!({"effort": "low"})),
             (AnswerForm::Object, json!({"effort": "low"})),

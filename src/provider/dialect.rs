@@ -251,7 +251,7 @@ pub(super) mod tests {
     #[test]
     fn the_form_of_the_answer_is_asked_for() {
         let [strict, loose] = shapes();
-        let [in_strict, in_loose] = [&strict, &loose].map(|shape| shape.schema().to_string());
+        let [in_strict, in_loose] = [&strict, &loose].map(|shape| shape.schema.to_string());
         // An object, a strict shape, and one that is not strict. Anthropic's API has no way to ask for an object without a
         // schema; it takes rules as words.
         let table = r##"

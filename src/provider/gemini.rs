@@ -126,7 +126,7 @@ fn result_of(run: &ToolRun, call: Option<&Value>) -> Value {
 fn generation_config(prompt: &Prompt) -> Value {
     let schema = match prompt.form {
         AnswerForm::Any | AnswerForm::Object => None,
-        AnswerForm::Shaped(shape) => Some(shape.schema()),
+        AnswerForm::Shaped(shape) => Some(&shape.schema),
     };
     let is_json = prompt.form != AnswerForm::Any;
     let thinking = json!({"thinkingLevel": prompt.effort});

@@ -151,7 +151,7 @@ fn format_of(form: AnswerForm) -> Option<Value> {
         AnswerForm::Shaped(shape) => {
             let schema = json!({
                 "name": SHAPE_NAME,
-                "schema": shape.schema(),
+                "schema": shape.schema,
                 "strict": shape.is_strict(),
             });
             Some(json!({"type": "json_schema", "json_schema": schema}))

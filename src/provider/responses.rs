@@ -113,7 +113,7 @@ fn format_of(form: AnswerForm) -> Option<Value> {
         AnswerForm::Shaped(shape) => Some(json!({
             "type": "json_schema",
             "name": SHAPE_NAME,
-            "schema": shape.schema(),
+            "schema": shape.schema,
             "strict": shape.is_strict(),
         })),
     }
