@@ -11,7 +11,7 @@ use crate::output::{Look, print, print_texts};
 use crate::server::discover;
 use crate::session::store::{Handle, Opened, Purpose};
 use crate::session::{Conversation, list};
-use crate::settings::{Key, Provider, Settings};
+use crate::settings::{Environment, Key, Settings};
 
 /// Stands for a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
@@ -172,10 +172,10 @@ impl Report {
                 Ok(address) => address.to_string(),
                 Err(error) => error.message,
             };
-            let key = key_summary(provider);
+            let key = key_summary(&provider.key, &settings.environment);
             let model = provider.model.as_ref().map(|model| &model.text);
             let is_chosen = asked.provider.as_ref() == Some(name);
-            if is_chosen || provider.is_set_up() {
+            if is_chosen || provider.is_set_up(&settings.environment) {
                 let mark = if is_chosen { '*' } else { ' ' };
                 let asked = model.map_or(FIRST_LISTED, String::as_str);
                 self.line(&format!(
@@ -273,7 +273,7 @@ fn choose(
     } else if let Some(named) = &settings.provider {
         named.origin.to_string()
     } else {
-        let key = key_summary(&choice.provider);
+        let key = key_summary(&choice.provider.key, &settings.environment);
         format!("the first that can be asked; its key: {key}")
     };
     Ok(Asked {
@@ -284,14 +284,11 @@ fn choose(
 }
 
 /// Whether the key is set; never the key itself.
-fn key_summary(provider: &Provider) -> String {
-    match &provider.key {
+fn key_summary(key: &Key, environment: &Environment) -> String {
+    match key {
         Key::None => "none needed".to_owned(),
-        Key::Command(command) => {
-            let program = command.first().map_or("", String::as_str);
-            format!("by {program}")
-        }
-        Key::Variables { names, found } => match found {
+        Key::Command(command) => format!("by {}", command[0]),
+        Key::Variables(names) => match key.find(environment) {
             Some((name, _)) => format!("{name} is set"),
             None => format!("{} is not set", names.join(" or ")),
         },

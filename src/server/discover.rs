@@ -100,7 +100,7 @@ fn no_provider(settings: &Settings) -> Error {
     let mut servers = Vec::new();
     for provider in &settings.providers {
         match (&provider.key, provider.row.start) {
-            (Key::Variables { names, .. }, _) => variables.extend(names.first().cloned()),
+            (Key::Variables(names), _) => variables.extend(names.first().cloned()),
             (Key::None, Some(command)) => servers.push(format!("{} ({command})", provider.name)),
             (Key::None, None) => servers.push(provider.name.clone()),
             (Key::Command(_), _) => {}

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 use crate::secret::Secret;
-use crate::settings::usable_key;
+use crate::settings::check_key;
 
 /// Runs the command and returns the key. The command's standard error passes through.
 pub fn run(command: &[String]) -> Result<Secret, Error> {
@@ -30,5 +30,7 @@ pub fn run(command: &[String]) -> Result<Secret, Error> {
             "key_cmd: {program} printed no key on its first line"
         )));
     }
-    usable_key(key.to_owned(), &format!("what {program} prints"))
+    let key = Secret::new(key);
+    check_key(&key, &format!("what {program} prints"))?;
+    Ok(key)
 }

@@ -53,7 +53,8 @@ impl Target {
         }
         // A dry run sends nothing.
         if !settings.typed.dry_run {
-            target.provider().key()?;
+            let provider = target.provider();
+            provider.key.read(&provider.name, &settings.environment)?;
         }
         target.client()?;
         Ok(target)
@@ -127,7 +128,7 @@ impl Target {
         }
         let provider = self.provider();
         let name = &provider.name;
-        let mut key = provider.key()?;
+        let mut key = provider.key.read(name, &self.environment)?;
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.spinner().stop();
@@ -243,13 +244,6 @@ impl Target {
         for (_, value) in &provider.headers {
             secrets.extend(value.with_last_word());
         }
-        let key_advice = match &provider.key {
-            Key::None => None,
-            Key::Variables { names, .. } => {
-                Some(format!("check the key in {}", names.join(" or ")))
-            }
-            Key::Command(_) => Some("check the key that key_cmd prints".to_owned()),
-        };
         Ok(Call {
             client: self.client()?,
             retries: self.retries,
@@ -257,7 +251,7 @@ impl Target {
             provider: &provider.name,
             api: provider.api,
             secrets,
-            key_advice,
+            key_advice: provider.key.advice(),
         })
     }
 }

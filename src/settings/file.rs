@@ -1,9 +1,12 @@
 //! The configuration file: its keys and sections with their lines, or what is wrong on which line (pure).
 
+use std::collections::BTreeMap;
+
 use toml::de::{DeTable, DeValue};
 
+use super::key::Key;
 use super::table::{self, SettingKind, Values};
-use super::tools::{KeyPlace, ToolServer};
+use super::tools::ToolServer;
 use super::value::{self, Fault, Section, TableEntry, in_order, string, unknown};
 use crate::address::Address;
 use crate::flags::Arguments;
@@ -44,7 +47,7 @@ pub struct ProviderSection {
     pub line: usize,
     pub api: Option<&'static Dialect>,
     pub base_url: Option<Address>,
-    pub key: KeyPlace,
+    pub key: Key,
     pub model: Option<String>,
     pub headers: Vec<(String, Secret)>,
     pub options: Vec<Field>,
@@ -59,18 +62,20 @@ pub struct RoleSection {
     /// A file with the system prompt.
     pub system_file: Option<String>,
     /// Its keys, each with its line.
-    pub lines: Vec<(String, usize)>,
+    pub lines: BTreeMap<String, usize>,
 }
 
 /// Reads the text of a configuration file. An error begins with the line.
 pub fn read(text: &str) -> Result<File, String> {
-    read_entries(text).map_err(|fault| {
-        let line = line_of(text, fault.at);
+    let ends = text.match_indices('\n').map(|(at, _)| at);
+    let lines = Lines(ends.collect());
+    read_entries(text, &lines).map_err(|fault| {
+        let line = lines.of(fault.at);
         format!("line {line}: {}", fault.message)
     })
 }
 
-fn read_entries(text: &str) -> Result<File, Fault> {
+fn read_entries(text: &str, lines: &Lines) -> Result<File, Fault> {
     let table = DeTable::parse(text).map_err(|error| Fault {
         at: error.span().map_or(0, |span| span.start),
         message: error.message().to_owned(),
@@ -81,16 +86,16 @@ fn read_entries(text: &str) -> Result<File, Fault> {
         if SECTIONS.contains(&key) {
             for section in sections(&entry)? {
                 match key {
-                    "providers" => file.providers.push(ProviderSection::read(&section, text)?),
+                    "providers" => file.providers.push(ProviderSection::read(&section, lines)?),
                     "tools" => file.tools.push(ToolServer::read(&section)?),
-                    _ => file.roles.push(RoleSection::read(&section, text)?),
+                    _ => file.roles.push(RoleSection::read(&section, lines)?),
                 }
             }
         } else {
             file.settings.push(FileSetting {
                 key: key.to_owned(),
                 text: setting(key, entry.value).map_err(|reason| entry.fault("", &reason))?,
-                line: line_of(text, entry.at),
+                line: lines.of(entry.at),
             });
         }
     }
@@ -114,9 +119,14 @@ fn sections<'a>(kind: &TableEntry<'a>) -> Result<Vec<Section<'a>>, Fault> {
     Ok(sections)
 }
 
-/// The line of a place in bytes, counted from 1.
-fn line_of(text: &str, at: usize) -> usize {
-    1 + text[..at].matches('\n').count()
+/// Where each line of the file ends, in bytes.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    /// The line of a place in bytes, counted from 1.
+    fn of(&self, at: usize) -> usize {
+        1 + self.0.partition_point(|end| *end < at)
+    }
 }
 
 const PROVIDER_KEYS: &[&str] = &[
@@ -124,10 +134,10 @@ const PROVIDER_KEYS: &[&str] = &[
 ];
 
 impl ProviderSection {
-    fn read(section: &Section, text: &str) -> Result<ProviderSection, Fault> {
+    fn read(section: &Section, lines: &Lines) -> Result<ProviderSection, Fault> {
         let mut provider = ProviderSection {
             name: section.name.to_owned(),
-            line: line_of(text, section.at),
+            line: lines.of(section.at),
             ..ProviderSection::default()
         };
         section.read_entries(|key, value| provider.set(key, value))?;
@@ -181,7 +191,7 @@ const ROLE_KEYS: &[&str] = &[
 ];
 
 impl RoleSection {
-    fn read(section: &Section, text: &str) -> Result<RoleSection, Fault> {
+    fn read(section: &Section, lines: &Lines) -> Result<RoleSection, Fault> {
         let name = section.name;
         if !is_role(name) {
             return Err(section.fault(ROLE_NAMES));
@@ -195,8 +205,7 @@ impl RoleSection {
             return Err(section.fault("has both system and system_file"));
         }
         for entry in &section.entries {
-            role.lines
-                .push((entry.key.to_owned(), line_of(text, entry.at)));
+            role.lines.insert(entry.key.to_owned(), lines.of(entry.at));
         }
         Ok(role)
     }
@@ -305,11 +314,11 @@ mod tests {
             Some("https://llm.corp.example/v1")
         );
         let command = vec!["pass".to_owned(), "x".to_owned()];
-        assert_eq!(work.key, KeyPlace::Command(command));
+        assert_eq!(work.key, Key::Command(command));
         assert_eq!(work.headers.len(), 1);
         assert_eq!(
             (another.name.as_str(), &another.key),
-            ("another", &KeyPlace::Variable("K".to_owned()))
+            ("another", &Key::Variables(vec!["K".to_owned()]))
         );
     }
 

@@ -4,6 +4,7 @@
 mod commands;
 mod duration;
 mod file;
+mod key;
 mod mcp;
 mod origin;
 pub mod pattern;
@@ -17,17 +18,17 @@ mod value;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use commands::Command;
+pub use key::{Key, check_key};
 pub use origin::{Environment, Origin, Sourced};
 pub use program::LocalProgram;
-pub use providers::{Key, Provider, usable_key};
+pub use providers::Provider;
 pub use table::{Cached, History, Values};
 pub use text::{MAX_TEXT, read_text};
-pub use tools::{Configured, KeyPlace, NO_TOOLS, RemoteServer, ServerKind, ToolServer};
+pub use tools::{Configured, NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
@@ -81,18 +82,19 @@ impl Settings {
             levels.insert(row.key, set);
         }
         let providers = providers::all(written.providers, environment, file);
-        let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
+        let unnamed =
+            first_with_key(&providers, environment).map(|provider| provider.name.as_str());
         if !model_fits(&levels["provider"], &levels["model"], unnamed) {
             levels.remove("model");
         }
-        let options: Result<_, _> = typed
-            .options
-            .iter()
-            .map(|text| Field::parse(text))
-            .collect();
+        let mut options = Vec::new();
+        for text in &typed.options {
+            let field = Field::parse(text);
+            options.push(field.map_err(|reason| Error::usage(format!("--option: {reason}")))?);
+        }
 
         let settings = Settings {
-            options: options.map_err(|reason| Error::usage(format!("--option: {reason}")))?,
+            options,
             effort_is_typed: arguments.effort.is_some(),
             typed,
             values,
@@ -137,12 +139,9 @@ impl Settings {
         )))
     }
 
-    /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
-    /// missing; if that does not help, `Q_…` variables count as unset.
+    /// The values for actions, which must work whatever is wrong with the settings.
     pub fn for_actions(environment: &Environment, file: &Path) -> Values {
-        let load = |path: &Path| Settings::load(&Arguments::default(), environment, path);
-        let settings = load(file)
-            .or_else(|_| load(Path::new("")))
+        let settings = Settings::load(&Arguments::default(), environment, file)
             .or_else(|_| Settings::defaults(environment));
         settings.map(|settings| settings.values).unwrap_or_default()
     }
@@ -249,7 +248,7 @@ impl Settings {
             Some(named) => self.provider_named(&named.text),
             // Which keys are set must not decide which known answer is looked for.
             None if self.typed.mode == Mode::Ask && self.cached() == Cached::Only => None,
-            None => first_with_key(&self.providers),
+            None => first_with_key(&self.providers, &self.environment),
         }
     }
 }
@@ -258,21 +257,23 @@ fn highest<'a>(levels: &'a BTreeMap<&str, Vec<Sourced>>, key: &str) -> Option<&'
     levels.get(key)?.last()
 }
 
-fn first_with_key(providers: &[Arc<Provider>]) -> Option<&Arc<Provider>> {
-    providers.iter().find(|provider| provider.has_key())
+fn first_with_key<'a>(
+    providers: &'a [Arc<Provider>],
+    environment: &Environment,
+) -> Option<&'a Arc<Provider>> {
+    providers
+        .iter()
+        .find(|provider| provider.has_key(environment))
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
-    let is_missing = match path.metadata() {
-        // A link to /dev/null is a configuration without any key.
-        Ok(metadata) => metadata.file_type().is_char_device(),
-        // If the home is not a folder, there is no configuration either.
-        Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-    };
-    if is_missing {
+    // If the home is not a folder, there is no configuration either.
+    if let Err(error) = path.metadata()
+        && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    {
         return Ok(file::File::default());
     }
-    let text = text::read_regular(path, MAX_TEXT).map_err(Error::settings)?;
+    let text = read_text(path, MAX_TEXT).map_err(Error::settings)?;
     file::read(&text).map_err(|reason| {
         let error = Error::settings(format!("{}, {reason}", path.display()));
         error.advise("q --help lists the settings")
@@ -304,8 +305,7 @@ fn levels_of(
         levels.push(Sourced::new(text, Origin::Variable(row.variable())));
     }
     let is_strictest = row.key == "cached" && levels.last().is_some_and(|set| set.text == "only");
-    if let Some((name, typed)) = row.option
-        && let Some(text) = typed(arguments)
+    if let Some((name, text)) = table::typed(row.key, arguments)
         && !is_strictest
     {
         levels.push(Sourced::new(&text, Origin::Option(name)));
@@ -339,26 +339,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
+    fn an_action_keeps_what_the_settings_say_if_they_can_be_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config.toml");
-        for (file, variables, days, wraps) in [
-            ("keep = \"2d\"", &[][..], 2, true),
-            ("keep = \"2d\"\nwrap = false", &[("Q_KEEP", "3d")], 3, false),
-            (
-                "keep = ",
-                &[("Q_KEEP", "3d"), ("Q_WRAP", "false")],
-                3,
-                false,
-            ),
-            ("keep = ", &[], 30, true),
-            ("", &[("Q_KEEP", "3d"), ("Q_PAIRS", "x")], 30, true),
-        ] {
+        let environment = Environment::new(&[("Q_KEEP", "3d")]);
+        for (file, days, wraps) in [("wrap = false", 3, false), ("keep = ", 30, true)] {
             fs_err::write(&path, file).expect("a file");
-            let values = Settings::for_actions(&Environment::new(variables), &path);
+            let values = Settings::for_actions(&environment, &path);
             let keep = values.rules.keep.expect("a time");
             let found = (keep.as_secs(), values.wrap);
-            assert_eq!(found, (days * 24 * 60 * 60, wraps), "{file} {variables:?}");
+            assert_eq!(found, (days * 24 * 60 * 60, wraps), "{file}");
         }
     }
 }

@@ -1,34 +1,24 @@
 //! The variables of the environment, and where the values of settings come from (pure).
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::error::Error;
 
 /// The environment variables. Empty ones count as unset.
 #[derive(Debug, Clone, Default)]
-pub struct Environment(BTreeMap<String, Variable>);
-
-/// The value of a variable.
-#[derive(Debug, Clone)]
-struct Variable {
-    /// Bytes that are not UTF-8 become U+FFFD.
-    text: String,
-    bytes: OsString,
-}
+pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// The value of a variable, if it is set.
+    /// The value of a variable, if it is set to text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|variable| variable.text.as_str())
+        self.0.get(name)?.to_str()
     }
 
     /// All variables by name, with the bytes of their values.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (&str, &OsStr)> {
-        self.0
-            .iter()
-            .map(|(name, variable)| (name.as_str(), variable.bytes.as_os_str()))
+    pub(super) fn variables(&self) -> impl Iterator<Item = (&String, &OsString)> {
+        self.0.iter()
     }
 
     /// The environment without the settings in it.
@@ -43,11 +33,9 @@ impl Environment {
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Environment {
         let mut set = BTreeMap::new();
-        for (name, bytes) in variables {
-            if !bytes.is_empty() {
-                let text = bytes.to_string_lossy().into_owned();
-                let name = name.to_string_lossy().into_owned();
-                set.insert(name, Variable { text, bytes });
+        for (name, value) in variables {
+            if !value.is_empty() {
+                set.insert(name.to_string_lossy().into_owned(), value);
             }
         }
         Environment(set)

@@ -67,10 +67,9 @@ impl LocalProgram {
             }
         }
         for (name, value) in self.environment(own) {
-            // The address of a proxy needs no scheme.
-            let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
             let mut text = value.to_string_lossy().into_owned();
-            if is_proxy && !text.contains("://") {
+            // The address of a proxy needs no scheme.
+            if name.to_ascii_lowercase().ends_with("_proxy") {
                 text.insert_str(0, "://");
             }
             keys.extend(secret::of_urls(&text));

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::file::ProviderSection;
+use super::key::Key;
 use super::origin::{Environment, Origin, Sourced};
-use super::tools::KeyPlace;
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
@@ -32,52 +32,24 @@ pub struct Provider {
     pub row: &'static ProviderRow,
 }
 
-/// Where a provider's key is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Key {
-    /// The server needs no key.
-    None,
-    /// In the first of these variables that is set; `found` is that variable and its value, which need not be a key.
-    Variables {
-        names: Vec<String>,
-        found: Option<(String, Secret)>,
-    },
-    /// On the first line that this command prints.
-    Command(Vec<String>),
-}
-
-impl Key {
-    fn in_variables(names: Vec<String>, environment: &Environment) -> Key {
-        let mut set = names.iter().filter_map(|name| {
-            let value = environment.get(name)?;
-            Some((name.clone(), Secret::new(value)))
-        });
-        let found = set.next();
-        Key::Variables { names, found }
-    }
-}
-
 /// All providers: those of the file in its order, then the other rows of the table.
 pub fn all(
-    sections: Vec<ProviderSection>,
+    mut sections: Vec<ProviderSection>,
     environment: &Environment,
     file: &Path,
 ) -> Vec<Arc<Provider>> {
-    let mut providers = Vec::new();
-    for section in sections {
-        providers.push(Arc::new(provider(section, environment, file)));
-    }
     for row in table::PROVIDERS {
-        let is_configured = |provider: &Arc<Provider>| provider.name == row.name;
-        if !providers.iter().any(is_configured) {
-            let section = ProviderSection {
+        if !sections.iter().any(|section| section.name == row.name) {
+            sections.push(ProviderSection {
                 name: row.name.to_owned(),
                 ..ProviderSection::default()
-            };
-            providers.push(Arc::new(provider(section, environment, file)));
+            });
         }
     }
-    providers
+    let sections = sections.into_iter();
+    sections
+        .map(|section| Arc::new(provider(section, environment, file)))
+        .collect()
 }
 
 /// A provider as its section, its row of the table and the environment describe it.
@@ -97,28 +69,22 @@ fn provider(section: ProviderSection, environment: &Environment, file: &Path) ->
     } else {
         Address::parse(row.base_url)
     };
-    let key = match section.key {
-        KeyPlace::Command(command) => Key::Command(command),
-        KeyPlace::Variable(variable) => Key::in_variables(vec![variable], environment),
-        KeyPlace::None if row.key_variables.is_empty() => Key::None,
-        KeyPlace::None => {
-            let names = row.key_variables.iter().map(ToString::to_string);
-            Key::in_variables(names.collect(), environment)
-        }
-    };
-    let model = match (section.model, row.model) {
-        (Some(model), _) => {
-            let path = file.to_owned();
-            Some(Sourced::new(&model, Origin::File { path, line }))
-        }
-        (None, usual) => usual.map(|model| Sourced::new(model, Origin::Default)),
-    };
+    let mut key = section.key;
+    if key == Key::None && !row.key_variables.is_empty() {
+        let names = row.key_variables.iter().map(ToString::to_string);
+        key = Key::Variables(names.collect());
+    }
+    let usual = row.model.map(|model| Sourced::new(model, Origin::Default));
+    let model = section.model.map(|model| {
+        let path = file.to_owned();
+        Sourced::new(&model, Origin::File { path, line })
+    });
     let mut provider = Provider {
         name,
         api: row.api,
         address,
         key,
-        model,
+        model: model.or(usual),
         headers: section.headers,
         options: section.options,
         quirks: row.quirks,
@@ -202,54 +168,18 @@ impl Provider {
     }
 
     /// Whether a key is set, or a command that prints it.
-    pub(super) fn has_key(&self) -> bool {
-        match &self.key {
-            Key::None => false,
-            Key::Variables { found, .. } => found.is_some(),
-            Key::Command(_) => true,
-        }
+    pub(super) fn has_key(&self, environment: &Environment) -> bool {
+        matches!(self.key, Key::Command(_)) || self.key.find(environment).is_some()
     }
 
     /// Whether the user has set it up: its key or, for one that needs none, an address other than the built-in one.
-    pub fn is_set_up(&self) -> bool {
+    pub fn is_set_up(&self, environment: &Environment) -> bool {
         if self.key != Key::None {
-            return self.has_key();
+            return self.has_key(environment);
         }
         let built_in = Address::parse(self.row.base_url).ok();
         self.address.as_ref().ok() != built_in.as_ref()
     }
-
-    /// The key in the environment; `None` if the provider needs none, or if a command prints it. An error does not show it.
-    pub fn key(&self) -> Result<Option<Secret>, Error> {
-        let Key::Variables { names, found } = &self.key else {
-            return Ok(None);
-        };
-        let Some((name, key)) = found else {
-            let first = names.first().map_or("", String::as_str);
-            let names = names.join(" or ");
-            let provider = &self.name;
-            let error = Error::settings(format!(
-                "there is no key for {provider}: {names} is not set"
-            ));
-            return Err(error.advise(format!(
-                "export {first}=your-key\nor choose another provider with -p"
-            )));
-        };
-        usable_key(key.expose().to_owned(), name).map(Some)
-    }
-}
-
-/// Checks that a key can be sent in a header. An error does not show the key.
-pub fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
-    let what = match key.chars().find(|character| !character.is_ascii_graphic()) {
-        None => return Ok(Secret::new(key)),
-        Some('\n' | '\r') => "a line break",
-        Some(' ' | '\t') => "a blank",
-        Some(character) if character.is_ascii() => "a control character",
-        Some(_) => "a character that is not ASCII",
-    };
-    let message = format!("the key in {source} contains {what}, which no key has");
-    Err(Error::settings(message).advise("the key itself is not shown here"))
 }
 
 #[cfg(test)]

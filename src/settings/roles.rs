@@ -1,24 +1,20 @@
 //! Roles: options under a name, in a section of the configuration file, or a system prompt in a file beside it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, RoleSection, is_role};
 use super::origin::Origin;
-use super::text::{MAX_TEXT, read_regular};
+use super::text::{MAX_TEXT, read_text};
 use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::shape::Shape;
 use crate::text::nearest::did_you_mean;
 
 impl RoleSection {
     /// Where one of its keys is, in this configuration file.
     pub fn origin(&self, key: &str, file: &Path) -> Origin {
-        let line = match self.lines.iter().find(|(name, _)| name == key) {
-            Some((_, line)) => *line,
-            None => 0,
-        };
+        let line = self.lines.get(key).copied().unwrap_or_default();
         Origin::File {
             path: file.to_owned(),
             line,
@@ -28,22 +24,6 @@ impl RoleSection {
     /// The full name of one of its keys, for errors.
     pub fn key(&self, key: &str) -> String {
         format!("roles.{}.{key}", self.name)
-    }
-
-    /// Reads the file that one of its keys names. The path is relative to the configuration file; `parse` reads the text.
-    fn read_file<T>(
-        &self,
-        key: &str,
-        path: &str,
-        file: &Path,
-        parse: fn(String) -> Result<T, String>,
-    ) -> Result<T, Error> {
-        let path = file.with_file_name(path);
-        let text = read_regular(&path, MAX_TEXT);
-        text.and_then(parse).map_err(|reason| {
-            let origin = self.origin(key, file);
-            origin.wrong(&self.key(key), &reason)
-        })
     }
 }
 
@@ -62,43 +42,23 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
         return Err(unknown(name, sections, file));
     }
     let options = section.map(|section| section.options.clone());
-    let mut all = over(options.unwrap_or_default(), typed);
-    if all.system.is_none()
-        && let Some(text) = system_prompt(section, prompt.as_deref(), file)?
+    let mut role = options.unwrap_or_default();
+    if let Some(path) = &role.schema
+        && path.ends_with(".json")
     {
-        let text = text.trim_end_matches(['\r', '\n']);
-        all.system = Some(text.into());
+        let path = file.with_file_name(path);
+        role.schema = Some(path.to_string_lossy().into_owned());
     }
-    if typed.schema.is_none()
-        && let Some(section) = section
-        && let Some(spec) = &all.schema
-        && spec.ends_with(".json")
-        && Shape::from_spec(spec).is_err()
+    let mut all = over(role, typed);
+    let named = section.and_then(|section| section.system_file.as_ref());
+    if all.system.is_none()
+        && let Some(path) = named.map(|path| file.with_file_name(path)).or(prompt)
     {
-        let shape = section.read_file("schema", spec, file, |text| Shape::from_json(&text))?;
-        all.schema = Some(shape.schema().to_string());
+        let text = read_text(&path, MAX_TEXT)
+            .map_err(|reason| Error::settings(format!("--role: {reason}")))?;
+        all.system = Some(text.trim_end_matches(['\r', '\n']).into());
     }
     Ok(all)
-}
-
-/// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name.
-fn system_prompt(
-    section: Option<&RoleSection>,
-    prompt: Option<&Path>,
-    file: &Path,
-) -> Result<Option<String>, Error> {
-    if let Some(section) = section
-        && let Some(path) = &section.system_file
-    {
-        return section.read_file("system_file", path, file, Ok).map(Some);
-    }
-    let Some(path) = prompt else {
-        return Ok(None);
-    };
-    match read_regular(path, MAX_TEXT) {
-        Ok(text) => Ok(Some(text)),
-        Err(reason) => Err(Error::settings(format!("--role: {reason}"))),
-    }
 }
 
 /// The options of a role, with typed ones over them.
@@ -141,21 +101,17 @@ pub fn names(sections: &[RoleSection], file: &Path) -> Vec<String> {
         && let Ok(entries) = fs_err::read_dir(folder.join("roles"))
     {
         for entry in entries.flatten() {
-            names.extend(role_of(&entry.path(), file));
+            if let Some(name) = entry.path().file_stem().and_then(OsStr::to_str)
+                && is_role(name)
+                && prompt_file(name, file).is_some()
+            {
+                names.push(name.to_owned());
+            }
         }
     }
     names.sort();
     names.dedup();
     names
-}
-
-/// The role that a file of the folder of roles belongs to.
-fn role_of(path: &Path, file: &Path) -> Option<String> {
-    let name = path.file_stem()?.to_str()?;
-    if is_role(name) && prompt_file(name, file)?.is_file() {
-        return Some(name.to_owned());
-    }
-    None
 }
 
 /// The file that is the system prompt of a role, if there is one.
@@ -165,7 +121,7 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
         folder.join(format!("{name}.md")),
         folder.join(name).join("system.md"),
     ];
-    paths.into_iter().find(|path| path.exists())
+    paths.into_iter().find(|path| path.is_file())
 }
 
 fn unknown(name: &str, sections: &[RoleSection], file: &Path) -> Error {

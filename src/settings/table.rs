@@ -71,13 +71,8 @@ pub struct SettingRow {
     /// The default, as a user would write it; `None` if there is no default.
     pub default: Option<&'static str>,
     pub kind: SettingKind,
-    /// The option that sets it.
-    pub option: Option<TypedOption>,
     pub doc: &'static str,
 }
-
-/// The name of an option, and the value that was typed, if any.
-type TypedOption = (&'static str, fn(&Arguments) -> Option<String>);
 
 /// Which values a setting may have, and where they are stored.
 #[derive(Debug)]
@@ -110,30 +105,24 @@ pub const SETTINGS: &[SettingRow] = &[
         default: None,
         // An unknown name is refused with a list of the known ones.
         kind: AnyText(|_, _| {}),
-        option: Some(("--provider", |arguments| arguments.provider.clone())),
         doc: "which provider to ask; unset: the first with a key, else the first local server",
     },
     SettingRow {
         key: "model",
         default: None,
         kind: Text(|_, _| {}),
-        option: Some(("--model", |arguments| arguments.model.clone())),
         doc: "the model to ask; unset: the provider's default",
     },
     SettingRow {
         key: "system",
         default: None,
         kind: AnyText(|values, text| values.system = Some(text)),
-        option: Some(("--system", |arguments| {
-            Some(arguments.system.as_ref()?.to_string_lossy().into_owned())
-        })),
         doc: "replaces the built-in system prompt",
     },
     SettingRow {
         key: "messages",
         default: Some("10"),
         kind: Whole(0..=MAX, |values, number| values.messages = number as usize),
-        option: Some(("--messages", |arguments| arguments.messages.clone())),
         doc: "how many of the last messages a follow-up sends",
     },
     SettingRow {
@@ -142,7 +131,6 @@ pub const SETTINGS: &[SettingRow] = &[
         kind: Whole(0..=MAX, |values, number| {
             values.max_history = number as usize;
         }),
-        option: None,
         doc: "the most bytes of these messages together; older ones are left out, with a note",
     },
     SettingRow {
@@ -151,7 +139,6 @@ pub const SETTINGS: &[SettingRow] = &[
         kind: Choice(&["prompt", "messages"], |values, index| {
             values.history = [History::Prompt, History::Messages][index];
         }),
-        option: None,
         doc: "how these messages are sent: in one prompt, or as user and assistant messages",
     },
     SettingRow {
@@ -160,51 +147,42 @@ pub const SETTINGS: &[SettingRow] = &[
         kind: Limit(|values, number| {
             values.rules.pairs = usize::try_from(number).unwrap_or(usize::MAX);
         }),
-        option: None,
         doc: "question-answer pairs that the current conversation keeps, or \"all\"",
     },
     SettingRow {
         key: "expire",
         default: Some("24h"),
         kind: Span(|values, duration| values.rules.expire = duration),
-        option: None,
         doc: "idle time after which -f starts a new conversation",
     },
     SettingRow {
         key: "keep",
         default: Some("30d"),
         kind: Span(|values, duration| values.rules.keep = duration),
-        option: None,
         doc: "how long a conversation that is not current is kept; \"0\" keeps none",
     },
     SettingRow {
         key: "max_tokens",
         default: None,
         kind: Whole(1..=MAX, |values, number| values.max_tokens = Some(number)),
-        option: None,
         doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
     },
     SettingRow {
         key: "timeout",
         default: Some("5m"),
         kind: Patience(|values, duration| values.timeout = duration),
-        option: None,
         doc: "silence on the connection after which q gives up",
     },
     SettingRow {
         key: "retries",
         default: Some("3"),
         kind: Whole(0..=100, |values, number| values.retries = number as u32),
-        option: None,
         doc: "how often a request that failed before the first word is tried again",
     },
     SettingRow {
         key: "save",
         default: Some("true"),
         kind: Switch(|values, on| values.save = on),
-        option: Some(("--no-save", |arguments| {
-            arguments.no_save.then(|| "false".to_owned())
-        })),
         doc: "\"false\" saves nothing, like --no-save",
     },
     SettingRow {
@@ -213,30 +191,24 @@ pub const SETTINGS: &[SettingRow] = &[
         kind: Choice(&["off", "on", "only"], |values, index| {
             values.cached = [Cached::Off, Cached::On, Cached::Only][index];
         }),
-        option: Some(("--cached", |arguments| {
-            arguments.cached.then(|| "on".to_owned())
-        })),
         doc: "\"on\" answers from a file what has been answered before, like --cached; \"only\" never asks a provider",
     },
     SettingRow {
         key: "answers",
         default: None,
         kind: Path(|values, path| values.answers = Some(path)),
-        option: None,
         doc: "the full path of the folder for known answers; unset: the folder q/answers among the caches",
     },
     SettingRow {
         key: "wrap",
         default: Some("true"),
         kind: Switch(|values, on| values.wrap = on),
-        option: None,
         doc: "\"false\" leaves the lines of an answer as they are, even on a terminal",
     },
     SettingRow {
         key: "style",
         default: Some("true"),
         kind: Switch(|values, on| values.style = on),
-        option: None,
         doc: "\"false\" leaves out bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
     },
     SettingRow {
@@ -245,14 +217,12 @@ pub const SETTINGS: &[SettingRow] = &[
         kind: Choice(&["new", "continue"], |values, index| {
             values.rules.continue_on_mismatch = index == 1;
         }),
-        option: None,
         doc: "what -f does with another provider or model: start a new conversation, or continue the old one",
     },
     SettingRow {
         key: "effort",
         default: None,
         kind: Text(|values, text| values.effort = Some(text)),
-        option: Some(("--effort", |arguments| arguments.effort.clone())),
         doc: "how much the model thinks: low, medium, high or a value that the provider defines; one that it refuses is left out, \
               with a note; unset: its default",
     },
@@ -260,14 +230,12 @@ pub const SETTINGS: &[SettingRow] = &[
         key: "rounds",
         default: Some("10"),
         kind: Whole(1..=1_000, |values, number| values.rounds = number as usize),
-        option: None,
         doc: "the most rounds of tool calls per question",
     },
     SettingRow {
         key: "mcp",
         default: None,
         kind: Path(|values, path| values.mcp = Some(path)),
-        option: None,
         doc: "the full path of a JSON file with more tool servers, under mcpServers as other programs have it",
     },
 ];
@@ -275,6 +243,25 @@ pub const SETTINGS: &[SettingRow] = &[
 /// The row of a setting.
 pub fn find(key: &str) -> Option<&'static SettingRow> {
     SETTINGS.iter().find(|row| row.key == key)
+}
+
+/// The option that sets a setting, and the value that was typed.
+pub fn typed(key: &str, arguments: &Arguments) -> Option<(&'static str, String)> {
+    let system = arguments.system.as_ref();
+    let (option, value) = match key {
+        "provider" => ("--provider", arguments.provider.clone()),
+        "model" => ("--model", arguments.model.clone()),
+        "system" => (
+            "--system",
+            system.map(|text| text.to_string_lossy().into_owned()),
+        ),
+        "messages" => ("--messages", arguments.messages.clone()),
+        "effort" => ("--effort", arguments.effort.clone()),
+        "save" => ("--no-save", arguments.no_save.then(|| "false".to_owned())),
+        "cached" => ("--cached", arguments.cached.then(|| "on".to_owned())),
+        _ => return None,
+    };
+    Some((option, value?))
 }
 
 impl SettingRow {

@@ -1,8 +1,7 @@
-//! Text files that settings and options name: the configuration, system prompts, schemas, shared tool servers.
+//! Reads text files: the configuration, prompts, schemas and lists of tool servers.
 
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// The most bytes of a file that is written for q.
@@ -11,33 +10,23 @@ pub const MAX_TEXT: u64 = 1_000_000;
 /// The most bytes of a file that other programs write into, too.
 pub const MAX_SHARED: u64 = 100_000_000;
 
-/// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
-pub fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
-    match path.metadata() {
-        Ok(metadata) if metadata.is_file() => read_text(path, limit),
-        Ok(_) => Err(unreadable(path, "it is not a regular file")),
-        Err(error) => Err(unreadable(path, error)),
+/// The text of a regular file of at most `limit` bytes, without a byte order mark.
+pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+    match read(path, limit) {
+        Ok(text) => Ok(text.trim_start_matches('\u{feff}').to_owned()),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
     }
 }
 
-fn unreadable(path: &Path, why: impl Display) -> String {
-    format!("cannot read {}: {why}", path.display())
-}
-
-/// The text of a file of at most `limit` bytes, without a byte order mark.
-pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| {
-        // One byte more shows that the file is too long.
-        let mut limited = file.take(limit + 1);
-        limited.read_to_string(&mut text)
-    });
-    let why = match read {
-        Ok(length) if length as u64 > limit => format!("it has more than {limit} bytes"),
-        Ok(_) if text.contains('\0') => "it has a NUL byte".to_owned(),
-        Ok(_) => return Ok(text.trim_start_matches('\u{feff}').to_owned()),
-        Err(error) if error.kind() == ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(unreadable(path, why))
+fn read(path: &Path, limit: u64) -> io::Result<String> {
+    let metadata = path.metadata()?;
+    // Opening a pipe would wait for a writer.
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if metadata.len() > limit {
+        let reason = format!("it has more than {limit} bytes");
+        return Err(io::Error::other(reason));
+    }
+    fs::read_to_string(path)
 }

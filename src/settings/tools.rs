@@ -7,6 +7,7 @@ use toml::de::DeValue;
 
 use super::commands::Command;
 use super::duration;
+use super::key::Key;
 use super::pattern;
 use super::program::{LocalProgram, check_command, exposed};
 use super::value::{self, Fault, Section, TableEntry};
@@ -14,20 +15,14 @@ use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::text::habits::Place;
 
-/// The most characters of a server's name.
-const MAX_NAME: usize = 20;
-
 /// The name that stands for no tools.
 pub const NO_TOOLS: &str = "none";
 
 /// In `allow`: all tools that their server says only read.
 const ALL_THAT_READ: &str = "@reads";
 
-/// The time without an answer or progress after which a call has failed.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long a server may take until its tools are listed.
-const START: Duration = Duration::from_secs(30);
+/// Why a key of another kind of section is refused.
+const MISFIT: &str = "does not go with the other keys of this section";
 
 /// The keys of a tool server.
 const KEYS: &[&str] = &[
@@ -80,33 +75,7 @@ pub struct RemoteServer {
     pub url: Endpoint,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    pub key: KeyPlace,
-}
-
-/// Where a section says that the key is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum KeyPlace {
-    /// No key is set.
-    #[default]
-    None,
-    /// In this variable.
-    Variable(String),
-    /// On the first line that this command prints.
-    Command(Vec<String>),
-}
-
-impl KeyPlace {
-    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        if *self != KeyPlace::None {
-            return Err("there can be key_env or key_cmd, not both".to_owned());
-        }
-        *self = if key == "key_env" {
-            KeyPlace::Variable(value::variable(value)?)
-        } else {
-            KeyPlace::Command(value::command(value)?)
-        };
-        Ok(())
-    }
+    pub key: Key,
 }
 
 /// A configured server, or what is wrong with it, which q reports only if it is used.
@@ -124,8 +93,8 @@ impl ToolServer {
             kind,
             only: None,
             allow: Vec::new(),
-            timeout: Some(TIMEOUT),
-            start: Some(START),
+            timeout: Some(Duration::from_secs(60)),
+            start: Some(Duration::from_secs(30)),
             about: None,
         }
     }
@@ -134,30 +103,29 @@ impl ToolServer {
     pub(super) fn read(section: &Section) -> Result<ToolServer, Fault> {
         let name = section.name;
         check_name(name).map_err(|reason| section.fault(&reason))?;
-        let is_server = section.entries.iter().any(is_of_server);
         let entries = section.entries.iter();
         let (commands, mut keys): (Vec<_>, Vec<&TableEntry>) =
-            entries.partition(|entry| is_command(entry, is_server));
+            entries.partition(|entry| is_command(entry));
+        let is_server = keys
+            .iter()
+            .any(|entry| matches!(entry.key, "command" | "url"));
 
         let mut server = ToolServer::new(name, ServerKind::Local(LocalProgram::default()));
         // The other keys depend on whether there is a url.
         keys.sort_by_key(|entry| entry.key != "url");
         for entry in keys {
-            let set = match entry.key {
-                "about_run" if is_server => Err("is for a section of commands".to_owned()),
-                key => server.set(key, entry.value),
+            let set = if is_server && entry.key == "about_run" {
+                Err(MISFIT.to_owned())
+            } else {
+                server.set(entry.key, entry.value)
             };
             set.map_err(|reason| section.fault_in(entry, &reason))?;
         }
-
-        if let Some(entry) = commands.first()
-            && is_server
-        {
-            let reason = "a section with a command or a url has no commands below it";
-            return Err(section.fault_in(entry, reason));
-        }
         if is_server {
-            return Ok(server);
+            return match commands.first() {
+                Some(entry) => Err(section.fault_in(entry, MISFIT)),
+                None => Ok(server),
+            };
         }
         if commands.is_empty() {
             let reason = "has neither a command nor a url, nor a table with a run";
@@ -204,7 +172,9 @@ impl ToolServer {
             ("env" | "env_from" | "cwd", ServerKind::Local(program)) => program.set(key, value)?,
             ("headers", ServerKind::Remote(site)) => site.headers = value::headers(value)?,
             ("key_env" | "key_cmd", ServerKind::Remote(site)) => site.key.set(key, value)?,
-            _ => return Err(refusal(key)),
+            ("run", _) => return Err("belongs in a table such as [tools.date.today]".to_owned()),
+            _ if KEYS.contains(&key) => return Err(MISFIT.to_owned()),
+            _ => return Err(value::unknown(Place::Server, key, KEYS)),
         }
         Ok(())
     }
@@ -251,21 +221,9 @@ impl RemoteServer {
         RemoteServer {
             url,
             headers: Vec::new(),
-            key: KeyPlace::None,
+            key: Key::None,
         }
     }
-}
-
-/// Why a section of this kind has no such key.
-fn refusal(key: &str) -> String {
-    let reason = match key {
-        "command" => "a server has a command or a url, not both",
-        "env" | "env_from" | "cwd" => "is for a server with a command",
-        "headers" | "key_env" | "key_cmd" => "is for a server with a url",
-        "run" => "belongs in a table below this one, such as [tools.date.today]",
-        _ => return value::unknown(Place::Server, key, KEYS),
-    };
-    reason.to_owned()
 }
 
 /// Whether a pattern in `allow` allows a tool. A tool cannot be named so that the word for all that read means it.
@@ -277,34 +235,21 @@ fn fits(allowed: &str, tool: &str, reads: bool) -> bool {
     }
 }
 
-/// Whether an entry says where a server is. A table of that name is a command.
-fn is_of_server(entry: &TableEntry) -> bool {
-    matches!(entry.key, "command" | "url") && !entry.value.is_table()
-}
-
-/// Whether an entry of a section is a command. A server has none: there, only a table with `run` counts as one, and is
-/// refused as such. Any other table is the wrong value of a key.
-fn is_command(entry: &TableEntry, is_server: bool) -> bool {
-    let Some(table) = entry.value.as_table() else {
-        return false;
-    };
-    if matches!(entry.key, "env" | "headers") {
-        return false;
-    }
-    !is_server || table.contains_key("run")
+/// Whether an entry of a section is a command.
+fn is_command(entry: &TableEntry) -> bool {
+    entry.value.is_table() && !matches!(entry.key, "env" | "headers")
 }
 
 /// Checks the name of a server or a command.
 pub fn check_name(name: &str) -> Result<(), String> {
     let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase());
     let is_allowed = |character| matches!(character, 'a'..='z' | '0'..='9' | '-');
-    let is_well_formed = begins_well && name.len() <= MAX_NAME && name.chars().all(is_allowed);
+    let is_well_formed = begins_well && name.len() <= 20 && name.chars().all(is_allowed);
     if is_well_formed && name != NO_TOOLS {
         return Ok(());
     }
-    let others = MAX_NAME - 1;
     Err(format!(
-        "the name must be a lowercase letter, then up to {others} of a-z 0-9 -; “{NO_TOOLS}” is taken"
+        "the name must be a lowercase letter, then up to 19 of a-z 0-9 -; “{NO_TOOLS}” is taken"
     ))
 }
 
@@ -392,17 +337,16 @@ mod tests {
             must be a string | start = 5
             there is no setting “alow” | alow = []
             tools.db: has neither a command nor a url | only = []
-            tools.db.key_env: is for a server with a url | command = ["x"]␊key_env = "K"
-            headers: is for a server with a url | command = ["x"]␊headers = {}
-            tools.db.command: a server has a command or a url, not both | url = "https://x"␊command = ["x"]
-            cwd: is for a server with a command | cwd = "/"␊url = "https://x"
+            tools.db.key_env: does not go with | command = ["x"]␊key_env = "K"
+            tools.db.command: does not go with | url = "https://x"␊command = ["x"]
+            cwd: does not go with | cwd = "/"␊url = "https://x"
             tools.db.url: is not a URL | url = "x"
             url: must be a string | url = 1
             must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
             key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
             must be a table | url = "https://x"␊headers = 1
             a b: no header can have | url = "https://x"␊headers = { "a b" = "x" }
-            there is no setting “header” | url = "https://x"␊header = {}
+            there is no setting “header” | url = "https://x"␊header = 1
         "##,
         ) {
             let wrong = read(&text.replace('␊', "\n")).expect_err(text);
@@ -430,7 +374,7 @@ mod tests {
         assert_eq!(headers, [("x-team", "infra")]);
         assert_eq!(
             site.key,
-            KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()])
+            Key::Command(vec!["pass".to_owned(), "x".to_owned()])
         );
     }
 
@@ -487,9 +431,8 @@ mod tests {
         }
         for [words, text] in rows(
             r##"
-            tools.db.a: a section with a command or a url has no commands | command = ["x"]␊[a]␊run = ["x"]
+            tools.db.a: does not go with | command = ["x"]␊[a]␊run = ["x"]
             tools.db.env: run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
-            has no commands below it | url = "https://x"␊[a]␊run = ["x"]
             tools.db.a: has no run | [a]
             tools.db.a: run: names no command | [a]␊run = []
             run: names no command | [a]␊run = [""]
@@ -500,17 +443,15 @@ mod tests {
             reads: must be true or false | [a]␊run = ["x"]␊reads = 1
             tools.db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
             tools.db.about_run: names no command | about_run = []␊[a]␊run = ["x"]
-            tools.db.about_run: is for a section of commands | command = ["x"]␊about_run = ["x"]
-            tools.db.about_run: is for a section of commands | url = "https://x"␊about_run = ["x"]
+            tools.db.about_run: does not go with | command = ["x"]␊about_run = ["x"]
             read: there is no setting “read” | [a]␊run = ["x"]␊read = true
             there is no setting “allow” | [a]␊run = ["x"]␊allow = []
             too short | [a]␊run = ["x"]␊timeout = "0s"
             cwd: “x” is a relative path | [a]␊run = ["x"]␊cwd = "x"
             tools.db.a_b: the name must be | [a_b]␊run = ["x"]
             tools.db.none: the name must be | [none]␊run = ["x"]
-            headers: is for a server with a url | [headers]␊run = ["x"]
-            is for a server with a url | key_env = "K"␊[a]␊run = ["x"]
-            tools.db.run: belongs in a table below | run = ["x"]
+            headers: does not go with | [headers]␊run = ["x"]
+            tools.db.run: belongs in a table such as | run = ["x"]
         "##,
         ) {
             let wrong = read(&text.replace('␊', "\n")).expect_err(text);

@@ -21,8 +21,7 @@ use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{
-    Command, Configured, KeyPlace, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer,
-    usable_key,
+    Command, Configured, Key, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer,
 };
 use crate::text::nearest::did_you_mean;
 
@@ -196,24 +195,13 @@ impl Preparation<'_> {
     }
 
     /// The key of a server over HTTP, if it has one.
-    fn key(&self, section: &str, place: &KeyPlace) -> Result<Option<Secret>, Error> {
-        match place {
-            KeyPlace::None => Ok(None),
-            KeyPlace::Variable(variable) => {
-                let Some(value) = self.settings.environment.get(variable) else {
-                    let message = format!("there is no key: {variable} is not set");
-                    return Err(Error::settings(message).advise(format!(
-                        "export {variable}=your-key\nor change key_env in the section [tools.{section}]"
-                    )));
-                };
-                usable_key(value.to_owned(), variable).map(Some)
-            }
-            KeyPlace::Command(command) => {
-                // It may ask for a password on the same terminal.
-                self.notes.spinner().stop();
-                key_command::run(command).map(Some)
-            }
+    fn key(&self, section: &str, key: &Key) -> Result<Option<Secret>, Error> {
+        if let Key::Command(command) = key {
+            // It may ask for a password on the same terminal.
+            self.notes.spinner().stop();
+            return key_command::run(command).map(Some);
         }
+        key.read(section, &self.settings.environment)
     }
 }
 

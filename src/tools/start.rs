@@ -16,7 +16,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::shortened;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
-use crate::settings::{Key, ServerKind, Settings, ToolServer};
+use crate::settings::{ServerKind, Settings, ToolServer};
 use crate::text::fence;
 
 /// The most bytes of a server's instructions, and of what a command of the user's says about others.
@@ -181,11 +181,8 @@ fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
 fn keys_of_providers(settings: &Settings) -> Vec<Secret> {
     let mut keys = Vec::new();
     for provider in &settings.providers {
-        if let Key::Variables { found, .. } = &provider.key
-            && let Some((_, key)) = found
-        {
-            keys.push(key.clone());
-        }
+        let found = provider.key.find(&settings.environment);
+        keys.extend(found.map(|(_, key)| key));
     }
     keys
 }

@@ -1,0 +1,80 @@
+//! Where the key of a provider or a tool server is (pure).
+
+use toml::de::DeValue;
+
+use super::origin::Environment;
+use super::value;
+use crate::error::Error;
+use crate::secret::Secret;
+
+/// Where a key is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Key {
+    /// None is needed.
+    #[default]
+    None,
+    /// In the first of these variables that is set.
+    Variables(Vec<String>),
+    /// On the first line that this command prints.
+    Command(Vec<String>),
+}
+
+impl Key {
+    /// Reads `key_env` or `key_cmd`.
+    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        if *self != Key::None {
+            return Err("there can be key_env or key_cmd, not both".to_owned());
+        }
+        *self = if key == "key_env" {
+            Key::Variables(vec![value::variable(value)?])
+        } else {
+            Key::Command(value::command(value)?)
+        };
+        Ok(())
+    }
+
+    /// The first of the variables that is set, and its value, which need not be a key.
+    pub fn find(&self, environment: &Environment) -> Option<(String, Secret)> {
+        let Key::Variables(names) = self else {
+            return None;
+        };
+        names.iter().find_map(|name| {
+            let value = environment.get(name)?;
+            Some((name.clone(), Secret::new(value)))
+        })
+    }
+
+    /// The key in the environment; `None` if none is needed, or if a command prints it.
+    pub fn read(&self, whose: &str, environment: &Environment) -> Result<Option<Secret>, Error> {
+        let Key::Variables(names) = self else {
+            return Ok(None);
+        };
+        let Some((name, key)) = self.find(environment) else {
+            let all = names.join(" or ");
+            let error = Error::settings(format!("there is no key for {whose}: {all} is not set"));
+            return Err(error.advise(format!("export {}=your-key", names[0])));
+        };
+        check_key(&key, &name)?;
+        Ok(Some(key))
+    }
+
+    /// What to do if a server refuses it.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Key::None => None,
+            Key::Variables(names) => Some(format!("check the key in {}", names.join(" or "))),
+            // Its arguments may be secret.
+            Key::Command(command) => Some(format!("check the key that {} prints", command[0])),
+        }
+    }
+}
+
+/// Checks that a key can be sent in a header. An error does not show the key.
+pub fn check_key(key: &Secret, source: &str) -> Result<(), Error> {
+    if key.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    Err(Error::settings(format!(
+        "the key in {source} contains a blank, a line break or another character that no key has"
+    )))
+}
