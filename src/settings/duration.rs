@@ -40,29 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_with_units_and_never() {
-        for (text, seconds) in [
-            ("0s", 0),
-            ("90s", 90),
-            ("5m", 300),
-            ("24h", 86_400),
-            ("30d", 2_592_000),
-        ] {
+    fn only_numbers_with_units_and_never_are_durations() {
+        for (text, seconds) in [("0s", 0), ("5m", 300), ("24h", 86_400), ("30d", 2_592_000)] {
             let found = parse(text);
             assert_eq!(found, Ok(Some(Duration::from_secs(seconds))), "{text}");
         }
         assert_eq!(parse("never"), Ok(None));
-    }
-
-    #[test]
-    fn everything_else_is_refused() {
-        let wrong = [
-            "", "s", "5", "5 m", "-5m", "1.5h", "5M", "5ms", "ever", "5m ", "5é",
-        ];
-        for text in wrong
-            .into_iter()
-            .chain(["99999999999999999999d", "9999999999999999d"])
-        {
+        let wrong = " | s | 5 | 5 m | -5m | 1.5h | 5M | 5ms | ever | 5é | 99999999999999999999d | 9999999999999999d";
+        for text in wrong.split(" | ") {
             assert!(parse(text).is_err(), "{text}");
         }
     }

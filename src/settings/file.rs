@@ -201,9 +201,6 @@ impl RoleSection {
             ..RoleSection::default()
         };
         section.read_entries(|key, value| role.set(key, value))?;
-        if role.options.system.is_some() && role.system_file.is_some() {
-            return Err(section.fault("has both system and system_file"));
-        }
         for entry in &section.entries {
             role.lines.insert(entry.key.to_owned(), lines.of(entry.at));
         }
@@ -293,33 +290,19 @@ mod tests {
         for setting in &file.settings {
             settings.push((setting.key.as_str(), setting.text.as_str(), setting.line));
         }
-        assert_eq!(
-            settings,
-            [
-                ("provider", "work", 1),
-                ("max_history", "400000", 2),
-                ("save", "false", 3),
-                ("expire", "12h", 4)
-            ]
-        );
+        let expected = r#"[("provider", "work", 1), ("max_history", "400000", 2), ("save", "false", 3), ("expire", "12h", 4)]"#;
+        assert_eq!(format!("{settings:?}"), expected);
         let [work, another] = &file.providers[..] else {
             panic!("two providers")
         };
-        assert_eq!(
-            (work.name.as_str(), work.line, work.api.map(|api| api.name)),
-            ("work", 6, Some("anthropic"))
-        );
-        assert_eq!(
-            work.base_url.as_ref().map(ToString::to_string).as_deref(),
-            Some("https://llm.corp.example/v1")
-        );
+        let found = (&*work.name, work.line, work.api.map(|api| api.name));
+        assert_eq!(found, ("work", 6, Some("anthropic")));
+        let address = work.base_url.as_ref().map(ToString::to_string);
+        assert_eq!(address.as_deref(), Some("https://llm.corp.example/v1"));
         let command = vec!["pass".to_owned(), "x".to_owned()];
         assert_eq!(work.key, Key::Command(command));
         assert_eq!(work.headers.len(), 1);
-        assert_eq!(
-            (another.name.as_str(), &another.key),
-            ("another", &Key::Variables(vec!["K".to_owned()]))
-        );
+        assert_eq!(another.key, Key::Variables(vec!["K".to_owned()]));
     }
 
     #[test]

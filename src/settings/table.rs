@@ -279,9 +279,9 @@ impl SettingRow {
                 return Err(format!("“{text}” is a relative path; write the full path"));
             }
             Path(set) => set(values, text.to_owned()),
-            Whole(range, set) => set(values, whole(text, range, "")?),
+            Whole(range, set) => set(values, whole(text, range)?),
             Limit(set) if text == "all" => set(values, u64::MAX),
-            Limit(set) => set(values, whole(text, &(1..=MAX), ", nor all")?),
+            Limit(set) => set(values, whole(text, &(1..=MAX))?),
             Span(set) if text == "0" => set(values, Some(Duration::ZERO)),
             Span(set) => set(values, duration::parse(text)?),
             Patience(set) => set(values, duration::patience(text)?),
@@ -300,14 +300,14 @@ impl SettingRow {
     }
 }
 
-/// Reads a number in a range. `other` says in an error what else there can be.
-fn whole(text: &str, range: &RangeInclusive<u64>, other: &str) -> Result<u64, String> {
+/// Reads a number in a range.
+fn whole(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
     match text.parse() {
         Ok(number) if range.contains(&number) => Ok(number),
         _ => {
             let (first, last) = (range.start(), range.end());
             Err(format!(
-                "“{text}” is not a whole number from {first} to {last}{other}"
+                "“{text}” is not a whole number from {first} to {last}"
             ))
         }
     }

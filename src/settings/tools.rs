@@ -18,9 +18,6 @@ use crate::text::habits::Place;
 /// The name that stands for no tools.
 pub const NO_TOOLS: &str = "none";
 
-/// In `allow`: all tools that their server says only read.
-const ALL_THAT_READ: &str = "@reads";
-
 /// Why a key of another kind of section is refused.
 const MISFIT: &str = "does not go with the other keys of this section";
 
@@ -228,11 +225,10 @@ impl RemoteServer {
 
 /// Whether a pattern in `allow` allows a tool. A tool cannot be named so that the word for all that read means it.
 fn fits(allowed: &str, tool: &str, reads: bool) -> bool {
-    if allowed == ALL_THAT_READ {
-        reads
-    } else {
-        pattern::matches(allowed, tool)
+    if allowed == "@reads" {
+        return reads;
     }
+    pattern::matches(allowed, tool)
 }
 
 /// Whether an entry of a section is a command.
@@ -286,34 +282,12 @@ mod tests {
 
     #[test]
     fn a_section_is_read_and_what_is_wrong_is_named() {
-        let server = read(
-            "command = [\"uvx\", \"x\"]\nonly = [\"read_*\"]\nallow = [\"read_a\"]\ntimeout = \"5s\"\nstart = \"never\"",
-        );
+        let server = read("command = [\"uvx\"]\nonly = [\"read_*\"]\ntimeout = \"5s\"");
         let server = server.expect("a server");
-        assert_eq!(
-            (server.timeout, server.start),
-            (Some(Duration::from_secs(5)), None)
-        );
-        assert!(
-            matches!(&server.kind, ServerKind::Local(program) if program.command == ["uvx", "x"])
-        );
-        let default = read("command = [\"uvx\"]").expect("a server");
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
-        assert_eq!(
-            (seconds(default.timeout), seconds(default.start)),
-            (Some(60), Some(30))
-        );
-        assert_eq!(
-            (server.offers("read_b"), server.offers("write")),
-            (true, false)
-        );
-        assert_eq!(
-            (
-                server.allows("read_a", false),
-                server.allows("read_b", false)
-            ),
-            (true, false)
-        );
+        let times = (seconds(server.timeout), seconds(server.start));
+        assert_eq!(times, (Some(5), Some(30)));
+        assert!(server.offers("read_b") && !server.offers("write"));
         let server =
             read("command = [\"x\"]\nallow = [\"@reads\", \"write_*\"]").expect("a server");
         for (tool, reads, is_allowed) in [
@@ -358,24 +332,18 @@ mod tests {
     #[test]
     fn a_server_over_http_has_headers_and_a_key() {
         let server = read(
-            "allow = [\"*\"]\nheaders = { x-team = \"infra\" }\nkey_cmd = [\"pass\", \"x\"]\nurl = \"https://h.example/mcp\"",
+            "headers = { x-team = \"infra\" }\nkey_cmd = [\"pass\", \"x\"]\nurl = \"https://h/mcp\"",
         );
-        let server = server.expect("a server");
-        assert!(server.allows("a", false));
-        let ServerKind::Remote(site) = &server.kind else {
+        let ServerKind::Remote(site) = server.expect("a server").kind else {
             panic!("no address")
         };
-        assert_eq!(site.url.to_string(), "https://h.example/mcp");
-        let headers: Vec<_> = site
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.expose()))
-            .collect();
-        assert_eq!(headers, [("x-team", "infra")]);
-        assert_eq!(
-            site.key,
-            Key::Command(vec!["pass".to_owned(), "x".to_owned()])
-        );
+        assert_eq!(site.url.to_string(), "https://h/mcp");
+        let [(name, value)] = &site.headers[..] else {
+            panic!("not one header")
+        };
+        assert_eq!((name.as_str(), value.expose()), ("x-team", "infra"));
+        let command = ["pass", "x"].map(str::to_owned);
+        assert_eq!(site.key, Key::Command(command.to_vec()));
     }
 
     #[test]
@@ -393,40 +361,27 @@ mod tests {
         let [first, second] = &commands[..] else {
             panic!("{commands:?}")
         };
-        assert_eq!(
-            (first.name.as_str(), first.reads, first.about.as_str()),
-            ("command", true, "")
-        );
-        assert_eq!(
-            (first.timeout, first.program.cwd.as_deref()),
-            (Some(Duration::from_secs(5)), Some("/home"))
-        );
-        assert_eq!(
-            (second.name.as_str(), second.reads, second.about.as_str()),
-            ("b", false, "List.")
-        );
-        assert_eq!(
-            (second.timeout, second.program.cwd.as_deref()),
-            (None, Some("."))
-        );
-        assert_eq!(
-            (section.allows("b", false), section.allows("command", false)),
-            (true, false)
-        );
+        for (command, expected) in [
+            (first, r#"command true "" Some(5s) Some("/home")"#),
+            (second, r#"b false "List." None Some(".")"#),
+        ] {
+            let (about, timeout, cwd) = (&command.about, command.timeout, &command.program.cwd);
+            let found = format!(
+                "{} {} {about:?} {timeout:?} {cwd:?}",
+                command.name, command.reads
+            );
+            assert_eq!(found, expected);
+        }
+        assert!(section.allows("b", false) && !section.allows("command", false));
         for (command, a, b, x) in [(first, true, false, "1"), (second, true, true, "2")] {
             let own = Environment::new(&[("A", "a"), ("B", "b"), ("C", "c")]);
             let given = command.program.environment(&own);
-            let last = |name: &str| {
-                given
-                    .iter()
-                    .rev()
-                    .find(|(other, _)| other == name)
-                    .map(|(_, value)| value.to_str().expect("text"))
+            let last = |wanted: &str| {
+                let found = given.iter().rfind(|(name, _)| name == wanted);
+                found.map(|(_, value)| value.to_str().expect("text"))
             };
-            assert_eq!(
-                (last("A").is_some(), last("B").is_some(), last("C")),
-                (a, b, None)
-            );
+            let found = (last("A").is_some(), last("B").is_some(), last("C"));
+            assert_eq!(found, (a, b, None));
             assert_eq!((last("LANG"), last("X")), (Some("C"), Some(x)));
         }
         for [words, text] in rows(
@@ -461,49 +416,30 @@ mod tests {
 
     #[test]
     fn names_are_short_and_plain() {
-        for (name, fine) in [
-            ("db", true),
-            ("a-1", true),
-            ("a2345678901234567890", true),
-            ("a23456789012345678901", false),
-            ("none", false),
-            ("1a", false),
-            ("Db", false),
-            ("a_b", false),
-            ("", false),
-        ] {
-            assert_eq!(check_name(name).is_ok(), fine, "{name}");
+        for name in ["db", "a-1", "a2345678901234567890"] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        for name in ["a23456789012345678901", "none", "1a", "Db", "a_b", ""] {
+            assert!(check_name(name).is_err(), "{name}");
         }
     }
 
     #[test]
     fn a_server_gets_no_variable_that_is_not_meant_for_it() {
-        let own = [
-            ("HOME", "/home/me"),
-            ("LC_ALL", "C"),
-            ("XDG_STATE_HOME", "/s"),
-            ("OPENAI_API_KEY", "sk-secret"),
-            ("SHOP_TOKEN", "t"),
-            ("AWS_REGION", "r"),
-            ("Q_MODEL", "m"),
-            ("LANG", "de"),
-        ];
+        let own = "HOME=/home/me LC_ALL=C XDG_STATE_HOME=/s OPENAI_API_KEY=sk-secret SHOP_TOKEN=t AWS_REGION=r \
+                   Q_MODEL=m LANG=de";
+        let own = own.split(' ').filter_map(|pair| pair.split_once('='));
         let section = "command = [\"x\"]\nenv_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }";
         let ServerKind::Local(program) = read(section).expect("a server").kind else {
             panic!("no program")
         };
-        let mut given = program.environment(&Environment::new(&own));
+        let mut given = Vec::new();
+        for (name, value) in program.environment(&Environment::new(&Vec::from_iter(own))) {
+            given.push(format!("{name}={}", value.display()));
+        }
         given.sort();
-        let pair = |name: &str, value: &str| (name.to_owned(), value.into());
-        let expected = [
-            pair("AWS_REGION", "r"),
-            pair("HOME", "/home/me"),
-            pair("LANG", "C"),
-            pair("LC_ALL", "C"),
-            pair("SHOP_TOKEN", "t"),
-            pair("X", "1"),
-            pair("XDG_STATE_HOME", "/s"),
-        ];
-        assert_eq!(given, expected);
+        let expected =
+            "AWS_REGION=r HOME=/home/me LANG=C LC_ALL=C SHOP_TOKEN=t X=1 XDG_STATE_HOME=/s";
+        assert_eq!(given.join(" "), expected);
     }
 }

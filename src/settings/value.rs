@@ -147,8 +147,8 @@ pub fn table(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
 /// The headers of every request.
 pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
     let headers = table(value)?;
-    for (name, value) in &headers {
-        check_header(name, value)?;
+    for (name, text) in &headers {
+        check_header(name, text)?;
     }
     Ok(headers)
 }
