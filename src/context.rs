@@ -10,6 +10,7 @@ use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::session::store::{self, Opened, Purpose};
 use crate::settings::{Environment, Values};
+use crate::whole_file::{PRIVATE, SHARED};
 
 /// The values that stay the same for the entire run.
 pub struct Context {
@@ -40,11 +41,16 @@ impl Context {
 
     /// Where known answers are; `None` without a folder for them.
     pub fn answers(&self, values: &Values) -> Option<Answers> {
-        match (&values.answers, &self.cache) {
-            (Some(path), _) => Some(Answers::shared(path.into())),
-            (None, Some(cache)) => Some(Answers::private(cache.join("answers"))),
-            (None, None) => None,
+        if let Some(path) = &values.answers {
+            return Some(Answers {
+                folder: path.into(),
+                mode: SHARED,
+            });
         }
+        Some(Answers {
+            folder: self.cache.as_ref()?.join("answers"),
+            mode: PRIVATE,
+        })
     }
 
     /// Where the conversations are.

@@ -1,34 +1,28 @@
-//! Small files that are named by a hash, read whole, and replaced whole: a reader finds the old content or the new.
+//! Files that are read whole and replaced whole: a reader finds the old content or the new, and never half of one.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process;
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
 /// The most bytes of a file.
-const MAX_FILE: usize = 20_000_000;
+const MAX_FILE: u64 = 20_000_000;
 
-/// The modes of a file and of its folder.
-#[derive(Debug, Clone, Copy)]
-pub struct Modes {
-    file: u32,
-    folder: u32,
-}
+/// The mode of folders for the user alone.
+pub const PRIVATE: u32 = 0o700;
 
-/// Others may read and change them as far as the umask lets them.
-pub const SHARED: Modes = Modes {
-    file: 0o666,
-    folder: 0o777,
-};
+/// The mode of folders that others may use as far as the umask lets them.
+pub const SHARED: u32 = 0o777;
 
-pub const PRIVATE: Modes = Modes {
-    file: 0o600,
-    folder: 0o700,
-};
+/// What a file has of the mode of its folder.
+const OF_FILES: u32 = 0o666;
+
+/// The beginning of the names of temporary files. One that a killed run has left does no harm.
+pub const TEMPORARY: &str = ".tmp-q-";
 
 /// The name of the file for this text: its SHA-256 in hexadecimal digits.
 pub fn name_of(text: &str) -> String {
@@ -45,38 +39,100 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    if metadata.len() > MAX_FILE as u64 {
-        return Err(too_large());
+    if metadata.len() > MAX_FILE {
+        let reason = format!("it has more than {MAX_FILE} bytes");
+        return Err(io::Error::other(reason));
     }
     fs::read(path)
 }
 
-/// Makes the folder, too.
-pub fn replace(path: &Path, bytes: &[u8], modes: Modes) -> io::Result<()> {
-    if bytes.len() > MAX_FILE {
-        return Err(too_large());
-    }
-    let folder = path.parent().unwrap_or(path);
+/// Writes a file. A folder that is missing is made, with this mode.
+pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let folder = folder_of(path);
     let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(modes.folder).create(folder)?;
+    let made = builder.recursive(true).mode(mode).create(folder);
+    made.or_cannot("make the folder", folder)?;
+    Temporary::write_beside(path, bytes, mode)?.replace(path)
+}
 
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let nanoseconds = since_1970.unwrap_or_default().as_nanos();
-    let temporary = folder.join(format!(".tmp-q-{}-{nanoseconds}", process::id()));
-    let filled = fill(&temporary, bytes, modes.file);
-    let replaced = filled.and_then(|()| fs::rename(&temporary, path));
-    if replaced.is_err() {
-        let _ = fs::remove_file(&temporary);
+/// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
+#[derive(Debug)]
+pub struct Temporary {
+    path: PathBuf,
+}
+
+impl Temporary {
+    /// A name in a file's folder that no other process uses.
+    fn beside(path: &Path) -> Temporary {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanoseconds = since_1970.unwrap_or_default().as_nanos();
+        let name = format!("{TEMPORARY}{}-{nanoseconds}", process::id());
+        Temporary {
+            path: path.with_file_name(name),
+        }
     }
-    replaced
+
+    /// Writes a file into the folder of another one, for those who may use a folder of this mode.
+    pub fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<Temporary> {
+        let temporary = Temporary::beside(path);
+        let filled = temporary.fill(bytes, mode & OF_FILES);
+        filled.or_cannot("write in", folder_of(path))?;
+        Ok(temporary)
+    }
+
+    fn fill(&self, bytes: &[u8], mode: u32) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(mode);
+        let mut file = options.open(&self.path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    /// Makes a link that can take the place of another, and leads to a file beside it.
+    pub fn link(link: &Path, target: &Path) -> io::Result<Temporary> {
+        let temporary = Temporary::beside(link);
+        let name = target.file_name().unwrap_or_default();
+        symlink(name, &temporary.path).or_cannot("make the link", link)?;
+        Ok(temporary)
+    }
+
+    /// Changes the mode, whatever the umask is.
+    pub fn set_mode(&self, permissions: fs::Permissions) -> io::Result<()> {
+        fs::set_permissions(&self.path, permissions)
+    }
+
+    /// Puts it in the place of a file. On a network file system that may be done and still be reported as failed.
+    pub fn replace(&self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path).or_cannot("replace", path)
+    }
+
+    /// Whether it certainly was not put anywhere; it is removed then.
+    pub fn discard(&self) -> bool {
+        fs::remove_file(&self.path).is_ok()
+    }
 }
 
-fn fill(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(mode);
-    options.open(path)?.write_all(bytes)
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        self.discard();
+    }
 }
 
-fn too_large() -> io::Error {
-    io::Error::other(format!("it has more than {MAX_FILE} bytes"))
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+/// Says in an error what failed on which file.
+pub trait OrCannot<T> {
+    fn or_cannot(self, action: &str, path: &Path) -> io::Result<T>;
+}
+
+impl<T> OrCannot<T> for io::Result<T> {
+    fn or_cannot(self, action: &str, path: &Path) -> io::Result<T> {
+        self.map_err(|error| {
+            let path = path.display();
+            io::Error::new(error.kind(), format!("cannot {action} {path}: {error}"))
+        })
+    }
 }

@@ -139,7 +139,7 @@ fn read(
         if listing.rows.len() >= room {
             break;
         }
-        match file.read() {
+        match session::read(&file.path) {
             Ok(FileContent::Conversation(conversation)) => {
                 let mut number = None;
                 if !file.is_state {
@@ -156,10 +156,6 @@ fn read(
             Ok(FileContent::Nothing) => {}
             Ok(FileContent::Unusable(reason)) => {
                 notes.note(&format!("not listed: {}: {reason}", file.path.display()));
-            }
-            // A pipe or a device is not a conversation.
-            Err(error) if error.kind() == session::NOT_REGULAR => {
-                notes.note(&format!("not listed: {error}"));
             }
             Err(error) => {
                 let message = format!("not everything is listed: {error}");

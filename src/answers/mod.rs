@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::session::timestamp::Timestamp;
-use crate::whole_file::{self, Modes, PRIVATE, SHARED};
+use crate::whole_file;
 
 /// The version of the files.
 pub const VERSION: u64 = 1;
@@ -20,7 +20,8 @@ const ENDING: &str = ".json";
 /// The folder of known answers, which need not exist.
 pub struct Answers {
     pub folder: PathBuf,
-    modes: Modes,
+    /// Its mode: the user's cache is private, and others may share a folder such as one in a repository.
+    pub mode: u32,
 }
 
 /// How much a folder has.
@@ -33,7 +34,7 @@ pub struct Size {
 /// The place of one answer: its path, and what the file there must be about.
 pub struct AnswerFile {
     pub path: PathBuf,
-    modes: Modes,
+    mode: u32,
     /// The words of the question, without its input and files.
     pub question: String,
     /// The model that is asked.
@@ -62,27 +63,11 @@ pub struct KnownAnswer {
 }
 
 impl Answers {
-    /// A folder that others may share, such as one in a repository.
-    pub fn shared(folder: PathBuf) -> Answers {
-        Answers {
-            folder,
-            modes: SHARED,
-        }
-    }
-
-    /// A folder that only the user may read.
-    pub fn private(folder: PathBuf) -> Answers {
-        Answers {
-            folder,
-            modes: PRIVATE,
-        }
-    }
-
     /// The place of the answer with this key.
     pub fn file(&self, key: &str, question: String, asked: String) -> AnswerFile {
         AnswerFile {
             path: self.folder.join(format!("{key}{ENDING}")),
-            modes: self.modes,
+            mode: self.mode,
             question,
             asked,
         }
@@ -112,37 +97,24 @@ impl AnswerFile {
     ///
     /// Says why the file cannot be used. To a question that is as good as no file.
     pub fn read(&self) -> Result<Option<KnownAnswer>, String> {
-        let bytes = match whole_file::read(&self.path) {
-            Ok(bytes) => bytes,
+        let reason = match whole_file::read(&self.path) {
+            Ok(bytes) => match serde_json::from_slice(&bytes) {
+                Ok(known) if self.is_answered_by(&known) => return Ok(Some(known)),
+                _ => "it does not answer this question".to_owned(),
+            },
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.unusable(&error.to_string())),
+            Err(error) => error.to_string(),
         };
-        let known: KnownAnswer =
-            serde_json::from_slice(&bytes).map_err(|_| self.unusable("it is no known answer"))?;
-        match self.fault_of(&known) {
-            Some(fault) => Err(self.unusable(fault)),
-            None => Ok(Some(known)),
-        }
-    }
-
-    /// What is wrong with a file that somebody has written, or has put in the place of another one.
-    fn fault_of(&self, known: &KnownAnswer) -> Option<&'static str> {
-        if known.version != VERSION {
-            Some("it is of another version")
-        } else if known.question != self.question {
-            Some("it answers another question")
-        } else if known.asked != self.asked {
-            Some("another model was asked")
-        } else if known.answer.trim().is_empty() {
-            Some("it has no answer")
-        } else {
-            None
-        }
-    }
-
-    fn unusable(&self, why: &str) -> String {
         let path = self.path.display();
-        format!("the known answer {path} is not used: {why}")
+        Err(format!("the known answer {path} is not used: {reason}"))
+    }
+
+    /// Whether this is the answer of this file. Somebody may have put another one in its place.
+    fn is_answered_by(&self, known: &KnownAnswer) -> bool {
+        let is_empty = known.answer.trim().is_empty();
+        let is_of_version = known.version == VERSION;
+        let is_question = known.question == self.question && known.asked == self.asked;
+        is_of_version && is_question && !is_empty
     }
 
     /// Writes the answer in the place of the file.
@@ -150,6 +122,6 @@ impl AnswerFile {
         // In lines, so that a change can be reviewed.
         let mut bytes = serde_json::to_vec_pretty(known)?;
         bytes.push(b'\n');
-        whole_file::replace(&self.path, &bytes, self.modes)
+        whole_file::replace(&self.path, &bytes, self.mode)
     }
 }

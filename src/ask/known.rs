@@ -115,6 +115,6 @@ pub fn keep(known: &KnownAnswer, file: &AnswerFile, result: &Result<(), Error>, 
     let path = file.path.display();
     match file.write(known) {
         Ok(()) => notes.detail(|| format!("the answer is kept in {path}")),
-        Err(error) => notes.note(&format!("the answer is not kept in {path}: {error}")),
+        Err(error) => notes.note(&format!("the answer is not kept: {error}")),
     }
 }

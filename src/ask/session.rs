@@ -139,19 +139,15 @@ pub fn open(
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
     let notes = &context.notes;
-    let mut purpose = Purpose::Ask;
-    if settings.saves() {
-        purpose = Purpose::AskAndSave;
-    }
     let mut session = if arguments.again {
-        let (handle, intent) = again(context.open(purpose)?)?;
+        let (handle, intent) = again(context.open(Purpose::Ask)?)?;
         open_own(handle, intent, settings, notes)?
     } else if !context.which.is_current() {
-        let opened = context.open(purpose)?;
+        let opened = context.open(Purpose::Ask)?;
         let (handle, intent) = named(opened, arguments.follow, notes)?;
         open_own(handle, intent, settings, notes)?
     } else {
-        open_current(purpose, known, settings, context)?
+        open_current(known, settings, context)?
     };
     if arguments.web {
         session.target.check_web()?;
@@ -175,13 +171,12 @@ fn open_own(
 
 /// Continues the current conversation, or begins one.
 fn open_current(
-    purpose: Purpose,
     known: Option<Target>,
     settings: &Settings,
     context: &Context,
 ) -> Result<Session, Error> {
     let handle = if settings.typed.follow {
-        match context.open(purpose) {
+        match context.open(Purpose::Ask) {
             Ok(opened) => return follow(opened, known, settings, &context.notes),
             Err(error) => Err(error),
         }

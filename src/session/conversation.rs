@@ -145,20 +145,14 @@ impl Entry {
             text = format!("{}\n\n{answer}", message::calls_as_text(&steps)).into();
         }
         let mut attachments = Vec::new();
-        let mut lost = String::new();
         // Attachments of an answer come from another program, and no provider takes them.
         if self.role == Role::User {
             for attachment in &self.attachments {
-                if attachment.data.is_empty() {
-                    lost += &format!("[{}, no longer kept]", attachment.name);
-                } else {
+                // Those of q 0.2 may have been lost.
+                if !attachment.data.is_empty() {
                     attachments.push(attachment.clone());
                 }
             }
-        }
-        // APIs refuse an empty text.
-        if text.is_empty() && attachments.is_empty() {
-            text = lost.into();
         }
         Message {
             input_alone: self.input_alone,
@@ -230,25 +224,6 @@ impl Conversation {
 
     pub fn message_count(&self) -> usize {
         self.entries().count()
-    }
-
-    /// Changes the provider and the model. Answers saved by q 0.2 do not name theirs, so they are first marked with those
-    /// that the conversation had until now.
-    pub(super) fn hand_over(&mut self, provider: &str, model: &str) {
-        if self.provider == provider && self.model == model {
-            return;
-        }
-        for exchange in &mut self.exchanges {
-            for entry in &mut exchange.entries {
-                let is_unmarked = entry.provider.is_none() && entry.model.is_none();
-                if entry.role == Role::Assistant && is_unmarked {
-                    entry.provider = Some(self.provider.clone());
-                    entry.model = Some(self.model.clone());
-                }
-            }
-        }
-        self.provider = provider.to_owned();
-        self.model = model.to_owned();
     }
 
     /// Cuts the results of tool calls, which only the newest exchange has complete.

@@ -23,7 +23,6 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
         // An earlier state needs an id to be named by. Without symbolic links the file stays.
         let _ = pointer::adopt(&handle.folder, &link);
     }
-    // Another q may have put a link in the place of the file.
     let path = handle.folder.follow(&handle.path)?;
     let FileContent::Conversation(mut conversation) = disk::read(&path)? else {
         return Ok(None);
@@ -52,50 +51,33 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
 /// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has named,
 /// only the link is deleted. Returns whether there was a conversation.
 pub fn clear(handle: &Handle) -> io::Result<bool> {
-    let Handle {
-        folder,
-        which,
-        path,
-    } = handle;
-    let link = match which {
-        Which::Current(name) | Which::Named(name) => Some(folder.file(name)),
-        _ => None,
+    let folder = &handle.folder;
+    let link = match &handle.which {
+        Which::Current(name) | Which::Named(name) => folder.file(name),
+        _ => handle.path.clone(),
     };
-    let is_link = link.as_ref().is_some_and(|link| link.is_symlink());
-    if !is_link && disk::metadata(path)?.is_none() {
+    if !link.is_symlink() && disk::metadata(&link)?.is_none() {
         return Ok(false);
     }
-    // A link in the folder changes with the conversation, wherever that is.
     let _lock = handle.lock(PATIENTLY)?;
     let mut _lock_of_link = None;
-    if link.is_some() && !folder.has(path) {
+    if folder.has(&link) && !folder.has(&handle.path) {
         let lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
         _lock_of_link = Some(lock);
     }
     // Before the lock was held, another q may have made another conversation the current one.
-    let path = match &link {
-        Some(link) => folder.follow(link)?,
-        None => path.clone(),
-    };
+    let path = folder.follow(&link)?;
     let metadata = disk::metadata(&path)?;
-    // A pipe or a folder is no conversation.
     if let Some(metadata) = &metadata
         && !metadata.is_file()
     {
         return Err(disk::not_regular(&path));
     }
-    let existed = if which.is_current() && !folder.is_auto_named(&path) {
-        metadata.is_some()
-    } else {
-        // A link to itself is removed, too, but was no conversation.
-        remove(folder, &path)? && metadata.is_some()
-    };
-    if let Some(link) = link
-        && link.is_symlink()
-    {
-        disk::remove(&link)?;
+    if folder.is_auto_named(&path) || !handle.which.is_current() {
+        remove(folder, &path)?;
     }
-    Ok(existed)
+    disk::remove(&link)?;
+    Ok(metadata.is_some())
 }
 
 /// Deletes every conversation, and returns their number, without earlier states. One that cannot be deleted is an error
@@ -134,30 +116,29 @@ pub(super) fn remove_left(folder: &Folder, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a conversation, its earlier states and the links to it. Returns whether it existed.
-fn remove(folder: &Folder, path: &Path) -> io::Result<bool> {
-    let id = folder.id(path);
-    let existed = disk::remove(path)?;
+/// Removes a conversation, its earlier states and the links to it.
+fn remove(folder: &Folder, path: &Path) -> io::Result<()> {
+    disk::remove(path)?;
     if !folder.has(path) {
-        return Ok(existed);
+        return Ok(());
     }
     for link in links_to(folder, path)? {
         disk::remove(&link)?;
     }
+    let id = folder.id(path);
     for other in folder.paths()? {
         if stem_of(&other).is_some_and(|stem| stem != id && name::base(&stem) == id) {
             remove(folder, &other)?;
         }
     }
-    Ok(existed)
+    Ok(())
 }
 
-/// The links that lead to a conversation, but for those that a killed run was about to put in the place of another.
+/// The links that lead to a conversation.
 fn links_to(folder: &Folder, path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut links = Vec::new();
     for other in folder.paths()? {
-        let is_temporary = disk::is_temporary(&name_of(&other));
-        if !is_temporary && other != path && folder.follow(&other)? == path {
+        if other != path && is_own(&other) && folder.follow(&other)? == path {
             links.push(other);
         }
     }

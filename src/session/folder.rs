@@ -3,17 +3,16 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
-use std::io::ErrorKind::{AlreadyExists, InvalidInput, NotFound};
+use std::io::ErrorKind::{InvalidInput, NotFound};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::disk::{self, OrCannot};
+use super::disk;
 use super::name::{self, SLOT, Which};
 use super::timestamp::{Timestamp, UNNAMED};
 use crate::unix;
-
-const PRIVATE_FOLDER: u32 = 0o700;
+use crate::whole_file::{OrCannot, PRIVATE};
 
 pub(super) const ENDING: &str = ".json";
 
@@ -53,16 +52,6 @@ impl Folder {
     /// The file of a name or an id.
     pub fn file(&self, stem: &str) -> PathBuf {
         self.sessions.join(format!("{stem}{ENDING}"))
-    }
-
-    /// The file of an id. If NAME in NAME~1 is a link, the state belongs to the conversation that it leads to.
-    pub(super) fn file_of_id(&self, id: &str) -> PathBuf {
-        let (base, number) = id.split_at(name::base(id).len());
-        let real = self.resolve(&self.file(base));
-        if !self.has(&real) {
-            return self.file(id);
-        }
-        self.file(&format!("{}{number}", self.id(&real)))
     }
 
     /// How users name the conversation in a file.
@@ -115,15 +104,11 @@ impl Folder {
     /// Follows a link; any other path stays as it is, and a link that leads nowhere, too. A file of the folder gets its
     /// path as q writes it. An error means that it is unknown where a link leads.
     pub(super) fn follow(&self, path: &Path) -> io::Result<PathBuf> {
-        let target = match fs::read_link(path) {
+        match fs::read_link(path) {
             Err(error) if matches!(error.kind(), InvalidInput | NotFound) => {
                 return Ok(path.to_owned());
             }
-            link => self.sessions.join(link.or_cannot("follow", path)?),
-        };
-        // q's own links name a file beside them, so nothing but the link itself needs to be read.
-        if self.has(path) && self.has(&target) && !target.is_symlink() {
-            return Ok(target);
+            link => _ = link.or_cannot("follow", path)?,
         }
         let real = name::resolve(path);
         Ok(real.map_or_else(|_| path.to_owned(), |real| self.as_written(&real)))
@@ -139,20 +124,14 @@ impl Folder {
         real.to_owned()
     }
 
-    /// Takes the id of a moment, or of the first one after it that is free. Returns that moment, and the file of the id.
-    pub(super) fn reserve(
-        &self,
-        mut moment: Timestamp,
-        ending: &str,
-    ) -> io::Result<(Timestamp, PathBuf)> {
+    /// The first id from a moment on that is free: its moment, and its file. The caller has the lock.
+    pub(super) fn free(&self, mut moment: Timestamp, ending: &str) -> (Timestamp, PathBuf) {
         loop {
             let path = self.sessions.join(moment.id() + ending);
-            let is_last = moment == moment.next();
-            match disk::reserve(&path) {
-                Ok(()) => return Ok((moment, path)),
-                Err(error) if error.kind() != AlreadyExists || is_last => return Err(error),
-                Err(_) => moment = moment.next(),
+            if fs::symlink_metadata(&path).is_err() {
+                return (moment, path);
             }
+            moment = moment.next();
         }
     }
 
@@ -195,28 +174,16 @@ impl Folder {
         Ok(())
     }
 
-    /// Corrects the modes of q's own folders.
-    pub(super) fn correct_modes(&self) -> io::Result<()> {
-        for folder in [&self.root, &self.sessions] {
-            if let Ok(metadata) = fs::metadata(folder)
-                && metadata.is_dir()
-                && metadata.mode() & 0o7777 != PRIVATE_FOLDER
-            {
-                fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the folders, unless there are some.
+    /// Makes the folders, unless there are some, and corrects their modes.
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.check()?;
-        self.correct_modes()?;
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(PRIVATE_FOLDER);
-        builder
-            .create(&self.sessions)
-            .or_cannot("make the folder", &self.sessions)
+        for folder in [&self.root, &self.sessions] {
+            let mut builder = fs::DirBuilder::new();
+            let made = builder.recursive(true).mode(PRIVATE).create(folder);
+            made.or_cannot("make the folder", folder)?;
+            fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE))?;
+        }
+        Ok(())
     }
 }
 

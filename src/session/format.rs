@@ -9,13 +9,6 @@ use super::conversation::{Conversation, VERSION};
 /// The most bytes of a conversation's file.
 pub const MAX_SIZE: usize = 10_000_000;
 
-/// The size to which a conversation that would grow too large is cut. It is less than the limit, or every further exchange
-/// would cut again and keep another earlier state.
-const MAX_SHRUNK_SIZE: usize = MAX_SIZE / 10 * 9;
-
-/// The bytes between two messages.
-const SEPARATOR: usize = 2;
-
 /// The UTF-8 byte order mark, which some editors write at the beginning of a file.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -53,36 +46,8 @@ pub(super) fn check_size(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The file of a conversation. It must not have more than [`MAX_SIZE`].
+/// The file of a conversation: JSON, one message a line. It must not have more than [`MAX_SIZE`].
 pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
-    limited(to_json(conversation)?)
-}
-
-/// The file of a conversation that has changed. If it would be too large, the results of tool calls are cut, and then
-/// the oldest exchanges are removed. The last one stays.
-pub(super) fn to_fitting_bytes(conversation: &mut Conversation) -> io::Result<Vec<u8>> {
-    let mut bytes = to_json(conversation)?;
-    if bytes.len() > MAX_SIZE {
-        conversation.cut_results();
-        bytes = to_json(conversation)?;
-    }
-    if bytes.len() > MAX_SIZE {
-        shrink(conversation)?;
-        bytes = to_json(conversation)?;
-    }
-    limited(bytes)
-}
-
-fn limited(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-    if bytes.len() > MAX_SIZE {
-        let reason = format!("it is more than {MAX_SIZE} bytes");
-        return Err(io::Error::other(reason));
-    }
-    Ok(bytes)
-}
-
-/// JSON, one message a line.
-fn to_json(conversation: &Conversation) -> serde_json::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(conversation)?;
     // The messages follow in place of the last brace.
     bytes.pop();
@@ -95,27 +60,28 @@ fn to_json(conversation: &Conversation) -> serde_json::Result<Vec<u8>> {
         serde_json::to_writer(&mut bytes, entry)?;
     }
     bytes.extend_from_slice(b"\n]}\n");
+    if bytes.len() > MAX_SIZE {
+        let reason = format!("it is more than {MAX_SIZE} bytes");
+        return Err(io::Error::other(reason));
+    }
     Ok(bytes)
 }
 
-/// Removes the oldest exchanges of a conversation that has become too large; the last one stays.
-fn shrink(conversation: &mut Conversation) -> io::Result<()> {
-    let without_messages = serde_json::to_vec(conversation)?.len();
-    let mut room = MAX_SHRUNK_SIZE.saturating_sub(without_messages);
-    let mut kept = 0;
-    for exchange in conversation.exchanges.iter().rev() {
-        let mut size = 0;
-        for entry in &exchange.entries {
-            size += serde_json::to_vec(entry)?.len() + SEPARATOR;
-        }
-        if kept > 0 && size > room {
-            break;
-        }
-        room = room.saturating_sub(size);
-        kept += 1;
+/// The file of a conversation that has changed. If it would be too large, the results of tool calls are cut, and then
+/// the oldest exchanges are removed. The last one stays.
+pub(super) fn to_fitting_bytes(conversation: &mut Conversation) -> io::Result<Vec<u8>> {
+    let mut bytes = to_bytes(conversation);
+    if bytes.is_err() {
+        conversation.cut_results();
+        bytes = to_bytes(conversation);
     }
-    conversation.keep_last(kept);
-    Ok(())
+    while bytes.is_err() && conversation.exchanges.len() > 1 {
+        // A tenth at a time, or every further exchange would remove one and keep another earlier state.
+        let kept = conversation.exchanges.len() * 9 / 10;
+        conversation.keep_last(kept);
+        bytes = to_bytes(conversation);
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -262,15 +228,18 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_is_shrunk_keeps_nine_tenths_of_the_limit_and_its_end() {
-        // Both many small messages and much besides them count.
-        let mut shrunk = conversation(&[("", ""); 70_000]);
-        let last = shrunk.exchanges.last().cloned();
-        shrunk.system = Some("x".repeat(1_000_000));
-        shrink(&mut shrunk).expect("sizes");
-        let bytes = to_bytes(&shrunk).expect("bytes").len();
-        assert!((8_999_000..=9_000_100).contains(&bytes), "{bytes}");
-        assert_eq!(shrunk.exchanges.last().cloned(), last);
+    fn a_conversation_that_would_be_too_large_loses_a_tenth_and_never_its_end() {
+        for (count, size, left) in [(100, 99_000, 100), (100, 101_000, 90), (3, 5_000_000, 1)] {
+            let answer = "x".repeat(size);
+            let mut shrunk = conversation(&vec![("", answer.as_str()); count]);
+            let last = shrunk.exchanges.last().cloned();
+            to_fitting_bytes(&mut shrunk).expect("it fits");
+            assert_eq!(shrunk.exchanges.len(), left, "{count} {size}");
+            assert_eq!(shrunk.exchanges.last().cloned(), last);
+        }
+        let too_large = "x".repeat(MAX_SIZE);
+        let alone = to_fitting_bytes(&mut conversation(&[("", &too_large)]));
+        assert!(alone.is_err());
     }
 
     proptest! {

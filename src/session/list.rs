@@ -1,6 +1,5 @@
 //! Which files of the folder are conversations, newest first.
 
-use std::fs::{self, FileType};
 use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -8,7 +7,6 @@ use std::time::SystemTime;
 use super::disk;
 use super::folder::{Folder, is_current, is_state, name_of, stem_of};
 use super::name::CURRENT;
-use super::rules::FileContent;
 use super::timestamp::UNNAMED;
 
 /// A file that contains a conversation, or should, as a list shows it.
@@ -19,18 +17,6 @@ pub struct ConversationFile {
     /// An earlier state, which has no number.
     pub is_state: bool,
     modified: SystemTime,
-    kind: FileType,
-}
-
-impl ConversationFile {
-    /// Reads it as it was when it was listed.
-    pub fn read(&self) -> io::Result<FileContent> {
-        // It could not be followed.
-        if self.kind.is_symlink() {
-            return disk::read(&self.path);
-        }
-        disk::read_of(&self.path, self.kind, self.bytes, None)
-    }
 }
 
 /// The files of conversations, newest first. Earlier states are listed if `all`, or if they are current.
@@ -53,21 +39,18 @@ pub fn files(folder: &Folder, all: bool) -> io::Result<Vec<ConversationFile>> {
             continue;
         }
         // It may have been removed in the meantime, or be a link that leads nowhere.
-        let metadata = match disk::metadata(&path) {
-            Ok(Some(metadata)) => metadata,
-            Ok(None) => continue,
-            Err(error) => fs::symlink_metadata(&path).map_err(|_| error)?,
+        let Some(metadata) = disk::metadata(&path)? else {
+            continue;
         };
         // A killed q may have left an empty file, for a name that it had reserved.
         let is_reserved = metadata.len() == 0 && folder.is_auto_named(&path);
-        if metadata.is_dir() || is_reserved {
+        if !metadata.is_file() || is_reserved {
             continue;
         }
         files.push(ConversationFile {
             bytes: metadata.len(),
             is_state,
             modified: metadata.modified()?,
-            kind: metadata.file_type(),
             path,
         });
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::disk::OrCannot;
+use crate::whole_file::OrCannot;
 
 /// How long to wait for the lock if nothing makes it urgent.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);

@@ -17,4 +17,4 @@ pub mod timestamp;
 mod write;
 
 pub use conversation::{Conversation, Entry, Exchange, window};
-pub use disk::NOT_REGULAR;
+pub use disk::read;

@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::disk::{self, OrCannot, Temporary};
+use super::disk;
 use super::folder::{ENDING, Folder, UNREADABLE};
 use super::rules::FileContent;
 use super::timestamp::Timestamp;
+use crate::whole_file::{OrCannot, Temporary};
 
 /// Makes a link lead to a conversation beside it. Returns what it led to before, whose time to be kept starts now. The
 /// caller has the lock.
@@ -27,27 +28,19 @@ pub(super) fn set(folder: &Folder, link: &Path, path: &Path) -> io::Result<PathB
 /// Where that cannot be done, the file stays. The caller has the lock.
 pub(super) fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(link) {
-        Ok(metadata) if metadata.is_symlink() => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.or_cannot("look at", link)?,
+        Ok(metadata) if !metadata.is_symlink() => metadata,
+        _ => return Ok(()),
     };
-    // This fails for what is no file, such as a pipe.
+    if !metadata.is_file() {
+        return Err(disk::not_regular(link));
+    }
     let ending = match disk::read(link)? {
         FileContent::Conversation(_) => ENDING,
         FileContent::Unusable(_) | FileContent::Nothing => UNREADABLE,
     };
-    let changed = Timestamp::from_mtime(metadata.modified()?);
-    let (_, path) = folder.reserve(changed, ending)?;
-    let moved = make_room(link, &path);
-    if moved.is_err() {
-        disk::release(&path);
-    }
-    moved
-}
-
-fn make_room(link: &Path, path: &Path) -> io::Result<()> {
-    // Where there are no symbolic links, the file stays.
-    let temporary = Temporary::link(link, path)?;
-    fs::rename(link, path).or_cannot("rename", link)?;
+    let (_, path) = folder.free(Timestamp::from_mtime(metadata.modified()?), ending);
+    // Where there are no symbolic links, nothing has changed yet.
+    let temporary = Temporary::link(link, &path)?;
+    fs::rename(link, &path).or_cannot("rename", link)?;
     temporary.replace(link)
 }

@@ -87,14 +87,13 @@ fn is_same(read: &Conversation, now: &Conversation, pairs: usize) -> bool {
     if read.created != now.created {
         return false;
     }
+    let is_either_empty = read.exchanges.is_empty() || now.exchanges.is_empty();
     let was_first = read.entries().next();
-    let first = now.entries().next();
-    let is_either_empty = was_first.is_none() || first.is_none();
-    if is_either_empty || was_first == first || now.exchanges.len() >= pairs {
-        return true;
-    }
     let was_last = read.entries().next_back();
-    now.entries().any(|entry| Some(entry) == was_last)
+    let mut known = now.entries().map(Some);
+    is_either_empty
+        || now.exchanges.len() >= pairs
+        || known.any(|entry| entry == was_first || entry == was_last)
 }
 
 /// The provider and the model that are to answer, and when.
@@ -104,6 +103,17 @@ pub struct Responder {
     /// `None` if no model is named anywhere: the conversation's own answers.
     pub model: Option<String>,
     pub at: Timestamp,
+}
+
+impl Responder {
+    pub(super) fn model(&self) -> String {
+        self.model.clone().unwrap_or_default()
+    }
+
+    /// A conversation without messages that begins with this question.
+    pub(super) fn conversation(&self) -> Conversation {
+        Conversation::new(&self.provider, &self.model(), self.at)
+    }
 }
 
 /// What saving an exchange does.
@@ -129,7 +139,8 @@ pub(super) fn decide(
 ) -> Decision {
     let separate = |reason: &str| Decision::Separate(reason.to_owned());
     match (intent, found) {
-        (Intent::New, _) | (Intent::Named, FileContent::Nothing) => Decision::Begin,
+        (Intent::New, _) => Decision::Begin,
+        (Intent::Named, FileContent::Nothing) => Decision::Extend(responder.conversation()),
         (Intent::Named, FileContent::Conversation(conversation)) => Decision::Extend(conversation),
         (Intent::Named, FileContent::Unusable(reason)) => Decision::Separate(reason),
         (Intent::FollowOrNew, found) if obstacle(&found, responder, rules).is_some() => {
@@ -274,7 +285,7 @@ mod tests {
         ];
         // What is done for each of these intents.
         let table: [Row; 9] = [
-            ("nothing", &nothing, "begin separate begin begin separate"),
+            ("nothing", &nothing, "begin separate begin extend separate"),
             ("odd", &unusable, "begin separate begin separate separate"),
             ("same", &same, "begin extend extend extend replace"),
             ("undone", &undone, "begin extend extend extend separate"),

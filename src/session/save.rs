@@ -66,29 +66,25 @@ impl Saver {
         {
             return Saved::unsaved(error);
         }
-        let saved = self.save_somewhere(exchange, give_up);
+        let saved = self.save_locked(exchange, give_up);
+        let saved = saved.or_else(|error| self.save_separately(exchange, &error));
         if prepared.is_ok() {
             sweep::sweep_if_due(folder, &self.rules);
         }
         saved.unwrap_or_else(|error| Saved::unsaved(&error))
     }
 
-    fn save_somewhere(&self, exchange: &Exchange, give_up: GiveUp) -> io::Result<Saved> {
+    /// Reads the conversation again under the lock, and saves the exchange where it belongs now.
+    fn save_locked(&self, exchange: &Exchange, give_up: GiveUp) -> io::Result<Saved> {
+        let folder = &self.handle.folder;
         let mut draft = None;
-        let lock = if matches!(self.intent, Intent::New | Intent::FollowOrNew) {
+        let _lock = if matches!(self.intent, Intent::New | Intent::FollowOrNew) {
             // The others should not wait until it is on the disk.
             draft = Some(self.draft(exchange)?);
-            Lock::acquire(&self.handle.folder.sessions, give_up)
+            Lock::acquire(&folder.sessions, give_up)?
         } else {
-            self.handle.lock(give_up)
+            self.handle.lock(give_up)?
         };
-        let saved = lock.and_then(|_lock| self.save_locked(exchange, draft));
-        saved.or_else(|error| self.save_separately(exchange, &error.to_string()))
-    }
-
-    /// Reads the conversation again, and saves the exchange where it belongs now.
-    fn save_locked(&self, exchange: &Exchange, draft: Option<Draft>) -> io::Result<Saved> {
-        let folder = &self.handle.folder;
         // In the meantime another q may have begun a conversation, or put a link in the place of a file.
         let path = match &self.becomes_current {
             Some(link) if self.intent == Intent::FollowOrNew => folder.follow(link)?,
@@ -101,12 +97,11 @@ impl Saver {
         }
         match rules::decide(&self.intent, found, exchange, &self.responder, &self.rules) {
             Decision::Begin => {
-                if let Some(draft) = draft {
-                    return Ok(self.saved(draft.create(folder)?));
-                }
-                let (_, bytes) = self.new_conversation(exchange)?;
-                write::create(&path, &bytes)?;
-                Ok(self.saved(path))
+                let draft = match draft {
+                    Some(draft) => draft,
+                    None => self.draft(exchange)?,
+                };
+                Ok(self.saved(draft.create(folder)?))
             }
             Decision::Extend(conversation) => self.extend(path, conversation, exchange, false),
             Decision::Replace(conversation) => self.extend(path, conversation, exchange, true),
@@ -162,35 +157,29 @@ impl Saver {
 
     /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so. A failure becomes a
     /// note, because the exchange is saved.
+    /// Returns a note if that cannot be done.
     fn make_current(&self, link: &Path, path: &Path, id: &str) -> Option<String> {
         let folder = &self.handle.folder;
-        let left = match pointer::set(folder, link, path) {
-            Ok(left) => left,
-            Err(error) => {
-                return Some(format!(
-                    "{error}; -f does not continue this conversation, but q -s {id} does"
-                ));
+        match pointer::set(folder, link, path) {
+            Ok(left) => {
+                let is_kept = self.rules.keeps() || left == path || left == link;
+                if !is_kept && folder.is_auto_named(&left) {
+                    // Else the daily look removes it.
+                    let _ = edit::remove_left(folder, &left);
+                }
+                None
             }
-        };
-        let has_left = left != path && left != link;
-        if has_left
-            && !self.rules.keeps()
-            && folder.is_auto_named(&left)
-            && let Err(error) = edit::remove_left(folder, &left)
-        {
-            return Some(format!(
-                "the conversation before this one is still there: {error}"
-            ));
+            Err(error) => Some(format!(
+                "{error}; -f does not continue this conversation, but q -s {id} does"
+            )),
         }
-        None
     }
 
     /// Saves in a conversation of its own, even if the lock cannot be had.
-    fn save_separately(&self, exchange: &Exchange, reason: &str) -> io::Result<Saved> {
+    fn save_separately(&self, exchange: &Exchange, reason: &dyn Display) -> io::Result<Saved> {
         let folder = &self.handle.folder;
         folder.prepare()?;
         let draft = self.draft(exchange)?;
-        // Its name is taken safely without the lock, too.
         let _lock = Lock::acquire(&folder.sessions, &|_| true);
         let path = draft.create(folder)?;
         let id = folder.id(&path);
@@ -205,28 +194,17 @@ impl Saver {
         })
     }
 
-    fn model(&self) -> &str {
-        self.responder.model.as_deref().unwrap_or_default()
-    }
-
-    /// A conversation of this exchange alone, and its file.
-    fn new_conversation(&self, exchange: &Exchange) -> io::Result<(Conversation, Vec<u8>)> {
-        let responder = &self.responder;
-        let mut conversation = Conversation::new(&responder.provider, self.model(), responder.at);
-        self.add(&mut conversation, exchange);
-        let bytes = format::to_fitting_bytes(&mut conversation)?;
-        Ok((conversation, bytes))
-    }
-
     /// A conversation of this exchange alone, on the disk.
     fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
-        let (conversation, bytes) = self.new_conversation(exchange)?;
-        Draft::write(&self.handle.folder, conversation, &bytes)
+        let mut conversation = self.responder.conversation();
+        self.add(&mut conversation, exchange);
+        Draft::write(&self.handle.folder, conversation)
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {
         conversation.cut_results();
-        conversation.hand_over(&self.responder.provider, self.model());
+        conversation.provider.clone_from(&self.responder.provider);
+        conversation.model = self.responder.model();
         conversation.add(exchange.clone());
         conversation.pinned |= self.pins;
         if self.system.is_some() {

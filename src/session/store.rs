@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::conversation::Conversation;
 use super::disk;
@@ -26,9 +26,8 @@ pub enum Purpose {
     Look,
     /// To change what it has.
     Change,
-    /// To ask a question in it, which is not saved.
+    /// To ask a question in it.
     Ask,
-    AskAndSave,
 }
 
 /// Where a conversation is, and how the user names it.
@@ -63,18 +62,17 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
     if !matches!(which, Which::File(_)) {
         folder.check().map_err(Error::file)?;
     }
-    if purpose == Purpose::AskAndSave && which.is_current() {
-        // Where that fails, what can be read is read.
-        let _ = folder.correct_modes();
-    }
     let mut path = match which {
         Which::Current(name) | Which::Named(name) => folder.resolve(&folder.file(name)),
-        Which::Id(id) => folder.file_of_id(id),
+        Which::Id(id) => folder.file(id),
         Which::Number(number) => with_number(folder, *number)?,
         Which::File(path) => folder.as_written(path),
     };
-    if purpose == Purpose::AskAndSave && folder.has(&path) && is_current(&path) {
-        adopt(folder, &path);
+    if purpose == Purpose::Ask && folder.has(&path) && is_current(&path) {
+        // Where that cannot be done, a file in place of the link is read where it is.
+        if let Ok(_lock) = Lock::acquire(&folder.sessions, PATIENTLY) {
+            let _ = pointer::adopt(folder, &path);
+        }
         path = folder.resolve(&path);
     }
     let which = match which {
@@ -86,7 +84,7 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
         which,
         path,
     };
-    if matches!(purpose, Purpose::Change | Purpose::AskAndSave) {
+    if purpose != Purpose::Look {
         handle.check_owner()?;
     }
     Ok(handle)
@@ -96,10 +94,8 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
 fn with_number(folder: &Folder, number: usize) -> Result<PathBuf, Error> {
     let mut left = number;
     for file in list::files(folder, false).map_err(Error::file)? {
-        match file.read() {
-            Ok(FileContent::Conversation(_)) => left -= 1,
-            Err(error) if error.kind() != disk::NOT_REGULAR => return Err(Error::file(error)),
-            _ => {}
+        if let FileContent::Conversation(_) = disk::read(&file.path).map_err(Error::file)? {
+            left -= 1;
         }
         if left == 0 {
             return Ok(folder.resolve(&file.path));
@@ -109,35 +105,27 @@ fn with_number(folder: &Folder, number: usize) -> Result<PathBuf, Error> {
     Err(error.advise(LISTED))
 }
 
-/// Gives a file in place of the link the name of a conversation. Where that cannot be done, it is read where it is.
-fn adopt(folder: &Folder, link: &Path) {
-    let is_file = link
-        .symlink_metadata()
-        .is_ok_and(|metadata| metadata.is_file());
-    if is_file && let Ok(_lock) = Lock::acquire(&folder.sessions, PATIENTLY) {
-        let _ = pointer::adopt(folder, link);
-    }
-}
-
 impl Opened {
     /// The conversation; `None` if there is none.
     pub fn conversation(self) -> Result<(Handle, Option<Conversation>), Error> {
         let handle = self.handle;
-        let path = handle.path.display();
-        let leads_nowhere = !handle.which.is_current() && handle.path.is_symlink();
-        let mut is_unusable = true;
-        let reason = match self.found {
+        let (reason, is_unusable) = match self.found {
             Ok(FileContent::Conversation(found)) => return Ok((handle, Some(found))),
-            Ok(FileContent::Nothing) if !leads_nowhere => return Ok((handle, None)),
-            Ok(FileContent::Nothing) => format!("{path} is a link that leads nowhere"),
-            Ok(FileContent::Unusable(reason)) => format!("{path}: {reason}"),
-            Err(error) => {
-                is_unusable = error.kind() == disk::NOT_REGULAR;
-                error.to_string()
+            Ok(FileContent::Nothing) if handle.which.is_current() || !handle.path.is_symlink() => {
+                return Ok((handle, None));
             }
+            Ok(FileContent::Nothing) => {
+                let path = handle.path.display();
+                (format!("{path} is a link that leads nowhere"), true)
+            }
+            Ok(FileContent::Unusable(reason)) => {
+                let path = handle.path.display();
+                (format!("{path}: {reason}"), true)
+            }
+            Err(error) => (error.to_string(), false),
         };
         // Naming a file that cannot be used is a usage error.
-        let asks = matches!(self.purpose, Purpose::Ask | Purpose::AskAndSave);
+        let asks = self.purpose == Purpose::Ask;
         let is_usage = match handle.which {
             Which::File(_) => true,
             Which::Current(_) => false,
@@ -146,12 +134,11 @@ impl Opened {
         if !is_usage {
             return Err(Error::file(reason));
         }
-        let mut error = Error::new(ErrorKind::Session, reason);
-        if asks {
-            error = error
-                .advise("it was left as it is; -s with another name starts another conversation");
+        let error = Error::new(ErrorKind::Session, reason);
+        if !asks {
+            return Err(error);
         }
-        Err(error)
+        Err(error.advise("it was left as it is; -s with another name starts another conversation"))
     }
 
     /// The conversation; it is an error if a name or an id has none.

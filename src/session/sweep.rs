@@ -8,17 +8,16 @@ use std::time::{Duration, SystemTime};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-use super::disk::{self, PRIVATE_FILE};
+use super::disk;
 use super::folder::{Folder, is_current, is_own, name_of};
 use super::lock::Lock;
 use super::name::SLOT;
 use super::rules::Rules;
-use super::timestamp::UNNAMED;
 
 /// How often q sweeps.
 const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Younger files are never removed: the exchange of a conversation that a question has opened is not saved yet.
+/// Younger files are never removed: they may have become current since a sweep has looked.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// How many files are removed before other processes may have the lock.
@@ -63,8 +62,8 @@ fn mark(marker: &Path, now: SystemTime) -> io::Result<()> {
     options
         .append(true)
         .create(true)
-        .mode(PRIVATE_FILE)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
+        .mode(0o600)
+        .custom_flags(libc::O_NONBLOCK);
     options.open(marker)?.set_modified(now)
 }
 
@@ -83,20 +82,19 @@ impl Sweep<'_> {
         let Ok(paths) = self.folder.paths() else {
             return;
         };
-        let targets = self.targets(&paths);
-        let mut old = Vec::new();
-        let mut links = Vec::new();
-        for path in paths {
-            if is_current(&path) && path.is_symlink() {
-                links.push((path, Duration::ZERO));
-            } else if let Some(limit) = self.limit(&path, &targets)
-                && self.is_older(&path, limit)
-            {
-                old.push((path, limit));
+        let mut limits = HashMap::new();
+        for path in &paths {
+            if let Some(limit) = self.limit(path) {
+                limits.insert(path.clone(), limit);
             }
         }
+        for link in &paths {
+            self.spare_target(link, &mut limits);
+        }
+        let mut old: Vec<_> = limits.into_iter().collect();
+        old.retain(|(path, limit)| path.is_symlink() || self.is_older(path, *limit));
         // A link may lead to one of these files.
-        old.append(&mut links);
+        old.sort_by_key(|(path, _)| path.is_symlink());
         for part in old.chunks(AT_ONCE) {
             let sessions = &self.folder.sessions;
             let Ok(_lock) = Lock::acquire(sessions, &|waited| waited >= PATIENCE) else {
@@ -111,37 +109,28 @@ impl Sweep<'_> {
         }
     }
 
-    /// How long the conversations are kept that links lead to, and files in the place of such links. `None`: for ever,
-    /// because `current.json` or a name leads there.
-    fn targets(&self, paths: &[PathBuf]) -> HashMap<PathBuf, Option<Duration>> {
-        let mut targets = HashMap::new();
-        for link in paths {
-            let name = name_of(link);
-            if name.starts_with(UNNAMED) || disk::is_temporary(&name) {
-                continue;
-            }
-            let target = self.folder.resolve(link);
-            if target == *link && !is_current(link) {
-                continue;
-            }
-            let limit = targets.entry(target).or_insert(Some(self.keep_of_slots));
-            if !name.starts_with(SLOT) {
-                *limit = None;
-            }
-        }
-        targets
-    }
-
-    /// The age at which a file is removed; `None` if it never is.
-    fn limit(&self, path: &Path, targets: &HashMap<PathBuf, Option<Duration>>) -> Option<Duration> {
+    /// The age at which a file is removed, unless a link leads to it; `None` if it never is.
+    fn limit(&self, path: &Path) -> Option<Duration> {
         if disk::is_temporary(&name_of(path)) {
             return Some(INTERVAL);
         }
         // What is named a little otherwise, such as an editor's backup, is not q's.
-        if !is_own(path) || !self.folder.is_auto_named(path) {
-            return None;
+        let is_removed = is_own(path) && self.folder.is_auto_named(path);
+        is_removed.then_some(self.keep)
+    }
+
+    /// Keeps what a link leads to, and a file in the place of such a link.
+    fn spare_target(&self, link: &Path, limits: &mut HashMap<PathBuf, Duration>) {
+        let target = self.folder.resolve(link);
+        let is_link = is_current(link) || target != link;
+        if !is_link || !is_own(link) {
+            return;
         }
-        targets.get(path).copied().unwrap_or(Some(self.keep))
+        if !name_of(link).starts_with(SLOT) {
+            limits.remove(&target);
+        } else if let Some(limit) = limits.get_mut(&target) {
+            *limit = self.keep_of_slots;
+        }
     }
 
     /// Whether a file is older than its limit. A link of a current conversation is old if it leads nowhere.
@@ -152,9 +141,9 @@ impl Sweep<'_> {
         if metadata.is_symlink() && is_current(path) {
             return matches!(disk::metadata(path), Ok(None));
         }
-        let modified = metadata.modified().unwrap_or(self.now);
-        self.now
-            .duration_since(modified)
-            .is_ok_and(|age| age > limit)
+        let age = metadata
+            .modified()
+            .map(|modified| self.now.duration_since(modified));
+        matches!(age, Ok(Ok(age)) if age > limit)
     }
 }

@@ -1,15 +1,16 @@
 //! Writes conversations: a new one under an id of its own, a changed one in place of what it was.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
-use super::disk::{self, OrCannot, PRIVATE_FILE, Temporary};
+use super::disk;
 use super::folder::{ENDING, Folder};
 use super::format;
+use super::lock::{Lock, PATIENTLY};
 use super::name::{self, STATE};
+use crate::whole_file::{OrCannot, PRIVATE, Temporary};
 
 /// A new conversation that is on the disk, but has no name yet.
 #[derive(Debug)]
@@ -19,26 +20,32 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Writes a conversation, whose file is to have these bytes. Needs no lock.
-    pub fn write(folder: &Folder, conversation: Conversation, bytes: &[u8]) -> io::Result<Draft> {
+    /// Writes a conversation, as far as it fits. Needs no lock.
+    pub fn write(folder: &Folder, mut conversation: Conversation) -> io::Result<Draft> {
+        let bytes = format::to_fitting_bytes(&mut conversation)?;
         // Its name is not known yet, but its folder is.
         let path = folder.file(&conversation.created.id());
-        let temporary = Temporary::write_beside(&path, bytes, PRIVATE_FILE)?;
         Ok(Draft {
+            temporary: Temporary::write_beside(&path, &bytes, PRIVATE)?,
             conversation,
-            temporary,
         })
     }
 
     /// Gives it the name of its id. If that is taken, `created` is counted up.
     pub fn create(mut self, folder: &Folder) -> io::Result<PathBuf> {
-        let (created, path) = folder.reserve(self.conversation.created, ENDING)?;
+        let (created, path) = folder.free(self.conversation.created, ENDING);
         if created != self.conversation.created {
             self.conversation.created = created;
-            let bytes = format::to_bytes(&self.conversation)?;
-            self = Draft::write(folder, self.conversation, &bytes)?;
+            self = Draft::write(folder, self.conversation)?;
         }
-        self.temporary.create(&path)?;
+        // The empty file keeps others away who have no lock.
+        File::create_new(&path).or_cannot("write", &path)?;
+        let renamed = self.temporary.replace(&path);
+        // A network file system may have done it all the same.
+        let is_done = fs::metadata(&path).is_ok_and(|metadata| metadata.len() > 0);
+        if !is_done {
+            renamed?;
+        }
         Ok(path)
     }
 }
@@ -46,9 +53,9 @@ impl Draft {
 /// Writes a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into()).or_cannot("write", path);
+        return Err(ErrorKind::AlreadyExists.into());
     }
-    Temporary::write_beside(path, bytes, PRIVATE_FILE)?.create(path)
+    Temporary::write_beside(path, bytes, PRIVATE)?.replace(path)
 }
 
 /// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned. The
@@ -59,14 +66,13 @@ pub(super) fn rewrite(
     bytes: &[u8],
     keeps_state: bool,
 ) -> io::Result<Option<PathBuf>> {
-    let mut mode = PRIVATE_FILE;
+    let temporary = Temporary::write_beside(path, bytes, PRIVATE)?;
     if !folder.has(path)
         && let Some(metadata) = disk::metadata(path)?
     {
         // The user has made it.
-        mode = metadata.permissions().mode() & 0o777;
+        temporary.set_mode(metadata.permissions())?;
     }
-    let temporary = Temporary::write_beside(path, bytes, mode)?;
     let mut state = None;
     if keeps_state {
         state = Some(keep_state(folder, path)?);
@@ -95,16 +101,18 @@ fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
     if !folder.has(path) {
         folder.prepare()?;
         let conversation = format::read(&bytes).map_err(io::Error::other)?;
-        return Draft::write(folder, conversation, &bytes)?.create(folder);
+        let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
+        let (_, state) = folder.free(conversation.created, ENDING);
+        create(&state, &bytes)?;
+        return Ok(state);
     }
     let id = folder.id(path);
     let mut number = 1;
     loop {
         let state = folder.file(&format!("{}{STATE}{number}", name::base(&id)));
-        if fs::symlink_metadata(&state).is_err() {
-            create(&state, &bytes)?;
-            return Ok(state);
+        match create(&state, &bytes) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            created => return created.map(|()| state),
         }
-        number += 1;
     }
 }
