@@ -106,6 +106,13 @@ impl Temporary {
         fs::rename(&self.path, path).or_cannot("replace", path)
     }
 
+    /// Gives it a name that nothing else has, whatever is reported.
+    pub fn create(&self, path: &Path) -> io::Result<()> {
+        let renamed = self.replace(path);
+        let is_done = fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0);
+        if is_done { Ok(()) } else { renamed }
+    }
+
     /// Whether it certainly was not put anywhere; it is removed then.
     pub fn discard(&self) -> bool {
         fs::remove_file(&self.path).is_ok()

@@ -164,20 +164,14 @@ impl Entry {
 impl Exchange {
     /// The question, if there is one.
     pub fn question(&self) -> Option<&Entry> {
-        let first = self.entries.first()?;
-        if first.role != Role::User {
-            return None;
-        }
-        Some(first)
+        let first = self.entries.first();
+        first.filter(|entry| entry.role == Role::User)
     }
 
     /// The last answer, if there is one.
     pub fn answer(&self) -> Option<&Entry> {
-        let last = self.entries.last()?;
-        if last.role != Role::Assistant {
-            return None;
-        }
-        Some(last)
+        let last = self.entries.last();
+        last.filter(|entry| entry.role == Role::Assistant)
     }
 
     /// Whether its last answer is complete.

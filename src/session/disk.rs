@@ -45,10 +45,8 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
     if !metadata.is_file() {
         return Ok(FileContent::Unusable(NOT_REGULAR.to_owned()));
     }
-    if let Err(too_large) = format::check_size(metadata.len()) {
-        return Ok(FileContent::Unusable(too_large));
-    }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
+    let size = metadata.len().min(format::MAX_SIZE as u64);
+    let mut bytes = Vec::with_capacity(size as usize + 1);
     let read = file.take(MAX_READ).read_to_end(&mut bytes);
     read.or_cannot("read", path)?;
     if let Some(known) = known

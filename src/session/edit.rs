@@ -89,10 +89,7 @@ pub fn clear_all(folder: &Folder) -> io::Result<usize> {
     let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
     let mut deleted = 0;
     let mut result = Ok(());
-    let mut paths = folder.paths()?;
-    // Which error is reported must not depend on the order of the folder.
-    paths.sort();
-    for path in paths {
+    for path in folder.paths()? {
         let is_conversation = is_own(&path);
         let is_file = path.is_file() || path.is_symlink();
         if !is_file || !(is_conversation || disk::is_temporary(&name_of(&path))) {

@@ -181,7 +181,8 @@ impl Folder {
             let mut builder = fs::DirBuilder::new();
             let made = builder.recursive(true).mode(PRIVATE).create(folder);
             made.or_cannot("make the folder", folder)?;
-            fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE))?;
+            // Some file systems have no modes.
+            let _ = fs::set_permissions(folder, fs::Permissions::from_mode(PRIVATE));
         }
         Ok(())
     }

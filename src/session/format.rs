@@ -1,5 +1,6 @@
 //! The JSON of a conversation's file, version 1; fields that q does not know keep their values (pure).
 
+use std::fmt::Display;
 use std::io;
 
 use serde_json::Value;
@@ -9,41 +10,32 @@ use super::conversation::{Conversation, VERSION};
 /// The most bytes of a conversation's file.
 pub const MAX_SIZE: usize = 10_000_000;
 
-/// The UTF-8 byte order mark, which some editors write at the beginning of a file.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
-
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
 pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
-    check_size(bytes.len() as u64)?;
-    let unmarked = bytes.strip_prefix(MARK).unwrap_or(bytes);
-    let Ok(text) = str::from_utf8(unmarked) else {
-        return Err("it cannot be parsed (it is not UTF-8)".to_owned());
-    };
-    let conversation: Result<Conversation, _> = serde_json::from_str(text);
-    let version = match &conversation {
+    if bytes.len() > MAX_SIZE {
+        return Err(too_large());
+    }
+    let unparsed = |error: &dyn Display| format!("it cannot be parsed ({error})");
+    let text = str::from_utf8(bytes).map_err(|error| unparsed(&error))?;
+    let parsed: Result<Conversation, _> = serde_json::from_str(text);
+    let version = match &parsed {
         Ok(conversation) => conversation.version,
         // If it is of another version, its other fields need not be those that q knows.
-        Err(_) => version(text).unwrap_or(VERSION),
+        Err(_) => {
+            let file: Value = serde_json::from_str(text).unwrap_or_default();
+            file["version"].as_u64().unwrap_or(VERSION)
+        }
     };
     if version != VERSION {
         return Err(format!(
             "it has version {version}, but q reads version {VERSION}"
         ));
     }
-    conversation.map_err(|error| format!("it cannot be parsed ({error})"))
+    parsed.map_err(|error| unparsed(&error))
 }
 
-fn version(text: &str) -> Option<u64> {
-    let file: Value = serde_json::from_str(text).ok()?;
-    file["version"].as_u64()
-}
-
-/// Refuses a file that is too large, before it is opened.
-pub(super) fn check_size(bytes: u64) -> Result<(), String> {
-    if bytes > MAX_SIZE as u64 {
-        return Err(format!("it is {bytes} bytes, more than {MAX_SIZE}"));
-    }
-    Ok(())
+fn too_large() -> String {
+    format!("it has more than {MAX_SIZE} bytes")
 }
 
 /// The file of a conversation: JSON, one message a line. It must not have more than [`MAX_SIZE`].
@@ -61,8 +53,7 @@ pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     }
     bytes.extend_from_slice(b"\n]}\n");
     if bytes.len() > MAX_SIZE {
-        let reason = format!("it is more than {MAX_SIZE} bytes");
-        return Err(io::Error::other(reason));
+        return Err(io::Error::other(too_large()));
     }
     Ok(bytes)
 }
@@ -91,6 +82,7 @@ mod tests {
 
     use super::super::conversation::tests::conversation;
     use super::*;
+    use crate::message::tests::rows;
 
     fn file(messages: &str) -> String {
         format!(
@@ -139,75 +131,54 @@ mod tests {
         );
         let expected = json!([{"role": "assistant", "content": "a\u{fffd}b"}]);
         assert_eq!(rewritten(&text)["messages"], expected);
-        let marked = [MARK, text.as_bytes()].concat();
-        assert!(read(&marked).is_ok());
     }
 
     #[test]
     fn a_file_that_cannot_be_read_completely_is_unusable() {
         let good = file("[]");
-        for text in [
-            "",
-            "[]",
-            "{}",
-            &good[1..],
-            &format!("{good}x"),
-            "hello\n",
-            &good.replace("\"p\"", "7"),
-            &good.replace("[]", "null"),
-            &good.replace(":1,", ":\"1\","),
-            &good.replace("\"version\":1,", ""),
-            &good.replace("2026-11-21T10:00:00Z", "5"),
-            &good.replace("2026-11-21T10:00:00.000Z", "yesterday"),
-            &good.replacen('{', r#"{"model":"twice","#, 1),
-            &file("{}"),
-            &file(r#"[["user","a"]]"#),
-            &file(r#"[{"role":"system","content":"a"}]"#),
-            &file(r#"[{"role":"user"}]"#),
-            &file(r#"[{"content":"a"}]"#),
-            &file(r#"[{"role":5,"content":"a"}]"#),
-            &file(r#"[{"role":"user","content":"a","role":"user"}]"#),
-            &file(r#"[{"role":"user","content":null}]"#),
-            &file(r#"[{"role":"user","content":3}]"#),
-            &file(r#"[{"role":"user","content":[{"text":"a"}]}]"#),
-            &file(r#"[{"role":"user","content":"a","content":"b"}]"#),
-            &file(r#"[{"role":"user","content":"a","timestamp":"x","timestamp":"x"}]"#),
-            &file(r#"[{"role":"user","content":"a","interrupted":"yes"}]"#),
-            &file(r#"[{"role":"assistant","content":"a","model":7}]"#),
-            &file(r#"[{"role":"user","content":"a","attachments":{}}]"#),
-            &file(r#"[{"role":"user","content":"a","attachments":[{}]}]"#),
-            &file(
-                r#"[{"role":"user","content":"a","attachments":[{"name":"a","type":"b","data":7}]}]"#,
-            ),
-            &file(
-                r#"[{"role":"user","content":"a","attachments":[{"name":"a","name":"b","type":"c","data":""}]}]"#,
-            ),
-            &file(r#"[{"role":"user","content":"a","steps":[{}]}]"#),
-            &file(r#"[{"role":"assistant","content":"a","steps":[{"calls":7}]}]"#),
-            &file(r#"[{"role":"user","content":"a","steps":[{"calls":[["1","t",{},"r"]]}]}]"#),
-        ] {
-            let unusable = read(text.as_bytes()).expect_err(text);
+        let mut texts = vec![good[1..].to_owned(), format!("{good}x")];
+        let changes = r#"
+            "p" | 7
+            [] | null
+            :1, | :"1",
+            "version":1, | -
+            2026-11-21T10:00:00Z | 5
+            2026-11-21T10:00:00.000Z | yesterday
+            {" | {"model":"twice","
+            [] | {}
+            [] | [["user","a"]]
+            [] | [{"role":"system","content":"a"}]
+            [] | [{"role":"user"}]
+            [] | [{"content":"a"}]
+            [] | [{"role":5,"content":"a"}]
+            [] | [{"role":"user","content":"a","role":"user"}]
+            [] | [{"role":"user","content":null}]
+            [] | [{"role":"user","content":[{"text":"a"}]}]
+            [] | [{"role":"user","content":"a","content":"b"}]
+            [] | [{"role":"user","content":"a","timestamp":"x","timestamp":"x"}]
+            [] | [{"role":"user","content":"a","interrupted":"yes"}]
+            [] | [{"role":"assistant","content":"a","model":7}]
+            [] | [{"role":"user","content":"a","attachments":{}}]
+            [] | [{"role":"user","content":"a","attachments":[{}]}]
+            [] | [{"role":"user","content":"a","attachments":[{"name":"a","type":"b","data":7}]}]
+            [] | [{"role":"user","content":"a","attachments":[{"name":"a","name":"b","type":"c","data":""}]}]
+            [] | [{"role":"user","content":"a","steps":[{}]}]
+            [] | [{"role":"assistant","content":"a","steps":[{"calls":7}]}]
+            [] | [{"role":"user","content":"a","steps":[{"calls":[["1","t",{},"r"]]}]}]"#;
+        for [from, to] in rows(changes) {
+            assert!(good.contains(from), "{from}");
+            texts.push(good.replacen(from, to, 1));
+        }
+        texts.extend(["", "[]", "{}", "hello\n"].map(str::to_owned));
+        for text in texts {
+            let unusable = read(text.as_bytes()).expect_err(&text);
             let is_right = unusable.starts_with("it cannot be parsed (");
             assert!(is_right, "{text}: {unusable}");
         }
-        let too_large = vec![b' '; MAX_SIZE + 1];
-        for (bytes, reason) in [
-            (
-                good.replace(":1,", ":2,").as_bytes(),
-                "it has version 2, but q reads version 1",
-            ),
-            (
-                br#"{"version":3,"chat":[]}"#,
-                "it has version 3, but q reads version 1",
-            ),
-            (
-                file(r#"[{"role":"user","content":3}]"#).as_bytes(),
-                "it cannot be parsed (invalid type: integer `3`, expected text at line 1 column 148)",
-            ),
-            (&too_large, "it is 10000001 bytes, more than 10000000"),
-        ] {
-            assert_eq!(read(bytes), Err(reason.to_owned()));
-        }
+        let wrong = file(r#"[{"role":"user","content":3}]"#);
+        let reason =
+            "it cannot be parsed (invalid type: integer `3`, expected text at line 1 column 148)";
+        assert_eq!(read(wrong.as_bytes()), Err(reason.to_owned()));
     }
 
     #[test]

@@ -58,10 +58,7 @@ impl Which {
         if value.as_encoded_bytes().ends_with(b".json") {
             return resolve(Path::new(value)).map(Which::File);
         }
-        let Some(name) = value.to_str() else {
-            let name = value.display();
-            return Err(format!("“{name}” is not a valid name: it is not UTF-8"));
-        };
+        let name = &*value.to_string_lossy();
         if let Some(number) = name.strip_prefix('%') {
             return match number.parse() {
                 Ok(number) if number > 0 => Ok(Which::Number(number)),
@@ -141,17 +138,13 @@ pub(super) fn is_id(name: &str) -> bool {
 
 fn check(name: &str) -> Result<(), String> {
     let is_length_allowed = (1..=MAX_LENGTH).contains(&name.len());
-    if !is_length_allowed || !is_plain(name) {
-        return Err(format!(
-            "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -"
-        ));
+    let begins_otherwise = name.starts_with(['.', '-']) || name.starts_with(CURRENT);
+    if is_length_allowed && is_plain(name) && !begins_otherwise {
+        return Ok(());
     }
-    if name.starts_with(['.', '-']) || name.starts_with("current") {
-        return Err(format!(
-            "“{name}” is not a valid name: it must not begin with a dot, a hyphen or “current”"
-        ));
-    }
-    Ok(())
+    Err(format!(
+        "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -, and not begin with a dot, a hyphen or “current”"
+    ))
 }
 
 /// The path without links. The file need not exist yet, but its folder must.

@@ -143,15 +143,17 @@ pub(super) fn decide(
         (Intent::Named, FileContent::Nothing) => Decision::Extend(responder.conversation()),
         (Intent::Named, FileContent::Conversation(conversation)) => Decision::Extend(conversation),
         (Intent::Named, FileContent::Unusable(reason)) => Decision::Separate(reason),
-        (Intent::FollowOrNew, found) if obstacle(&found, responder, rules).is_some() => {
-            Decision::Begin
+        (Intent::FollowOrNew, found) => {
+            let is_free = obstacle(&found, responder, rules).is_none();
+            match found {
+                FileContent::Conversation(conversation)
+                    if is_free && conversation.system.is_none() =>
+                {
+                    Decision::Extend(conversation)
+                }
+                _ => Decision::Begin,
+            }
         }
-        (Intent::FollowOrNew, FileContent::Conversation(conversation))
-            if conversation.system.is_none() =>
-        {
-            Decision::Extend(conversation)
-        }
-        (Intent::FollowOrNew, _) => Decision::Begin,
         (Intent::Follow(read), FileContent::Conversation(conversation))
             if is_same(read, &conversation, rules.pairs) =>
         {

@@ -211,9 +211,7 @@ impl Handle {
             && !self.folder.has(&self.path)
         {
             let path = self.path.display();
-            let error = Error::nothing(format!(
-                "{path} belongs to another user, who could no longer use it once q has written it"
-            ));
+            let error = Error::nothing(format!("{path} belongs to another user"));
             return Err(error.advise("run q as that user, or continue a copy of the file"));
         }
         Ok(())

@@ -40,12 +40,7 @@ impl Draft {
         }
         // The empty file keeps others away who have no lock.
         File::create_new(&path).or_cannot("write", &path)?;
-        let renamed = self.temporary.replace(&path);
-        // A network file system may have done it all the same.
-        let is_done = fs::metadata(&path).is_ok_and(|metadata| metadata.len() > 0);
-        if !is_done {
-            renamed?;
-        }
+        self.temporary.create(&path)?;
         Ok(path)
     }
 }
@@ -55,7 +50,7 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(ErrorKind::AlreadyExists.into());
     }
-    Temporary::write_beside(path, bytes, PRIVATE)?.replace(path)
+    Temporary::write_beside(path, bytes, PRIVATE)?.create(path)
 }
 
 /// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned. The
