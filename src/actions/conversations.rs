@@ -75,6 +75,9 @@ pub fn history(context: &Context, json: bool) -> Result<(), Error> {
         let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
         texts.push((source_lines(&sources.list), plain));
     }
+    if texts.is_empty() {
+        context.notes.note("the conversation has no messages");
+    }
     print_texts(&texts)
 }
 

@@ -90,7 +90,7 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
     }
     if listing.rows.is_empty() && listing.unread.is_ok() {
         context.notes.note(if words.is_empty() {
-            "there are no conversations to list"
+            "there are no conversations"
         } else {
             "no message has all of these words"
         });
