@@ -295,6 +295,10 @@ impl Delta<'_> {
                 return Ok(Some(text));
             }
         }
+        // OpenRouter hides some reasoning: its text is in neither field.
+        if self.reasoning_details.is_there() {
+            return Ok(Some(String::new()));
+        }
         self.content.thoughts()
     }
 }

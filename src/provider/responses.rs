@@ -32,6 +32,9 @@ pub static DIALECT: Dialect = Dialect {
 /// The type of an item that calls a tool of q.
 const FUNCTION_CALL: &str = "function_call";
 
+/// The type of an item that searches the web.
+const WEB_SEARCH_CALL: &str = "web_search_call";
+
 /// The type of an item with reasoning.
 const REASONING: &str = "reasoning";
 
@@ -176,6 +179,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
             } else if item["type"] == REASONING {
                 update.thoughts = Some(String::new());
             }
+            update.searches = item["type"] == WEB_SEARCH_CALL;
         }
         "response.output_item.done" => return end_item(event.item.value(), reply),
         // xAI calls the end `response.done`.
@@ -284,7 +288,7 @@ fn is_commentary(message: &Value) -> bool {
 /// is not kept, because the API would look for it in its store.
 fn read_item(item: Value, reply: &mut Reply) -> ReplyResult {
     let mut update = Update::default();
-    if item["type"] == "web_search_call" && item["status"] == "failed" {
+    if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
         update.failed_search = Some(String::new());
     }
     for part in elements(&item["content"]) {

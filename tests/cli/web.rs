@@ -49,13 +49,6 @@ fn texts_around_a_search_are_paragraphs() {
         ("I look.\n", "", "Found."),
         ("I look.\n", "", script),
         ("I look. ", "", "Found."),
-        // A fence and a heading need a line of their own.
-        ("I look. ", "\n\n", script),
-        ("I look.", "\n\n", " ```\nls\n```"),
-        ("I look. ", "\n\n", "###### Six\nDone."),
-        ("I look. ", "\n\n", "##"),
-        ("I look. ", "", "####### Seven"),
-        ("I look. ", "", "#1 is it."),
         ("", "", "Found."),
         ("", "", script),
     ] {
