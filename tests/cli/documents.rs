@@ -20,9 +20,8 @@ fn the_man_page_and_the_completions_are_what_q_generates() {
     for (kind, file) in GENERATED {
         let outcome = sandbox.q(&["--generate", kind]).stdin_open().run();
         let right = outcome.success().stdout_text() == repository_file(file);
-        outcome.check(right, || {
-            format!("{file} is out of date: q --generate {kind} > {file}")
-        });
+        let what = format!("{file} is out of date: q --generate {kind} > {file}");
+        outcome.check(right, &what);
     }
 }
 

@@ -73,12 +73,10 @@ fn a_proposed_message_stands_above_gits_comments() {
         let seen =
             fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
         let first = seen.lines().next();
-        committed.check(first == Some(MESSAGE), || {
-            format!("{command}: the editor was given:\n{seen}")
-        });
-        committed.check(seen.contains("\n# "), || {
-            format!("{command}: git's comments are gone:\n{seen}")
-        });
+        let what = format!("{command}: the editor was given:\n{seen}");
+        committed.check(first == Some(MESSAGE), &what);
+        let what = format!("{command}: git's comments are gone:\n{seen}");
+        committed.check(seen.contains("\n# "), &what);
         git(&sandbox, "git log -1 --format=%B").stdout(format!("{MESSAGE}\n\n"));
         git(&sandbox, "ls .git/*.q 2>&1; true").stdout_contains("No such file");
         let asked = server.last_request().text();

@@ -48,9 +48,8 @@ fn a_cleared_conversation_leaves_no_link_unless_that_is_an_error_and_no_link_is_
             ))
             .run();
         let stays = sandbox.sessions().join("current.json").is_symlink();
-        outcome.check(outcome.status.success() != stays, || {
-            format!("the link stays: {stays}")
-        });
+        let what = format!("the link stays: {stays}");
+        outcome.check(outcome.status.success() != stays, &what);
         let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
         // A clear that was killed after moving the link would take it from a conversation that another q has just started.
         assert!(!trace.contains("rename"), "{trace}");

@@ -65,9 +65,8 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         };
         let outcome = used().q(args).run();
         let both_outputs = outcome.stdout_text() + &outcome.stderr_text();
-        outcome.check(both_outputs.contains(expected), || {
-            format!("expected unchanged: {expected:?}")
-        });
+        let what = format!("expected unchanged: {expected:?}");
+        outcome.check(both_outputs.contains(expected), &what);
 
         // Wide enough for the longest line.
         let terminal = Terminal::new(WIDE);

@@ -40,7 +40,7 @@ fn an_action_on_state_of_another_owner_is_an_error_with_its_cause() {
             let is_expected =
                 printed.is_empty() || printed.starts_with("{\"error\":") || path.is_file();
             refused
-                .check(is_expected, || "expected nothing but an error".to_owned())
+                .check(is_expected, "expected nothing but an error")
                 .stderr_lacks("failed to")
                 .stderr_lacks("there is no");
             refused.stderr_lacks("nothing to").stderr_contains(cause);

@@ -244,9 +244,8 @@ impl Sandbox {
         let conversation = self.session(name);
         let expected: Vec<&str> = expected.iter().map(AsRef::as_ref).collect();
         let right = texts(&conversation) == expected;
-        self.check(right, || {
-            format!("expected in {name}: {expected:?}, not:\n{conversation:#}")
-        });
+        let what = format!("expected in {name}: {expected:?}, not:\n{conversation:#}");
+        self.check(right, &what);
     }
 
     /// The last message of the current conversation is this answer, and is marked as interrupted or not.
@@ -263,9 +262,8 @@ impl Sandbox {
                 && answer.get("interrupted").map(|found| *found == true) == mark
         });
         let marked = if interrupted { "interrupted" } else { "whole" };
-        self.check(right, || {
-            format!("expected the {marked} answer {text:?} in:\n{conversation:#}")
-        });
+        let what = format!("expected the {marked} answer {text:?} in:\n{conversation:#}");
+        self.check(right, &what);
     }
 
     /// The files of unnamed conversations that are not current, and of earlier states, in order.
@@ -280,9 +278,8 @@ impl Sandbox {
     #[track_caller]
     pub fn only_archived(&self) -> String {
         let mut names = self.archived();
-        self.check(names.len() == 1, || {
-            format!("expected exactly one archived conversation, not {names:?}")
-        });
+        let what = format!("expected exactly one archived conversation, not {names:?}");
+        self.check(names.len() == 1, &what);
         names.remove(0)
     }
 }

@@ -212,9 +212,8 @@ impl Sandbox {
         let id = target
             .strip_suffix(".json")
             .filter(|id| id.starts_with("session_") && !id.contains('/'));
-        self.check(id.is_some(), || {
-            format!("expected a link to a conversation beside it, not {target:?}")
-        });
+        let what = format!("expected a link to a conversation beside it, not {target:?}");
+        self.check(id.is_some(), &what);
         id.unwrap_or_default().to_owned()
     }
 
@@ -299,9 +298,8 @@ impl Sandbox {
     pub fn expect_files<S: AsRef<str>>(&self, expected: &[S]) {
         let found = self.session_files();
         let expected: Vec<&str> = expected.iter().map(AsRef::as_ref).collect();
-        self.check(found == expected, || {
-            format!("expected the conversations {expected:?}, not {found:?}")
-        });
+        let what = format!("expected the conversations {expected:?}, not {found:?}");
+        self.check(found == expected, &what);
     }
 
     #[track_caller]
@@ -313,13 +311,12 @@ impl Sandbox {
     #[track_caller]
     pub fn expect_bytes(&self, name: &str, expected: impl AsRef<[u8]>) {
         let (found, expected) = (self.read_bytes(name), expected.as_ref());
-        self.check(found == expected, || {
-            format!(
-                "expected in {name}:\n{}\nnot:\n{}",
-                shown(expected),
-                shown(&found)
-            )
-        });
+        let what = format!(
+            "expected in {name}:\n{}\nnot:\n{}",
+            shown(expected),
+            shown(&found)
+        );
+        self.check(found == expected, &what);
     }
 
     /// Not even a folder was made for the state.
@@ -328,14 +325,14 @@ impl Sandbox {
         let entries = fs::read_dir(self.state())
             .expect("the state folder")
             .count();
-        self.check(entries == 0, || "expected nothing below state".to_owned());
+        self.check(entries == 0, "expected nothing below state");
     }
 
     /// Any condition of the test's own on the files, shown with the last run where it does not hold.
     #[track_caller]
-    pub fn check(&self, right: bool, expected: impl FnOnce() -> String) {
+    pub fn check(&self, right: bool, expected: &str) {
         if !right {
-            self.fail(&expected());
+            self.fail(expected);
         }
     }
 
@@ -891,69 +888,63 @@ impl Outcome {
     #[track_caller]
     pub fn exit(&self, code: i32) -> &Outcome {
         let right = self.status.code() == Some(code);
-        self.check(right, || format!("expected exit code {code}"))
+        self.check(right, &format!("expected exit code {code}"))
     }
 
     #[track_caller]
     pub fn killed_by(&self, signal: i32) -> &Outcome {
         let right = self.status.signal() == Some(signal);
-        self.check(right, || format!("expected the end by signal {signal}"))
+        self.check(right, &format!("expected the end by signal {signal}"))
     }
 
     /// Exactly this.
     #[track_caller]
     pub fn stdout(&self, expected: impl AsRef<[u8]>) -> &Outcome {
         let expected = expected.as_ref();
-        self.check(self.stdout == expected, || {
-            format!("expected stdout to be:\n{}", shown(expected))
-        })
+        let what = format!("expected stdout to be:\n{}", shown(expected));
+        self.check(self.stdout == expected, &what)
     }
 
     #[track_caller]
     pub fn stdout_contains(&self, text: &str) -> &Outcome {
         let right = contains(&self.stdout, text.as_bytes());
-        self.check(right, || format!("expected in stdout: {text:?}"))
+        self.check(right, &format!("expected in stdout: {text:?}"))
     }
 
     #[track_caller]
     pub fn stdout_lacks(&self, text: &str) -> &Outcome {
         let right = !contains(&self.stdout, text.as_bytes());
-        self.check(right, || format!("not expected in stdout: {text:?}"))
+        self.check(right, &format!("not expected in stdout: {text:?}"))
     }
 
     #[track_caller]
     pub fn stdout_is_empty(&self) -> &Outcome {
-        self.check(self.stdout.is_empty(), || {
-            "expected nothing on stdout".to_owned()
-        })
+        self.check(self.stdout.is_empty(), "expected nothing on stdout")
     }
 
     /// Exactly this.
     #[track_caller]
     pub fn stderr(&self, expected: impl AsRef<[u8]>) -> &Outcome {
         let expected = expected.as_ref();
-        self.check(self.stderr == expected, || {
-            format!("expected stderr to be:\n{}", shown(expected))
-        })
+        let what = format!("expected stderr to be:\n{}", shown(expected));
+        self.check(self.stderr == expected, &what)
     }
 
     #[track_caller]
     pub fn stderr_contains(&self, text: &str) -> &Outcome {
         let right = contains(&self.stderr, text.as_bytes());
-        self.check(right, || format!("expected in stderr: {text:?}"))
+        self.check(right, &format!("expected in stderr: {text:?}"))
     }
 
     #[track_caller]
     pub fn stderr_lacks(&self, text: &str) -> &Outcome {
         let right = !contains(&self.stderr, text.as_bytes());
-        self.check(right, || format!("not expected in stderr: {text:?}"))
+        self.check(right, &format!("not expected in stderr: {text:?}"))
     }
 
     #[track_caller]
     pub fn stderr_is_empty(&self) -> &Outcome {
-        self.check(self.stderr.is_empty(), || {
-            "expected nothing on stderr".to_owned()
-        })
+        self.check(self.stderr.is_empty(), "expected nothing on stderr")
     }
 
     /// Each of these is in standard error.
@@ -968,9 +959,8 @@ impl Outcome {
     #[track_caller]
     pub fn stderr_has_lines(&self, count: usize) -> &Outcome {
         let found = self.stderr_text().lines().count();
-        self.check(found == count, || {
-            format!("expected {count} lines on stderr, not {found}")
-        })
+        let what = format!("expected {count} lines on stderr, not {found}");
+        self.check(found == count, &what)
     }
 
     /// There is something on standard error, and each line begins with `q: `.
@@ -978,18 +968,14 @@ impl Outcome {
     pub fn stderr_is_of_q(&self) -> &Outcome {
         let text = self.stderr_text();
         let right = !text.is_empty() && text.lines().all(|line| line.starts_with("q: "));
-        self.check(right, || {
-            "expected lines on stderr that begin with `q: `".to_owned()
-        })
+        self.check(right, "expected lines on stderr that begin with `q: `")
     }
 
     /// One line that says what is wrong, and perhaps one line for each thing to do.
     #[track_caller]
     pub fn explains(&self) -> &Outcome {
         let right = self.stderr_is_of_q().stderr_text().lines().count() <= 3;
-        self.check(right, || {
-            "expected one line, and at most two with what to do".to_owned()
-        })
+        self.check(right, "expected one line, and at most two with what to do")
     }
 
     /// Exit code 2, nothing on stdout, and an explanation that has each of these words.
@@ -1004,19 +990,18 @@ impl Outcome {
     /// The end came before this limit.
     #[track_caller]
     pub fn ended_within(&self, limit: Duration) -> &Outcome {
-        self.check(self.elapsed < limit, || {
-            format!(
-                "expected the end within {limit:?}, not after {:?}",
-                self.elapsed
-            )
-        })
+        let what = format!(
+            "expected the end within {limit:?}, not after {:?}",
+            self.elapsed
+        );
+        self.check(self.elapsed < limit, &what)
     }
 
     /// Any condition of the test's own, with the run shown where it does not hold.
     #[track_caller]
-    pub fn check(&self, right: bool, expected: impl FnOnce() -> String) -> &Outcome {
+    pub fn check(&self, right: bool, expected: &str) -> &Outcome {
         if !right {
-            panic!("{}", report(&expected(), &self.invocation, &self.text()));
+            panic!("{}", report(expected, &self.invocation, &self.text()));
         }
         self
     }
@@ -1042,7 +1027,7 @@ impl Outcome {
     #[track_caller]
     pub fn stdout_json(&self) -> Value {
         let value = serde_json::from_slice(&self.stdout);
-        self.check(value.is_ok(), || "expected JSON on stdout".to_owned());
+        self.check(value.is_ok(), "expected JSON on stdout");
         value.unwrap_or_default()
     }
 
