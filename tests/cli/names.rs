@@ -66,7 +66,7 @@ fn the_right_conversation_is_cleared_or_copied_beside_a_new_question() {
         let id = &outcome.success().stdout_json()["id"];
         id.as_str().expect("an id").to_owned()
     };
-    for round in 0..75 {
+    for round in 0..25 {
         let _case = case(round);
         for action in [&["--clear"][..], &["--copy", &format!("copy-{round}")]] {
             let before = asked(sandbox.q(&["--json", "before"]).run());
