@@ -1,8 +1,6 @@
-//! `-a`: text files in the question, images and PDFs beside it, and what cannot be attached.
+//! What a terminal shows of attachments. All else is in `tests/transcripts/attach.txt`.
 
-use serde_json::json;
-
-use crate::fixtures::{PIXEL, PNG, attachment, numbered, prompt, shown, stored, with_attachments};
+use crate::fixtures::{PIXEL, PNG, attachment, stored, with_attachments};
 use crate::pty::WIDE;
 use crate::sandbox::Sandbox;
 
@@ -17,45 +15,6 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
     let is_right =
         shown.contains(&format!("{beginning}… (96 bytes of base64)")) && !shown.contains(PIXEL);
     assert!(is_right, "{shown}");
-}
-
-#[test]
-fn the_commands_with_files_of_the_documents_work() {
-    let (server, sandbox) = numbered();
-    sandbox.write_home("error.png", PNG);
-    sandbox.write_home("main.rs", "fn main() {}\n");
-    let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PIXEL}")}});
-    let screenshot = "wl-paste -t image/png | q -a - \"what does this say?\"";
-    for (command, file, first) in [
-        ("q -a error.png -a main.rs \"what went wrong?\"", "", &image),
-        // A follow-up has the screenshot too.
-        ("q -f \"how do I fix it?\"", "", &image),
-        (screenshot, "cat error.png", &image),
-    ] {
-        let mut script = shown(command).to_owned();
-        if let Some((_, q)) = command.split_once(" | ") {
-            script = format!("{file} | {q}");
-        }
-        sandbox.shell(&script).run().success();
-        let sent = server.last_request().json();
-        let last = sent["messages"].as_array().and_then(|all| all.last());
-        let content = &last.expect("a message")["content"];
-        let found = (&content[0], content.as_array().map(Vec::len));
-        assert_eq!(found, (first, Some(2)));
-    }
-}
-
-#[test]
-fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
-    let (server, sandbox) = numbered();
-    let command = shown("q -a <(git diff main) -a notes.txt \"does it do what the notes say?\"");
-    sandbox.write_home("notes.txt", "notes\n");
-    sandbox.write_home("run.sh", command.replace("git diff main", "echo changed"));
-    sandbox.shell("bash run.sh").run().success();
-    let sent = prompt(&server.request());
-    let is_right = sent.starts_with("<file name=\"/dev/fd/")
-        && sent.contains("\nchanged\n</file>\n\n<file name=\"notes");
-    assert!(is_right, "{sent}");
 }
 
 #[test]
