@@ -22,7 +22,7 @@ use super::dialect::{
     Dialect, LISTED_MODEL, anthropic_reply, gemini_reply, models_reply, openai_reply,
 };
 use super::pty::{Terminal, without_styles};
-use super::sandbox::{Outcome, Q, Sandbox};
+use super::sandbox::{Q, Sandbox};
 use super::server::{Recorded, Reply, Server};
 
 // ---- Rows of tables
@@ -299,12 +299,6 @@ pub fn lock_folder(path: &Path) -> File {
 
 // ---- Files
 
-/// The mode of a file or folder, without its kind.
-#[track_caller]
-pub fn mode(path: &Path) -> u32 {
-    path.metadata().expect("a file").permissions().mode() & 0o7777
-}
-
 #[track_caller]
 pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("another mode");
@@ -563,20 +557,6 @@ pub fn asked_by(run: impl FnOnce(&Sandbox) -> Q) -> String {
     let sandbox = Sandbox::new().server_env(&server);
     run(&sandbox).run().success().stdout("fine\n");
     prompt(&server.request())
-}
-
-/// A run with a server and a conversation within reach that must be refused and touch neither.
-#[track_caller]
-pub fn refused(run: impl FnOnce(&Sandbox) -> Q) -> Outcome {
-    let server = Server::openai("never");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_bytes("current.json", "as it was");
-    let before = snapshot(sandbox.state());
-    let outcome = run(&sandbox).run();
-    outcome.exit(2).stdout_is_empty().stderr_is_of_q();
-    server.expect_requests(0);
-    before.expect_unchanged();
-    outcome
 }
 
 // ---- What this machine has

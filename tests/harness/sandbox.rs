@@ -440,11 +440,6 @@ impl Q {
         self.speaks(Dialect::named("openai"), server)
     }
 
-    /// An Anthropic key, and its API at `server`.
-    pub fn anthropic_env(self, server: &Server) -> Q {
-        self.speaks(Dialect::named("anthropic"), server)
-    }
-
     /// Standard input is a pipe with these bytes and an end; `/dev/null` where a test says nothing.
     pub fn stdin(mut self, bytes: impl AsRef<[u8]>) -> Q {
         self.stdin = Input::Bytes(bytes.as_ref().to_vec());
