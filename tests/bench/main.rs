@@ -100,13 +100,10 @@ fn main() {
         .filter(|argument| !argument.starts_with('-'))
         .collect();
     let memory = Path::new("/dev/shm");
-    let state = tempfile::tempdir_in(if memory.is_dir() {
-        memory
-    } else {
-        Path::new(env!("CARGO_TARGET_TMPDIR"))
-    })
-    .expect("a folder");
-    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let fast = if memory.is_dir() { memory } else { target };
+    let state = tempfile::tempdir_in(fast).expect("a folder");
+    let disk = tempfile::tempdir_in(target).expect("a folder");
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(STATIC);
     let (short, long) = (Server::start(SHORT, None), Server::start(LONG, None));
     let bench = Bench {
@@ -163,13 +160,8 @@ impl Bench {
             }));
         }
         let results = compare(&contestants, 200);
-        results.times(
-            &format!("{SHORT} deltas, saved"),
-            "q",
-            "curl",
-            "curl",
-            "0.3",
-        );
+        let saved = format!("{SHORT} deltas, saved");
+        results.times(&saved, "q", "curl", "curl", "0.3");
         if self.client.is_some() {
             results.times("the same", "q", "a bare static client", "client", "2.5");
         }
@@ -247,14 +239,9 @@ impl Bench {
     /// Nothing is set up that only a request needs.
     fn known_answer(&self) {
         let known = || {
-            let mut command = self.q(
-                &self.short,
-                &self.state,
-                &["--cached", "--no-save", "question"],
-            );
-            command
-                .env("XDG_CACHE_HOME", &self.state)
-                .stdin(Stdio::null());
+            let arguments = ["--cached", "--no-save", "question"];
+            let mut command = self.q(&self.short, &self.state, &arguments);
+            command.env("XDG_CACHE_HOME", &self.state);
             command
         };
         let contestants: Vec<Contestant> = vec![
@@ -262,21 +249,14 @@ impl Bench {
             contestant("version", || with(quiet(Q), ["--version"])),
         ];
         let results = compare(&contestants, 200);
-        results.times(
-            "a known answer, `--no-save`",
-            "known",
-            "`q --version`",
-            "version",
-            "1.5",
-        );
+        let what = "a known answer, `--no-save`";
+        results.times(what, "known", "`q --version`", "version", "1.5");
     }
 
     /// The store of the system is loaded where it holds the server's authority, too, which has to be named for the test.
     fn short_answer_over_tls(&self) {
-        let (authority, store) = (
-            self.state.join("authority.pem"),
-            self.state.join("store.pem"),
-        );
+        let authority = self.state.join("authority.pem");
+        let store = self.state.join("store.pem");
         let server = Server::start(SHORT, Some(&authority));
         let mut stores = vec![("one authority", authority.clone())];
         if let Ok(mut certificates) = std::fs::read(SYSTEM_STORE) {
@@ -291,10 +271,8 @@ impl Bench {
                     with_authority(command, certificates)
                 }),
                 contestant("curl", || {
-                    with(
-                        curl(&server.address),
-                        [OsStr::new("--cacert"), certificates.as_os_str()],
-                    )
+                    let trusted = [OsStr::new("--cacert"), certificates.as_os_str()];
+                    with(curl(&server.address), trusted)
                 }),
             ];
             let results = compare(&contestants, 50);
@@ -326,19 +304,8 @@ impl Bench {
         let (far, certificate) = self.far();
         let arguments = ["--no-save", "question"];
         let q = || with_authority(self.q(&far.address, &self.state, &arguments), &certificate);
-        let piped_curl = || {
-            let mut command = quiet("curl");
-            let url = format!("{}/v1/chat/completions", far.address);
-            command.args([
-                "-sN",
-                "-H",
-                "content-type: application/json",
-                "-d",
-                "@-",
-                &url,
-            ]);
-            with(command, [OsStr::new("--cacert"), certificate.as_os_str()])
-        };
+        let trusted = [OsStr::new("--cacert"), certificate.as_os_str()];
+        let piped_curl = || with(posting(&far.address, "@-"), trusted);
         let programs: [&dyn Fn() -> Command; 2] = [&q, &piped_curl];
         let mut waited = [Vec::new(), Vec::new()];
         for _ in 0..20 {
@@ -352,14 +319,8 @@ impl Bench {
             format!("{} ({trips:.2} round trips)", shown(seconds))
         };
         let what = "from the end of a pipe to the first word, TLS, a round trip of 50 ms";
-        line(
-            what,
-            &trips(q),
-            "curl",
-            &trips(curl),
-            q / curl,
-            "1.2 round trips",
-        );
+        let (own, other, goal) = (trips(q), trips(curl), "1.2 round trips");
+        line(what, &own, "curl", &other, q / curl, goal);
     }
 
     fn rounds_afar(&self) {
@@ -388,50 +349,35 @@ impl Bench {
         let (empty, large) = (self.state.join("empty"), self.state.join("large"));
         self.converse(&empty, "bench", "", 0);
         self.converse(&large, "bench", "", LARGE);
+        let asked = ["-s", "bench", "question"];
         let contestants: Vec<Contestant> = vec![
-            contestant("empty", || {
-                self.q(&self.short, &empty, &["-s", "bench", "question"])
-            }),
-            contestant("large", || {
-                self.q(&self.short, &large, &["-s", "bench", "question"])
-            }),
+            contestant("empty", || self.q(&self.short, &empty, &asked)),
+            contestant("large", || self.q(&self.short, &large, &asked)),
         ];
         let results = compare(&contestants, 30);
         let name = format!("a follow-up on {} MB", LARGE / 1_000_000);
-        results.more(
-            &name,
-            "large",
-            "on an empty conversation",
-            "empty",
-            "+40 ms",
-        );
+        let label = "on an empty conversation";
+        results.more(&name, "large", label, "empty", "+40 ms");
     }
 
     /// One of the conversations has the word that is looked for.
     fn list(&self) {
         let many = self.state.join("searched");
         for number in 0..SEARCHED {
-            let word = if number == SEARCHED / 2 {
-                "needle"
-            } else {
-                "hay"
-            };
+            let has_it = number == SEARCHED / 2;
+            let word = if has_it { "needle" } else { "hay" };
             self.converse(&many, &format!("talk-{number}"), word, USUAL);
         }
         let contestants: Vec<Contestant> = vec![
             contestant("q", || self.q(&self.short, &many, &["--list", "needle"])),
             contestant("grep", || {
-                with(
-                    with(quiet("grep"), ["-ril", "needle"]),
-                    [many.join("q/sessions")],
-                )
+                let command = with(quiet("grep"), ["-ril", "needle"]);
+                with(command, [many.join("q/sessions")])
             }),
         ];
         let results = compare(&contestants, 30);
-        let name = format!(
-            "`--list WORD`, {SEARCHED} conversations of {} KB",
-            USUAL / 1_000
-        );
+        let size = USUAL / 1_000;
+        let name = format!("`--list WORD`, {SEARCHED} conversations of {size} KB");
         results.times(&name, "q", "`grep -ril`", "grep", "2");
     }
 
@@ -440,12 +386,8 @@ impl Bench {
             let state = self.state.join(name);
             for number in 0..count {
                 let (minute, milliseconds) = (number / 60_000, number % 60_000);
-                self.converse(
-                    &state,
-                    &format!("session_2026010100{minute:02}{milliseconds:05}"),
-                    "hay",
-                    SMALL,
-                );
+                let id = format!("session_2026010100{minute:02}{milliseconds:05}");
+                self.converse(&state, &id, "hay", SMALL);
             }
             state
         });
@@ -464,23 +406,16 @@ impl Bench {
         let results = compare(&contestants, 30);
         let name = format!("a question among {MANY} conversations");
         results.times(&name, "many", &format!("among {FEW}"), "few", "1");
-        alone(
-            &format!("`--list` on a terminal, {MANY} conversations"),
-            results.of("list").seconds,
-            "0.5 s",
-        );
+        let name = format!("`--list` on a terminal, {MANY} conversations");
+        alone(&name, results.of("list").seconds, "0.5 s");
     }
 
     /// What an image costs beside a question without any.
     fn image(&self) {
         let image = self.state.join("image.png");
         std::fs::write(&image, b"\x89PNG\r\n\x1A\n".repeat(IMAGE / 8)).expect("a file");
-        let asked = [
-            "-a",
-            image.to_str().expect("a path"),
-            "--no-save",
-            "question",
-        ];
+        let path = image.to_str().expect("a path");
+        let asked = ["-a", path, "--no-save", "question"];
         let contestants: Vec<Contestant> = vec![
             contestant("plain", || self.q(&self.short, &self.state, &asked[2..])),
             contestant("image", || self.q(&self.short, &self.state, &asked)),
@@ -568,10 +503,8 @@ impl Bench {
             let (stream, _) = listener.accept().expect("a connection");
             stream.peek(&mut [0]).expect("a request");
             let took = called.elapsed().as_secs_f64();
-            (
-                stream,
-                took - measure(quiet("true"), "true").time.as_secs_f64(),
-            )
+            let own = measure(quiet("true"), "true").time.as_secs_f64();
+            (stream, took - own)
         };
         let what = "from a call of a command to the request, beside its own time";
         self.request_after(what, &configured, gap);
@@ -586,11 +519,8 @@ impl Bench {
     ) {
         let (listener, address) = listen();
         let gaps = (0..50).map(|_| {
-            let mut command = self.q(
-                &address,
-                &self.state,
-                &["--no-save", "-t", "now", "question"],
-            );
+            let arguments = ["--no-save", "-t", "now", "question"];
+            let mut command = self.q(&address, &self.state, &arguments);
             command
                 .env("XDG_CONFIG_HOME", configured)
                 .env("Q_RETRIES", "0")
@@ -614,10 +544,8 @@ impl Bench {
             .archive
             .as_ref()
             .map_or_else(String::new, |path| format!("static: {:.2} MB", size(path)));
-        println!(
-            "| binary | {:.2} MB | {archive} | | 3.5 MB |",
-            size(Path::new(Q))
-        );
+        let own = size(Path::new(Q));
+        println!("| binary | {own:.2} MB | {archive} | | 3.5 MB |");
     }
 
     fn q(&self, server: &str, state: &Path, arguments: &[&str]) -> Command {
@@ -692,10 +620,8 @@ fn after_pipe(mut command: Command) -> f64 {
     output.read_exact(&mut [0]).expect("an answer");
     let waited = ended.elapsed().as_secs_f64();
     let _ = output.read_to_end(&mut Vec::new());
-    assert!(
-        child.wait().is_ok_and(|status| status.success()),
-        "a program failed"
-    );
+    let is_right = child.wait().is_ok_and(|status| status.success());
+    assert!(is_right, "a program failed");
     waited
 }
 
@@ -741,10 +667,8 @@ fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
         shown.clear();
         let began = Instant::now();
         stream.write_all(event.as_bytes()).expect("a socket");
-        while !shown
-            .windows(word.len())
-            .any(|bytes| bytes == word.as_bytes())
-        {
+        let is_word = |bytes: &[u8]| bytes == word.as_bytes();
+        while !shown.windows(word.len()).any(is_word) {
             let count = output.read(&mut part).expect("output");
             shown.extend_from_slice(&part[..count]);
         }
@@ -765,16 +689,17 @@ const BODY: &str =
     r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"question"}]}"#;
 
 fn curl(server: &str) -> Command {
-    let mut command = quiet("curl");
-    command.args([
-        "-sN",
-        "-H",
-        "content-type: application/json",
-        "-d",
-        BODY,
-        &format!("{server}/v1/chat/completions"),
-    ]);
-    command
+    posting(server, BODY)
+}
+
+/// curl that posts these data, or `@-` for what it reads.
+fn posting(server: &str, data: &str) -> Command {
+    let command = with(
+        quiet("curl"),
+        ["-sN", "-H", "content-type: application/json"],
+    );
+    let url = format!("{server}/v1/chat/completions");
+    with(command, ["-d", data, &url])
 }
 
 /// One run: how long it took, by the clock and of the processor, and the most memory that it had at once (KiB).
@@ -865,14 +790,8 @@ fn line(what: &str, q: &str, name: &str, other: &str, ratio: f64, goal: &str) {
 
 fn times(what: &str, q: Median, name: &str, other: Median, goal: &str) {
     let ratio = q.seconds / other.seconds;
-    line(
-        what,
-        &shown(q.seconds),
-        name,
-        &shown(other.seconds),
-        ratio,
-        goal,
-    );
+    let (own, other) = (shown(q.seconds), shown(other.seconds));
+    line(what, &own, name, &other, ratio, goal);
 }
 
 /// A line that has nothing to be compared with.
@@ -976,13 +895,8 @@ fn event(number: usize) -> String {
 
 /// The answer to a question: a stream of so many deltas.
 fn answer(deltas: usize) -> Vec<u8> {
-    let events = (0..deltas).map(|number| event(number % 10));
-    [HEAD.to_owned()]
-        .into_iter()
-        .chain(events)
-        .chain([END.to_owned()])
-        .collect::<String>()
-        .into_bytes()
+    let events: String = (0..deltas).map(|number| event(number % 10)).collect();
+    [HEAD, &events, END].concat().into_bytes()
 }
 
 /// Answers every request with a stream of so many deltas, and prints at which address.
@@ -994,14 +908,8 @@ fn serve(deltas: usize) {
         std::fs::write(path, authority.pem()).expect("a file");
         authority.server(&["127.0.0.1"], 2000..=2999)
     });
-    println!(
-        "{}",
-        if tls.is_some() {
-            address.replace("http", "https")
-        } else {
-            address
-        }
-    );
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    println!("{}", address.replace("http", scheme));
     for stream in listener.incoming().flatten() {
         // A client that goes away early is no concern.
         let _ = match &tls {
@@ -1068,16 +976,7 @@ fn bare_client() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bare-client");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/client.rs");
     let compiled = Command::new("rustc")
-        .args([
-            "--edition",
-            "2024",
-            "-O",
-            "-C",
-            "target-feature=+crt-static",
-            "-C",
-            "panic=abort",
-            "-o",
-        ])
+        .args("--edition 2024 -O -C target-feature=+crt-static -C panic=abort -o".split(' '))
         .arg(&path)
         .arg(source)
         .output();
