@@ -102,10 +102,8 @@ fn of_two_undos_at_once_each_drops_an_exchange() {
     let messages: Vec<String> = (0..20).map(|number| number.to_string()).collect();
     sandbox.write_current(&stored(&messages));
     let running: Vec<_> = (0..6).map(|_| sandbox.q(&["--undo"]).spawn()).collect();
-    let mut printed: Vec<String> = running
-        .into_iter()
-        .map(|run| run.wait().success().stdout_text())
-        .collect();
+    let printed = running.into_iter().map(|run| run.wait());
+    let mut printed: Vec<String> = printed.map(|run| run.success().stdout_text()).collect();
     printed.sort();
     assert_eq!(printed, ["10\n", "12\n", "14\n", "16\n", "18\n", "8\n"]);
     sandbox.expect_texts("current.json", &["0", "1", "2", "3", "4", "5", "6", "7"]);
