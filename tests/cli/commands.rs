@@ -203,10 +203,8 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let owed = "[{\\\"owes\\\":40}]";
     ask(second, "40.", &[schema, "owes > 0", owed]);
     // None of these changes a file, and a query may begin in any way.
-    let (target, database) = (
-        sandbox.home().join("target"),
-        sandbox.home().join("shop.db"),
-    );
+    let target = sandbox.home().join("target");
+    let database = sandbox.home().join("shop.db");
     let before = fs::read(&database).unwrap();
     sandbox.write_home("target", "kept");
     let hostile = [
@@ -234,10 +232,7 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let calls = queries.map(|query| ("shop__sql", json!({ "query": query })));
     let results = cook(&sandbox, "shop", calls.collect(), &["--yes"]);
     let seven = ("[{\"7\":7}]\n".to_owned(), false);
-    assert_eq!(
-        results[hostile.len()..],
-        [seven.clone(), seven.clone(), seven]
-    );
+    assert_eq!(results[hostile.len()..], vec![seven; 3]);
     assert_eq!(fs::read(&target).unwrap(), b"kept");
     assert_eq!(fs::read(&database).unwrap(), before);
     assert!(!sandbox.home().join("target2").exists());
