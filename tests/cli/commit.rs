@@ -35,16 +35,12 @@ fn follow_ups_at_the_same_time_are_all_saved_in_one_conversation() {
 fn follow_ups_at_the_same_time_with_nothing_to_continue_are_all_saved() {
     let (sandbox, outcomes) = crowd(Sandbox::new().env("Q_PAIRS", "1000"), &["-f"]);
     for outcome in outcomes {
-        outcome
-            .exit(0)
-            .stderr_contains("q: there is no conversation to continue")
-            .stderr_has_lines(1);
+        let note = "q: there is no conversation to continue";
+        outcome.exit(0).stderr_contains(note).stderr_has_lines(1);
     }
-    let said: Vec<String> = sandbox
-        .session_files()
-        .iter()
-        .flat_map(|name| texts(&sandbox.session(name)))
-        .collect();
+    let files = sandbox.session_files();
+    let said = files.iter().flat_map(|name| texts(&sandbox.session(name)));
+    let said: Vec<String> = said.collect();
     assert_eq!(exchanges(&said), crowd_exchanges());
 }
 
@@ -78,11 +74,9 @@ fn a_new_file_replaces_none_and_a_taken_id_is_counted_up() {
     }
     sandbox.q(&["one"]).run().success();
     sandbox.q(&["two"]).run().success();
-    let taken = sandbox
-        .archived()
-        .iter()
-        .filter(|name| sandbox.read_bytes(name) == b"taken")
-        .count();
+    let names = sandbox.archived();
+    let is_taken = |name: &&String| sandbox.read_bytes(name) == b"taken";
+    let taken = names.iter().filter(is_taken).count();
     assert_eq!((taken, sandbox.session_files().len()), (2_000, 2_002));
     assert_eq!(sandbox.current_id(), id_of(&sandbox.current()));
 }
@@ -98,11 +92,9 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_saved_on_its_own() {
     };
     // Another one under the same id.
     let other = |sandbox: &Sandbox| {
-        fs::write(
-            sandbox.sessions().join("current.json"),
-            stored(&["two", "2"]).to_string(),
-        )
-        .expect("a conversation");
+        let path = sandbox.sessions().join("current.json");
+        let conversation = stored(&["two", "2"]).to_string();
+        fs::write(path, conversation).expect("a conversation");
     };
     type Meanwhile<'a> = &'a dyn Fn(&Sandbox);
     let table: [(Meanwhile, &[&str]); 3] = [
@@ -212,26 +204,18 @@ fn a_follow_up_lands_in_its_conversation_whatever_was_asked_meanwhile() {
 fn exchanges(texts: &[String]) -> Vec<(String, String)> {
     let mut exchanges: Vec<_> = texts
         .chunks(2)
-        .map(|pair| {
-            (
-                pair[0].clone(),
-                pair.get(1).expect("an answer to each question").clone(),
-            )
-        })
+        .map(|pair| (pair[0].clone(), pair[1].clone()))
         .collect();
     exchanges.sort();
     exchanges
 }
 
 fn crowd_exchanges() -> Vec<(String, String)> {
-    let texts: Vec<String> = (0..CROWD)
-        .flat_map(|number| {
-            [
-                format!("question {number}"),
-                format!("answer to question {number}"),
-            ]
-        })
-        .collect();
+    let mut texts = Vec::new();
+    for number in 0..CROWD {
+        texts.push(format!("question {number}"));
+        texts.push(format!("answer to question {number}"));
+    }
     exchanges(&texts)
 }
 
