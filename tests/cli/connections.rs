@@ -105,6 +105,7 @@ fn only_a_connection_that_was_idle_is_replaced_and_only_once() {
     let nothing = || Reply::raw("");
     let something = || Reply::raw("HTTP/1.1 200 OK\r\n");
     let rate = || Reply::new(429).keep_alive();
+    let kept = || calling(OPENAI).keep_alive();
     // What is asked, how the first requests are answered, and the connections of all requests. The last is answered well.
     for (piped, replies, expected, code) in [
         // Opened while q waited.
@@ -114,30 +115,10 @@ fn only_a_connection_that_was_idle_is_replaced_and_only_once() {
         // Opened for the request.
         (false, vec![nothing()], vec![0], 1),
         // Kept from the round before.
-        (
-            false,
-            vec![calling(OPENAI).keep_alive(), nothing()],
-            vec![0, 0, 1],
-            0,
-        ),
-        (
-            false,
-            vec![calling(OPENAI).keep_alive(), nothing(), nothing()],
-            vec![0, 0, 1],
-            1,
-        ),
-        (
-            false,
-            vec![calling(OPENAI).keep_alive(), something()],
-            vec![0, 0],
-            1,
-        ),
-        (
-            false,
-            vec![calling(OPENAI).keep_alive(), rate()],
-            vec![0, 0],
-            1,
-        ),
+        (false, vec![kept(), nothing()], vec![0, 0, 1], 0),
+        (false, vec![kept(), nothing(), nothing()], vec![0, 0, 1], 1),
+        (false, vec![kept(), something()], vec![0, 0], 1),
+        (false, vec![kept(), rate()], vec![0, 0], 1),
     ] {
         let _case = case((piped, &expected, code));
         let server = Server::start(move |request, number| match replies.get(number) {
