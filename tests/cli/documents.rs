@@ -52,11 +52,8 @@ fn every_option_stands_in_every_document() {
 
 #[test]
 fn every_setting_and_provider_stands_in_every_document() {
-    let status = Sandbox::new()
-        .q(&["--status", "--json"])
-        .run()
-        .success()
-        .stdout_json();
+    let status = Sandbox::new().q(&["--status", "--json"]).run();
+    let status = status.success().stdout_json();
     let names = |list: &str| -> Vec<String> {
         let list = status[list].as_array().expect("a list");
         list.iter()
@@ -68,11 +65,8 @@ fn every_setting_and_provider_stands_in_every_document() {
     let sandbox = Sandbox::new();
     sandbox.config("[providers.work]\napi = \"none\"\n");
     let refused = sandbox.q(&["hi"]).run().exit(2).stderr_text();
-    let (_, dialects) = refused
-        .lines()
-        .next()
-        .and_then(|line| line.split_once("is not one of "))
-        .expect("the dialects");
+    let first = refused.lines().next().unwrap_or_default();
+    let (_, dialects) = first.split_once("is not one of ").expect("the dialects");
     for (document, text) in &[
         ("q --help", printed(&["--help"])),
         ("the man page", man_page()),
@@ -145,10 +139,8 @@ fn printed(args: &[&str]) -> String {
 
 /// The text of the page, with the characters that its language writes otherwise.
 fn man_page() -> String {
-    repository_file("man/q.1")
-        .replace("\\-", "-")
-        .replace("\\&", "")
-        .replace("\\e", "\\")
+    let page = repository_file("man/q.1").replace("\\-", "-");
+    page.replace("\\&", "").replace("\\e", "\\")
 }
 
 fn path(file: &str) -> PathBuf {
