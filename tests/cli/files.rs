@@ -24,10 +24,8 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
     }
     let (_server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
-    let (archived, folder) = (
-        "q/sessions/session_20260102030405678.json",
-        "q/sessions/.tmp-q-",
-    );
+    let archived = "q/sessions/session_20260102030405678.json";
+    let folder = "q/sessions/.tmp-q-";
     for (args, name, temporary) in [
         (&["-f", "more"][..], archived, folder),
         (&["--again"], archived, folder),
@@ -63,10 +61,8 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
         );
         // Nothing else takes its name away.
         let away = |call: &&&str| {
-            let first = call
-                .split(", ")
-                .find(|part| part.contains('/'))
-                .unwrap_or_default();
+            let mut parts = call.split(", ");
+            let first = parts.find(|part| part.contains('/')).unwrap_or_default();
             (call.starts_with("unlink") || call.starts_with("rename")) && first.contains(&name)
         };
         assert_eq!(calls.iter().find(away), None);
