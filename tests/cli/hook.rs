@@ -43,10 +43,9 @@ fn repository(server: Option<&Server>) -> Option<Sandbox> {
         return None;
     }
     sandbox.config(&shown_roles());
-    git(
-        &sandbox,
-        "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file",
-    );
+    let begun =
+        "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file";
+    git(&sandbox, begun);
     let path = sandbox.home().join(".git/hooks/prepare-commit-msg");
     fs::create_dir_all(path.parent().expect("a folder")).expect("the hooks' folder");
     fs::write(&path, hook()).expect("the hook");
