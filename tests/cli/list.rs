@@ -6,11 +6,8 @@ use crate::sandbox::Sandbox;
 #[test]
 fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
     let sandbox = Sandbox::new();
-    let long = format!(
-        "<context>\n{}\n</context>\n\nwhy is 日本語 shown {}",
-        "log\n".repeat(99),
-        "so ".repeat(99)
-    );
+    let (logs, rest) = ("log\n".repeat(99), "so ".repeat(99));
+    let long = format!("<context>\n{logs}\n</context>\n\nwhy is 日本語 shown {rest}");
     for (name, idle, question) in [
         (ARCHIVED, 40 * DAY, "tab\tand \u{1b}[31mescape"),
         ("work.json", 3 * HOUR, &long),
@@ -65,13 +62,8 @@ fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     let is_right = lines[0].ends_with("question 0") && lines[47].ends_with("question 47");
     assert!(is_right, "{lines:?}");
     assert!(lines[48].trim().starts_with("12 more"), "{lines:?}");
-    let found = sandbox
-        .q(&["--list"])
-        .run()
-        .exit(0)
-        .stdout_text()
-        .lines()
-        .count();
+    let listed = sandbox.q(&["--list"]).run().exit(0).stdout_text();
+    let found = listed.lines().count();
     assert_eq!(found, 50);
 }
 
