@@ -44,10 +44,8 @@ fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
             let reply = Reply::sse(dialect.unfinished(&["half ", "answer "])).wait_for(&gate);
             let server = Server::always(end(reply));
             let sandbox = Sandbox::new();
-            let q = dialect
-                .q(&sandbox, &server, &["hi"])
-                .env("Q_RETRIES", "3")
-                .env("Q_TIMEOUT", "1s");
+            let q = dialect.q(&sandbox, &server, &["hi"]);
+            let q = q.env("Q_RETRIES", "3").env("Q_TIMEOUT", "1s");
             let mut running = q.spawn();
             // A reset overtakes what the client has not read yet.
             running.read_stdout_until("half answer ");
@@ -124,10 +122,8 @@ fn a_server_that_takes_no_connection_is_given_up_after_a_while_and_tried_again()
     let terminal = Terminal::new(WIDE);
     let began = Instant::now();
     // Silence may last longer.
-    let q = sandbox
-        .q(&["-v", "hi"])
-        .env("Q_TIMEOUT", "1h")
-        .env("LD_PRELOAD", clock);
+    let q = sandbox.q(&["-v", "hi"]).env("LD_PRELOAD", clock);
+    let q = q.env("Q_TIMEOUT", "1h");
     let mut running = q.stderr_to(terminal.end()).spawn();
     terminal.wait_for("no connection within 15 s", 0);
     let waited = began.elapsed() * FASTER;
@@ -190,11 +186,8 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
         drop(first);
         let (mut second, _) = listener.accept().unwrap();
         let answer = json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]});
-        write!(
-            second,
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{answer}"
-        )
-        .unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
+        write!(second, "{head}{answer}").unwrap();
         // Closing with the request unread would be a reset.
         let _ = second.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut second, &mut std::io::sink());
