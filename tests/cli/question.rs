@@ -39,10 +39,8 @@ fn expect_note_after_ten_seconds(q: Q, note: &str, come: impl FnOnce() + Send) {
         noted.join().expect("a thread that reads")
     });
     assert_eq!(rest, "");
-    assert!(
-        waited >= Duration::from_secs(10) / FASTER,
-        "after {waited:?}"
-    );
+    let is_right = waited >= Duration::from_secs(10) / FASTER;
+    assert!(is_right, "after {waited:?}");
 }
 
 #[test]
@@ -80,15 +78,10 @@ fn the_note_comes_for_a_named_pipe_that_nobody_opens_too() {
     let Some(clock) = fast_clock(&sandbox) else {
         return;
     };
-    expect_note_after_ten_seconds(
-        sandbox
-            .q(&["-n", "-a", "pipe", "why"])
-            .env("LD_PRELOAD", clock),
-        "q: waiting for pipe\n",
-        || {
-            std::fs::write(&pipe, "log\n").unwrap();
-        },
-    );
+    let q = sandbox.q(&["-n", "-a", "pipe", "why"]);
+    let q = q.env("LD_PRELOAD", clock);
+    let come = || std::fs::write(&pipe, "log\n").unwrap();
+    expect_note_after_ten_seconds(q, "q: waiting for pipe\n", come);
     let found = prompt(&server.request());
     assert_eq!(found, "<file name=\"pipe\">\nlog\n</file>\n\nwhy");
 }
@@ -122,8 +115,8 @@ fn input_may_have_ten_million_bytes_and_not_one_more() {
     let mut waiting = sandbox.q(&["why"]).stdin_open().spawn();
     // The pipe is still open: q does not wait for its end.
     waiting.write_stdin(&longest).write_stdin("y");
-    waiting
-        .wait()
+    let outcome = waiting.wait();
+    outcome
         .exit(2)
         .stdout_is_empty()
         .stderr_contains("10000000");
