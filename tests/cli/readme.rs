@@ -91,10 +91,7 @@ fn each_command_of_the_documents_works() {
         if request.method == "GET" {
             return models_reply(request, json!({"data": [{"id": "a-model"}]}));
         }
-        let dialect = DIALECTS
-            .iter()
-            .find(|dialect| dialect.provider == "openai")
-            .expect("a dialect");
+        let dialect = &DIALECTS[0];
         let reply = if request.json().get("max_tokens").is_some() {
             DIALECTS[1].reply
         } else {
@@ -127,19 +124,16 @@ fn each_command_of_the_documents_works() {
         .lines()
         .filter_map(|line| line.strip_prefix("    "))
         .filter(|line| line.starts_with("mkdir -p "));
-    let folders = format!(
-        "mkdir -p ~/.local/state; {}",
-        made.collect::<Vec<_>>().join("; ")
-    );
+    let made = made.collect::<Vec<_>>().join("; ");
+    let folders = format!("mkdir -p ~/.local/state; {made}");
     let commands = commands(&documents);
     assert!(commands.len() > 50, "{commands:#?}");
     for command in commands {
         let _case = case(&command);
         // Each finds what another one may have cleared.
-        let id = command
-            .split_whitespace()
-            .find(|word| word.starts_with("session_"))
-            .unwrap_or("session_20261114093000000");
+        let mut words = command.split_whitespace();
+        let id = words.find(|word| word.starts_with("session_"));
+        let id = id.unwrap_or("session_20261114093000000");
         for name in ["current.json", &format!("{id}.json")] {
             sandbox.write_session(name, &stored(&["why a rebase?", ANSWER, "more", ANSWER]));
         }
