@@ -49,10 +49,8 @@ fn message(request: &Recorded) -> Value {
 }
 
 fn answer(message: &Value, result: Value) -> Reply {
-    Reply::json(
-        200,
-        json!({"jsonrpc": "2.0", "id": message["id"], "result": result}),
-    )
+    let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    Reply::json(200, body)
 }
 
 fn echoed(message: &Value) -> Value {
@@ -272,6 +270,24 @@ fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
 }
 
 #[test]
+fn a_server_that_fails_is_reported_though_another_is_silent() {
+    let silent = Server::always(Reply::raw("").hang());
+    let refuses = Server::always(Reply::new(401));
+    let model = model(0);
+    let sandbox = Sandbox::new().server_env(&model).env("Q_RETRIES", "0");
+    let section = |name: &str, site: &Server| {
+        let url = site.url();
+        format!("[tools.{name}]\nurl = \"{url}\"\nstart = \"never\"\n")
+    };
+    sandbox.config(&(section("silent", &silent) + &section("refuses", &refuses)));
+    for names in ["silent,refuses", "refuses,silent"] {
+        let outcome = sandbox.q(&["-t", names, "go"]).run();
+        let text = "q: refuses: 401 Unauthorized";
+        outcome.exit(1).stdout_is_empty().stderr_contains(text);
+    }
+}
+
+#[test]
 fn the_images_of_all_results_have_a_limit_together() {
     let data = format!("{IMAGE}{}", "A".repeat(4_000_000));
     let image = json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]});
@@ -279,10 +295,8 @@ fn the_images_of_all_results_have_a_limit_together() {
         (message["method"] == "tools/call").then(|| answer(message, image.clone()))
     });
     let model = model(2);
-    with_web(&model, &site.url(), "allow = [\"*\"]")
-        .q(&["-t", "web", "go"])
-        .run()
-        .success();
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
+    sandbox.q(&["-t", "web", "go"]).run().success();
     let sent = model.last_request().text();
     assert_eq!(sent.matches("data:image/png").count(), 1);
     assert_eq!(sent.matches("[image image/png, ").count(), 2);
