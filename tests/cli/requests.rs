@@ -29,16 +29,10 @@ fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
         sandbox.write_current(&idle_for(HOUR, &["question", "answer"]));
         let before = snapshot(sandbox.state());
         let [dry, sent] = ["--dry-run", "--no-save"].map(|first| {
-            let q = sandbox
-                .q(&[first])
-                .args(args)
-                .arg("hi")
-                .stdin("log of today\n");
-            q.env("Q_SYSTEM", "be brief")
-                .env("Q_RETRIES", "0")
-                .env("Q_MAX_TOKENS", "7")
-                .env("Q_HISTORY", history)
-                .run()
+            let q = sandbox.q(&[first]).args(args).arg("hi");
+            let q = q.stdin("log of today\n").env("Q_RETRIES", "0");
+            let q = q.env("Q_SYSTEM", "be brief").env("Q_MAX_TOKENS", "7");
+            q.env("Q_HISTORY", history).run()
         });
         sent.exit(1);
         dry.success()
