@@ -69,12 +69,8 @@ fn an_answer_is_styled_on_a_terminal_and_nowhere_else() {
         for args in [&["hi"][..], &["--no-stream", "hi"], &["--last"]] {
             let _case = case(args);
             assert_eq!(joined(&sandbox.q(args).shown_on(30).text()), STYLED);
-            let unwrapped = sandbox
-                .q(args)
-                .env("Q_WRAP", "false")
-                .env("NO_COLOR", "")
-                .shown_on(30)
-                .text();
+            let q = sandbox.q(args).env("Q_WRAP", "false").env("NO_COLOR", "");
+            let unwrapped = q.shown_on(30).text();
             assert!(unwrapped.contains("\u{1b}[1m"), "{unwrapped}");
             assert_eq!(without_styles(&unwrapped), ANSWER);
             sandbox.q(args).run().success().stdout(ANSWER);
@@ -144,13 +140,9 @@ fn empty_fields_for_reasoning_are_none() {
     let empty =
         json!({"content": "", "reasoning": "", "reasoning_details": [], "reasoning_content": null});
     let empty = data(&json!({"choices": [{"delta": empty}]}));
-    let server = Server::always(
-        Reply::sse([": wait\n\n"])
-            .wait_for(&gates[0])
-            .piece(empty)
-            .wait_for(&gates[1])
-            .cut(),
-    );
+    let reply = Reply::sse([": wait\n\n"]).wait_for(&gates[0]);
+    let reply = reply.piece(empty).wait_for(&gates[1]);
+    let server = Server::always(reply.cut());
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(WIDE);
     let running = sandbox.q(&["hi"]).on(&terminal).spawn();
@@ -193,11 +185,8 @@ fn joined(text: &str) -> String {
     let mut joined = String::new();
     for part in text.split_inclusive('›') {
         let style = joined.rfind('‹').map(|at| {
-            joined[at..]
-                .split_inclusive('m')
-                .next()
-                .unwrap_or_default()
-                .to_owned()
+            let style = joined[at..].split_inclusive('m').next();
+            style.unwrap_or_default().to_owned()
         });
         match style.and_then(|style| part.strip_prefix(&style).filter(|_| joined.ends_with('›')))
         {
