@@ -183,11 +183,8 @@ fn the_waiting_sign_says_that_the_model_thinks_or_that_the_provider_searches() {
 #[test]
 fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
     let gate = Gate::new();
-    let server = Server::always(
-        Reply::sse([":\n\n"])
-            .wait_for(&gate)
-            .pieces(openai_stream(&["Hello"])),
-    );
+    let reply = Reply::sse([":\n\n"]).wait_for(&gate);
+    let server = Server::always(reply.pieces(openai_stream(&["Hello"])));
     let sandbox = Sandbox::new().server_env(&server);
     let start = |variant: &str| {
         let terminal = Terminal::new(80);
@@ -214,11 +211,8 @@ fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
         let _case = case(variant);
         running.wait().exit(0);
         let expected = if variant == "stderr" { "" } else { "Hello\r\n" };
-        assert_eq!(
-            String::from_utf8_lossy(&terminal.bytes()),
-            expected,
-            "{variant}"
-        );
+        let bytes = terminal.bytes();
+        assert_eq!(String::from_utf8_lossy(&bytes), expected, "{variant}");
     }
 }
 
