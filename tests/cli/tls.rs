@@ -141,10 +141,9 @@ impl Proxy {
                         0 => return server.shutdown(Shutdown::Write),
                         count => {
                             // First noted, then sent on: who has the answer finds all of its request here.
-                            seen.lock()
-                                .unwrap()
-                                .bytes
-                                .extend_from_slice(&buffer[..count]);
+                            let mut seen = seen.lock().unwrap();
+                            seen.bytes.extend_from_slice(&buffer[..count]);
+                            drop(seen);
                             server.write_all(&buffer[..count])?;
                         }
                     }
@@ -216,22 +215,15 @@ fn certificate(sandbox: &Sandbox, authority: &Authority) -> PathBuf {
 
 /// q with a key for the OpenAI-like API at `base`.
 fn q(sandbox: &Sandbox, base: String, args: &[&str]) -> Q {
-    sandbox
-        .q(args)
-        .env("OPENAI_API_KEY", API_KEY)
-        .env("OPENAI_BASE_URL", base)
+    let q = sandbox.q(args).env("OPENAI_API_KEY", API_KEY);
+    q.env("OPENAI_BASE_URL", base)
 }
 
 #[test]
 fn an_authority_that_is_named_is_taken() {
     let (authority, server) = (Authority::new("known"), Server::openai("sealed"));
-    let tls = Tls::start(
-        &authority,
-        &["localhost", "127.0.0.1"],
-        ALWAYS,
-        &server,
-        End::Farewell,
-    );
+    let names = ["localhost", "127.0.0.1"];
+    let tls = Tls::start(&authority, &names, ALWAYS, &server, End::Farewell);
     let sandbox = Sandbox::new();
     let file = certificate(&sandbox, &authority);
     let folder = file.parent().unwrap();
@@ -247,10 +239,8 @@ fn an_authority_that_is_named_is_taken() {
 #[test]
 fn the_systems_authorities_are_taken_unless_others_are_named() {
     // In a namespace of its own the test brings the store of the system with it.
-    if lacks(
-        "a system with another store",
-        "unshare -rm mount -t tmpfs none /etc/ssl",
-    ) {
+    let trial = "unshare -rm mount -t tmpfs none /etc/ssl";
+    if lacks("a system with another store", trial) {
         return;
     }
     let (known, unknown) = (Authority::new("known"), Authority::new("unknown"));
@@ -348,23 +338,21 @@ fn a_tool_servers_certificate_is_checked_like_every_other() {
         "[tools.web]\nurl = \"{url}\"\nonly = [\"echo\"]\n"
     ));
     let list = |known: &Authority| {
-        sandbox
-            .q(&["--list-tools"])
-            .env("SSL_CERT_FILE", certificate(&sandbox, known))
-            .run()
+        let q = sandbox.q(&["--list-tools"]);
+        q.env("SSL_CERT_FILE", certificate(&sandbox, known)).run()
     };
     list(&authority)
         .success()
         .stdout("web__echo\treads\tasks\tdoes echo\n");
-    list(&stranger)
+    let outcome = list(&stranger);
+    outcome
         .exit(0)
         .stdout_is_empty()
         .stderr_contains("q: web: TLS: ");
-    let empty = sandbox
+    let q = sandbox
         .q(&["-t", "web", "hi"])
-        .env("SSL_CERT_FILE", "/dev/null")
-        .env("OPENAI_API_KEY", API_KEY)
-        .run();
+        .env("SSL_CERT_FILE", "/dev/null");
+    let empty = q.env("OPENAI_API_KEY", API_KEY).run();
     empty.exit(2).stderr_contains("SSL_CERT_FILE");
 }
 
