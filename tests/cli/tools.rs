@@ -111,11 +111,8 @@ fn what_has_come_of_an_answer_with_tools_is_saved() {
     let taken = std::io::read_to_string(reader).unwrap();
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
-    assert!(
-        saved["content"]
-            .as_str()
-            .is_some_and(|text| text.starts_with(&taken))
-    );
+    let text = saved["content"].as_str().expect("text");
+    assert!(text.starts_with(&taken));
 }
 
 #[test]
@@ -125,14 +122,10 @@ fn of_the_calls_of_one_reply_only_so_many_run() {
     sandbox.q(&["-t", "db", "go"]).run().success();
     assert_eq!(calls(&sandbox, "db").len(), 32);
     let kept = sandbox.current()["messages"][1]["steps"][0]["calls"].clone();
-    assert_eq!(
-        (&kept[31]["result"], kept.as_array().map(Vec::len)),
-        (&json!("you said hi"), Some(40))
-    );
-    assert_eq!(
-        kept[32]["result"],
-        "The call was refused: at most 32 calls of one reply run."
-    );
+    assert_eq!(kept.as_array().map(Vec::len), Some(40));
+    assert_eq!(kept[31]["result"], "you said hi");
+    let refused = "The call was refused: at most 32 calls of one reply run.";
+    assert_eq!(kept[32]["result"], refused);
     assert_eq!(kept[39]["error"], true);
 }
 
@@ -198,8 +191,9 @@ fn what_is_in_another_session_is_left_alone() {
     let begins = daemon("daemon") + " until [ -s daemon ]; do sleep 0.01; done";
     sandbox.config(&(provider + &section_after(&sandbox, "db", &begins, "")));
     let job = daemon("job") + &until("job");
+    let script = format!("{job} exec q -p own -m m -t db go");
     sandbox
-        .shell(&format!("{job} exec q -p own -m m -t db go"))
+        .shell(&script)
         .run()
         .success()
         .stdout("the answer\n");
@@ -217,10 +211,8 @@ fn what_is_in_another_session_is_left_alone() {
 fn a_failure_is_reported_before_stubborn_servers_are_killed() {
     let server = model(vec![]);
     let sandbox = with_db(&server, "", "");
-    let started = format!(
-        "until grep -q tools/list {}; do sleep 0.01; done",
-        log(&sandbox, "db")
-    );
+    let heard = log(&sandbox, "db");
+    let started = format!("until grep -q tools/list {heard}; do sleep 0.01; done");
     let late = section_after(&sandbox, "late", &started, "")
         .replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"");
     sandbox.config(&(section(&sandbox, "db", "stubborn", "") + &late));
@@ -228,17 +220,14 @@ fn a_failure_is_reported_before_stubborn_servers_are_killed() {
     // SAFETY: a plain system call about a pipe that is open.
     let size = unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&writer), libc::F_GETPIPE_SZ) };
     std::io::Write::write_all(&mut writer, &vec![b' '; usize::try_from(size).unwrap()]).unwrap();
-    let running = sandbox
-        .q(&["-t", "db,late", "go"])
-        .stderr_to(writer)
-        .spawn();
+    let q = sandbox.q(&["-t", "db,late", "go"]);
+    let running = q.stderr_to(writer).spawn();
     // The pipe is full, and q waits for a reader of its words.
     wait_until(|| waits_for_pipe(&running));
     let heard = fs::read_to_string(log(&sandbox, "db")).unwrap();
-    let process: i32 = heard
-        .lines()
-        .find_map(|line| line.strip_prefix("process ")?.parse().ok())
-        .expect("a process");
+    let mut lines = heard.lines();
+    let process = lines.find_map(|line| line.strip_prefix("process ")?.parse().ok());
+    let process: i32 = process.expect("a process");
     // SAFETY: signal 0 only asks whether the process is there.
     assert_eq!(unsafe { libc::kill(process, 0) }, 0);
     std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
@@ -275,19 +264,15 @@ fn the_waiting_sign_says_which_tool_runs() {
     let running = sandbox.q(&["-t", "db", "go"]).on(&terminal).spawn();
     terminal.wait_for("waiting for db__hang, ", 0);
     running.wait().exit(0);
-    assert_eq!(
-        terminal.screen(),
-        ["let me see", "q: db__hang {}", "the answer", ""]
-    );
+    let expected = ["let me see", "q: db__hang {}", "the answer", ""];
+    assert_eq!(terminal.screen(), expected);
 }
 
 /// The section of a server that runs this script first.
 fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> String {
     let script = format!("{script}; exec \"$0\" \"$@\"");
-    section(sandbox, name, "", more).replace(
-        "command = [",
-        &format!("command = [\"/bin/sh\", \"-c\", {script:?}, "),
-    )
+    let begin = format!("command = [\"/bin/sh\", \"-c\", {script:?}, ");
+    section(sandbox, name, "", more).replace("command = [", &begin)
 }
 
 #[test]
@@ -303,16 +288,10 @@ fn servers_start_side_by_side() {
         section_after(&sandbox, name, &script, "start = \"10s\"")
     };
     sandbox.config(&(waiting("db", "web") + &waiting("web", "db")));
-    sandbox
-        .q(&["-t", "db,web", "go"])
-        .run()
-        .success()
-        .stdout("the answer\n");
-    sandbox
-        .q(&["--list-tools"])
-        .run()
-        .success()
-        .stdout_contains("web__echo");
+    let outcome = sandbox.q(&["-t", "db,web", "go"]).run();
+    outcome.success().stdout("the answer\n");
+    let listed = sandbox.q(&["--list-tools"]).run();
+    listed.success().stdout_contains("web__echo");
 }
 
 #[test]
@@ -435,10 +414,8 @@ fn always_covers_later_calls_of_any_length() {
     let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
     terminal.answer(&[("? [y]es", "a\n")]);
     running.wait().exit(0);
-    assert_eq!(
-        calls(&sandbox, "db"),
-        texts.map(|text| json!({"text": text}))
-    );
+    let expected = texts.map(|text| json!({"text": text}));
+    assert_eq!(calls(&sandbox, "db"), expected);
 }
 
 #[test]
@@ -451,10 +428,8 @@ fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
     let running = session(&sandbox, &terminal, "yes | q -n -t db go >answer").spawn();
     terminal.answer(&[("? [y]es", "n\n")]);
     running.wait().exit(0);
-    assert_eq!(
-        fs::read_to_string(sandbox.home().join("answer")).unwrap(),
-        "the answer\n"
-    );
+    let answer = fs::read_to_string(sandbox.home().join("answer")).unwrap();
+    assert_eq!(answer, "the answer\n");
     assert_eq!(calls(&sandbox, "db").len(), 0);
 }
 
