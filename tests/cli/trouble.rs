@@ -27,10 +27,9 @@ fn without_a_home_the_answer_comes_with_a_note() {
         return eprintln!("skipped: another user cannot run q here");
     }
     for command in ["q one", "q -f one"] {
-        homeless(command)
-            .exit(0)
-            .stdout("answer\n")
-            .stderr_contains("nor saved: there is no home folder");
+        let outcome = homeless(command);
+        outcome.exit(0).stdout("answer\n");
+        outcome.stderr_contains("nor saved: there is no home folder");
     }
     for action in ["last", "history", "list", "undo", "clear"] {
         let outcome = homeless(&format!("q --{action}"));
@@ -96,10 +95,9 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
     };
     let sandbox = Sandbox::new().server_env(&server);
     for args in [&["one"][..], &["-f", "two"]] {
-        refusing(&sandbox, "?symlink,?symlinkat:error=EPERM", args)
-            .exit(0)
-            .stdout("answer\n")
-            .stderr_contains("; -f does not continue this conversation, but q -s session_");
+        let outcome = refusing(&sandbox, "?symlink,?symlinkat:error=EPERM", args);
+        outcome.exit(0).stdout("answer\n");
+        outcome.stderr_contains("; -f does not continue this conversation, but q -s session_");
     }
     assert_eq!(sandbox.archived().len(), 2);
     // A file in place of the link is continued where it is, and stays when another conversation begins.
@@ -172,10 +170,8 @@ fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state(
                 assert!(!sandbox.sessions().join(EARLIER).exists());
             }
             // A new answer is safe, or a note says that it is not.
-            let own = sandbox
-                .archived()
-                .into_iter()
-                .find(|name| ![ARCHIVED, EARLIER].contains(&name.as_str()));
+            let mut names = sandbox.archived().into_iter();
+            let own = names.find(|name| ![ARCHIVED, EARLIER].contains(&name.as_str()));
             assert_eq!(own.is_some(), status == 0 && renames);
             if status == 0 && !renames {
                 run.stderr_contains("this exchange was not saved: ");
