@@ -86,10 +86,8 @@ fn code_and_json_are_not_wrapped() {
     }
     let object = r#"{"text": "words that go on and on beyond the end of a line"}"#;
     let server = Server::openai(object);
-    let shown = on_terminal(
-        sandbox.q(&["--schema", "text", "hi"]).server_env(&server),
-        40,
-    );
+    let q = sandbox.q(&["--schema", "text", "hi"]).server_env(&server);
+    let shown = on_terminal(q, 40);
     assert_eq!(shown, format!("{object}\n"));
 }
 
