@@ -135,10 +135,10 @@ impl Dialect {
             messages.push((role, text.expect("text").to_owned()));
         }
         let system = match self.system {
-            Some(place) => body
-                .pointer(place)
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            Some(place) => {
+                let system = body.pointer(place).and_then(Value::as_str);
+                system.map(str::to_owned)
+            }
             None if messages[0].0 == "system" => Some(messages.remove(0).1),
             None => None,
         };
@@ -289,10 +289,8 @@ fn deltas(answer: &str) -> Vec<&str> {
 
 /// One event a piece: the role, each delta, the finish reason, the usage, `[DONE]`.
 pub fn openai_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
-    let mut events = vec![openai_event(
-        json!({"role": "assistant", "content": ""}),
-        None,
-    )];
+    let role = json!({"role": "assistant", "content": ""});
+    let mut events = vec![openai_event(role, None)];
     for delta in deltas {
         events.push(openai_event(json!({"content": delta.as_ref()}), None));
     }
@@ -414,10 +412,8 @@ fn gemini_event(text: &str, last: bool) -> Value {
 
 /// The arguments come in pieces of three bytes.
 fn openai_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
-    let mut events = vec![openai_event(
-        json!({"role": "assistant", "content": text}),
-        None,
-    )];
+    let said = json!({"role": "assistant", "content": text});
+    let mut events = vec![openai_event(said, None)];
     for (index, (id, name, arguments)) in calls.iter().enumerate() {
         let function = json!({"name": name, "arguments": ""});
         let first = json!({"index": index, "id": id, "type": "function", "function": function});
