@@ -88,16 +88,9 @@ pub fn ahead(duration: Duration) -> String {
 }
 
 fn moment(moment: OffsetDateTime) -> String {
-    let (date, hour, minute, second) = (
-        moment.date(),
-        moment.hour(),
-        moment.minute(),
-        moment.second(),
-    );
-    format!(
-        "{date}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
-        moment.millisecond()
-    )
+    let [hour, minute, second] = [moment.hour(), moment.minute(), moment.second()];
+    let (date, milliseconds) = (moment.date(), moment.millisecond());
+    format!("{date}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
 }
 
 /// Sets when a file was changed last, as seen from now.
@@ -155,24 +148,16 @@ pub fn idle_for<S: AsRef<str>>(idle: Duration, texts: &[S]) -> Value {
     for message in conversation["messages"].as_array_mut().expect("messages") {
         message["timestamp"] = moment.clone();
     }
-    with(
-        with(conversation, "created", moment.clone()),
-        "updated",
-        moment,
-    )
+    let conversation = with(conversation, "created", moment.clone());
+    with(conversation, "updated", moment)
 }
 
 /// The id of a conversation: `session_` and the digits of when it was begun.
 #[track_caller]
 pub fn id_of(conversation: &Value) -> String {
     let created = conversation["created"].as_str().expect("a time");
-    format!(
-        "session_{}",
-        created
-            .chars()
-            .filter(char::is_ascii_digit)
-            .collect::<String>()
-    )
+    let digits: String = created.chars().filter(char::is_ascii_digit).collect();
+    format!("session_{digits}")
 }
 
 /// The file of the conversation that `other` makes.
@@ -231,10 +216,8 @@ pub fn with_every_kind() -> Sandbox {
 #[track_caller]
 pub fn texts(conversation: &Value) -> Vec<String> {
     let messages = conversation["messages"].as_array().expect("messages");
-    messages
-        .iter()
-        .map(|message| message["content"].as_str().expect("text").to_owned())
-        .collect()
+    let text = |message: &Value| message["content"].as_str().expect("text").to_owned();
+    messages.iter().map(text).collect()
 }
 
 impl Sandbox {
@@ -268,10 +251,9 @@ impl Sandbox {
 
     /// The files of unnamed conversations that are not current, and of earlier states, in order.
     pub fn archived(&self) -> Vec<String> {
-        self.session_files()
-            .into_iter()
-            .filter(|name| name.starts_with("session_"))
-            .collect()
+        let mut names = self.session_files();
+        names.retain(|name| name.starts_with("session_"));
+        names
     }
 
     /// The only one of them.
@@ -310,13 +292,8 @@ pub fn make_pipe(path: &Path) {
     let name = CString::new(path.as_os_str().as_bytes()).expect("a path without NUL");
     // SAFETY: the name ends in NUL and outlives the call.
     let made = unsafe { libc::mkfifo(name.as_ptr(), 0o600) };
-    assert_eq!(
-        made,
-        0,
-        "{}: {}",
-        path.display(),
-        io::Error::last_os_error()
-    );
+    let error = io::Error::last_os_error();
+    assert_eq!(made, 0, "{}: {error}", path.display());
 }
 
 /// Everything below a folder. Where nothing has changed since, nothing was written.
@@ -403,10 +380,9 @@ impl Snapshot {
 
     /// Path, mode and bytes of every entry: what a backup brings back.
     pub fn contents(self) -> Vec<(PathBuf, u32, Vec<u8>)> {
-        self.entries
-            .into_iter()
-            .map(|(path, entry)| (path, entry.mode, entry.bytes))
-            .collect()
+        let entries = self.entries.into_iter();
+        let contents = entries.map(|(path, entry)| (path, entry.mode, entry.bytes));
+        contents.collect()
     }
 }
 
@@ -476,10 +452,8 @@ impl Server {
                 let answer = answer(questions.fetch_add(1, Ordering::SeqCst));
                 openai_reply(request, &answer)
             } else {
-                models_reply(
-                    request,
-                    json!({"data": [{"id": LISTED_MODEL, "object": "model"}]}),
-                )
+                let list = json!({"data": [{"id": LISTED_MODEL, "object": "model"}]});
+                models_reply(request, list)
             }
         })
     }
@@ -516,10 +490,8 @@ pub fn talked(provider: &str, pairs: usize) -> Sandbox {
 
 /// q on a terminal of its own that it is in the foreground of.
 pub fn in_foreground(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
-    let q = sandbox
-        .shell("exec setsid -c -w q \"$@\"")
-        .arg("sh")
-        .args(args);
+    let q = sandbox.shell("exec setsid -c -w q \"$@\"");
+    let q = q.arg("sh").args(args);
     q.stdin_from(terminal.end())
         .stdout_to(terminal.end())
         .stderr_to(terminal.end())
@@ -543,10 +515,7 @@ pub fn prompt(request: &Recorded) -> String {
         .as_array()
         .and_then(|messages| messages.last())
         .expect("a message");
-    assert_eq!(
-        last["role"], "user",
-        "the last message is the user's: {body:#}"
-    );
+    assert_eq!(last["role"], "user", "{body:#}");
     last["content"].as_str().expect("text").to_owned()
 }
 
@@ -566,10 +535,8 @@ pub fn lacks(program: &str, trial: &str) -> bool {
     let tried = Sandbox::new().shell(trial).run();
     let lacks = !tried.status.success();
     if lacks {
-        eprintln!(
-            "skipped: {program} cannot be used here: {}",
-            tried.stderr_text()
-        );
+        let why = tried.stderr_text();
+        eprintln!("skipped: {program} cannot be used here: {why}");
     }
     lacks
 }
