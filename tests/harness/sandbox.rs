@@ -345,10 +345,10 @@ impl Sandbox {
     fn story(&self) -> String {
         let mut last = lock(&self.last_run);
         last.shown = true;
+        let files = listing(&self.state());
         format!(
-            "\nthe last run here\n{}files below state:\n{}",
-            last.text,
-            listing(&self.state())
+            "\nthe last run here\n{}files below state:\n{files}",
+            last.text
         )
     }
 }
@@ -976,19 +976,15 @@ impl Outcome {
     /// Exit code 2, nothing on stdout, and an explanation that has each of these words.
     #[track_caller]
     pub fn refused<S: AsRef<str>>(&self, words: &[S]) -> &Outcome {
-        self.exit(2)
-            .stdout_is_empty()
-            .explains()
-            .stderr_contains_all(words)
+        let outcome = self.exit(2).stdout_is_empty();
+        outcome.explains().stderr_contains_all(words)
     }
 
     /// The end came before this limit.
     #[track_caller]
     pub fn ended_within(&self, limit: Duration) -> &Outcome {
-        let what = format!(
-            "expected the end within {limit:?}, not after {:?}",
-            self.elapsed
-        );
+        let elapsed = self.elapsed;
+        let what = format!("expected the end within {limit:?}, not after {elapsed:?}");
         self.check(self.elapsed < limit, &what)
     }
 
@@ -1003,12 +999,8 @@ impl Outcome {
 
     /// What a failure shows of the run.
     fn text(&self) -> String {
-        run_text(
-            &self.invocation,
-            &self.status.to_string(),
-            &self.stdout,
-            &self.stderr,
-        )
+        let status = self.status.to_string();
+        run_text(&self.invocation, &status, &self.stdout, &self.stderr)
     }
 
     pub fn stdout_text(&self) -> String {
@@ -1050,18 +1042,13 @@ impl fmt::Display for Invocation {
 /// A failure, with the run and the files that are there.
 fn report(what: &str, invocation: &Invocation, run: &str) -> String {
     lock(&invocation.last_run).shown = true;
-    format!(
-        "{what}\n\n{run}files below state:\n{}",
-        listing(&invocation.state)
-    )
+    let files = listing(&invocation.state);
+    format!("{what}\n\n{run}files below state:\n{files}")
 }
 
 fn run_text(invocation: &Invocation, status: &str, stdout: &[u8], stderr: &[u8]) -> String {
-    format!(
-        "{invocation}status: {status}\nstdout:\n{}\nstderr:\n{}\n",
-        shown(stdout),
-        shown(stderr)
-    )
+    let (stdout, stderr) = (shown(stdout), shown(stderr));
+    format!("{invocation}status: {status}\nstdout:\n{stdout}\nstderr:\n{stderr}\n")
 }
 
 /// An output as text; of a long one the beginning and the end.
