@@ -134,10 +134,8 @@ impl Reply {
 
     /// A chunked event stream, each piece a chunk and a write of its own.
     pub fn sse<P: AsRef<[u8]>>(pieces: impl IntoIterator<Item = P>) -> Reply {
-        Reply::new(200)
-            .header("content-type", "text/event-stream")
-            .chunked()
-            .pieces(pieces)
+        let reply = Reply::new(200).header("content-type", "text/event-stream");
+        reply.chunked().pieces(pieces)
     }
 
     /// These bytes and no others on the socket, no head added, then close.
@@ -343,11 +341,8 @@ impl Server {
     #[track_caller]
     pub fn request(&self) -> Recorded {
         let mut requests = self.requests();
-        assert!(
-            requests.len() == 1,
-            "not exactly one request:\n{}",
-            overview(&requests)
-        );
+        let text = overview(&requests);
+        assert_eq!(requests.len(), 1, "the requests:\n{text}");
         requests.remove(0)
     }
 
@@ -361,12 +356,8 @@ impl Server {
     #[track_caller]
     pub fn expect_requests(&self, count: usize) {
         let requests = self.requests();
-        assert!(
-            requests.len() == count,
-            "expected {count} requests, not {}:\n{}",
-            requests.len(),
-            overview(&requests)
-        );
+        let text = overview(&requests);
+        assert_eq!(requests.len(), count, "the requests:\n{text}");
     }
 
     /// How many connections there were.
@@ -428,11 +419,8 @@ impl Drop for Server {
             let _ = thread.join();
         }
         if thread::panicking() {
-            eprintln!(
-                "the server at {} got these requests:\n{}",
-                self.address,
-                overview(&self.requests())
-            );
+            let (address, text) = (self.address, overview(&self.requests()));
+            eprintln!("the server at {address} got these requests:\n{text}");
         }
         let panicked = lock(&self.shared.state).handler_panicked;
         // A second panic during a first would abort the whole test run.
@@ -681,12 +669,8 @@ fn linger_for_nothing(stream: &TcpStream) {
             size_of::<libc::linger>() as libc::socklen_t,
         )
     };
-    assert_eq!(
-        result,
-        0,
-        "setting SO_LINGER: {}",
-        io::Error::last_os_error()
-    );
+    let error = io::Error::last_os_error();
+    assert_eq!(result, 0, "setting SO_LINGER: {error}");
 }
 
 /// The next request, or nothing where the client closed the connection instead.
