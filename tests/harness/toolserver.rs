@@ -85,11 +85,8 @@ pub fn is_there(process: i32) -> bool {
 /// A process whose parent has gone stays a zombie until the machine's first process collects it.
 fn is_zombie(process: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    status
-        .rsplit(')')
-        .next()
-        .is_some_and(|rest| rest.trim_start().starts_with('Z'))
-        || status.is_empty()
+    let rest = status.rsplit(')').next().unwrap_or_default();
+    rest.trim_start().starts_with('Z') || status.is_empty()
 }
 
 /// Serves and ends this program, if q has started it for that.
@@ -181,11 +178,8 @@ impl Server {
         }
         if self.is("leaks") {
             let known = |name| std::env::var(name).unwrap_or_default();
-            eprintln!(
-                "I know {} and {}",
-                known("OPENAI_API_KEY"),
-                known("SHOP_TOKEN")
-            );
+            let (key, token) = (known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
+            eprintln!("I know {key} and {token}");
             eprintln!("The shop is at {}", known("SHOP"));
         }
         if self.is("broken") {
