@@ -138,10 +138,8 @@ impl Command {
 
     /// All commands about a conversation.
     pub fn all(home: usize, target: &Target) -> impl Iterator<Item = Command> {
-        target
-            .takes()
-            .iter()
-            .map(move |does| Command::new(home, target.clone(), *does))
+        let does = target.takes().iter();
+        does.map(move |does| Command::new(home, target.clone(), *does))
     }
 
     pub fn asks(&self) -> bool {
