@@ -114,18 +114,14 @@ impl Faults {
         let label = label(&command, &fault);
         // Where standard output or the connection failed, the rules for failing state do not apply.
         let elsewhere = trace.missed || (fault.once.is_some() && hit.is_none());
-        scene.soak.report.done(
-            MODE,
-            if elsewhere {
-                "(missed the state)"
-            } else {
-                &label
-            },
-        );
-        scene
-            .soak
-            .report
-            .said(MODE, &label, outcome.status, &outcome.stderr);
+        let done = if elsewhere {
+            "(missed the state)"
+        } else {
+            &label
+        };
+        scene.soak.report.done(MODE, done);
+        let report = &scene.soak.report;
+        report.said(MODE, &label, outcome.status, &outcome.stderr);
         let details = format!(
             "{injections:?} {}\n{}",
             hit.map_or(String::new(), |call| call.line),
@@ -212,10 +208,8 @@ fn errors(call: &str) -> Vec<&'static str> {
 /// The call that was to fail, if it was one about the state in this run too.
 fn hit(fault: &Fault, calls: &[Call]) -> Option<Call> {
     let (wanted, _) = fault.once.as_ref()?;
-    calls
-        .iter()
-        .find(|call| (&call.name, call.number) == (&wanted.name, wanted.number))
-        .cloned()
+    let is_wanted = |call: &&Call| (&call.name, call.number) == (&wanted.name, wanted.number);
+    calls.iter().find(is_wanted).cloned()
 }
 
 fn label(command: &Command, fault: &Fault) -> String {
