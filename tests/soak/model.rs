@@ -79,10 +79,9 @@ impl Model {
     }
 
     fn get_mut(&mut self, place: &Place) -> Option<&mut Vec<u64>> {
-        self.conversations
-            .iter_mut()
-            .find(|(there, _)| there == place)
-            .map(|(_, exchanges)| exchanges)
+        let mut all = self.conversations.iter_mut();
+        let found = all.find(|(there, _)| there == place);
+        found.map(|(_, exchanges)| exchanges)
     }
 
     pub fn add(&mut self, place: Place, exchanges: Vec<u64>) {
@@ -131,8 +130,8 @@ impl Model {
     fn follow(&self, read: &Model, command: &Command, id: u64) -> Vec<Model> {
         let appended = |place: &Place| {
             let mut model = self.clone();
-            model
-                .get_mut(place)
+            let exchanges = model.get_mut(place);
+            exchanges
                 .expect("the conversation that is continued")
                 .push(id);
             model
@@ -247,10 +246,8 @@ impl Model {
         }
         let after = self.after(read, command, id);
         if outcome.killed() {
-            return after
-                .iter()
-                .flat_map(|after| self.halfway(after, found))
-                .collect();
+            let halfway = after.iter().flat_map(|after| self.halfway(after, found));
+            return halfway.collect();
         }
         let alone = self.alone(command.home, id);
         after
@@ -349,11 +346,8 @@ impl Model {
             conversations.push((place, exchanges.clone()));
         }
         conversations.sort();
-        let links = self
-            .links
-            .iter()
-            .map(|(link, to)| (*link, name(link.0, to)))
-            .collect();
+        let links = self.links.iter();
+        let links = links.map(|(link, to)| (*link, name(link.0, to))).collect();
         Model {
             conversations,
             links,
@@ -397,14 +391,11 @@ impl Model {
     /// What is there that should not be, and the other way round.
     fn difference(&self, allowed: &Model) -> String {
         let [found, expected] = [self, allowed].map(|model| {
-            let conversations = model
-                .conversations
-                .iter()
-                .map(|(place, exchanges)| format!("{place:?}{exchanges:?}"));
-            let links = model
-                .links
-                .iter()
-                .map(|((home, link), to)| format!("{link:?}({home}) -> {to}"));
+            let conversations = model.conversations.iter();
+            let conversations =
+                conversations.map(|(place, exchanges)| format!("{place:?}{exchanges:?}"));
+            let links = model.links.iter();
+            let links = links.map(|((home, link), to)| format!("{link:?}({home}) -> {to}"));
             conversations.chain(links).collect::<Vec<_>>()
         });
         let without = |one: &[String], other: &[String]| {
