@@ -88,16 +88,11 @@ impl Report {
             for ((mode, _), count) in &inner.done {
                 *modes.entry(mode).or_default() += count;
             }
-            let modes: Vec<String> = modes
-                .iter()
-                .map(|(mode, count)| format!("{mode} {count}"))
-                .collect();
+            let modes = modes.iter().map(|(mode, count)| format!("{mode} {count}"));
+            let modes: Vec<String> = modes.collect();
             let seconds = self.began.elapsed().as_secs();
-            eprintln!(
-                "{seconds:6} s: {}; findings {}",
-                modes.join(", "),
-                inner.findings
-            );
+            let modes = modes.join(", ");
+            eprintln!("{seconds:6} s: {modes}; findings {}", inner.findings);
         }
     }
 
@@ -173,19 +168,11 @@ impl Report {
                 "mode", "found", "times"
             ));
         }
-        for (
-            (mode, kind, command),
-            Group {
-                count,
-                first_seed,
-                first_copy,
-                what,
-            },
-        ) in &inner.found
-        {
-            let copy = first_copy.display();
+        for ((mode, kind, command), group) in &inner.found {
+            let (count, seed, what) = (group.count, group.first_seed, &group.what);
+            let copy = group.first_copy.display();
             text.push_str(&format!(
-                "{mode:9} {kind:9} {count:8}  {command}; --seed {first_seed}, {copy}\n{what}\n"
+                "{mode:9} {kind:9} {count:8}  {command}; --seed {seed}, {copy}\n{what}\n"
             ));
         }
         // Nothing can be done for a reader that is gone.
