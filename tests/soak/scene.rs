@@ -150,6 +150,12 @@ impl<'a> Scene<'a> {
         Question::small(self.soak.next_id())
     }
 
+    /// Whether nothing is wrong; what is wrong is reported.
+    pub fn check(&self, label: &str, wrong: Vec<(Kind, String)>) -> bool {
+        let report = &self.soak.report;
+        report.check(self.part, label, wrong, self.world.path())
+    }
+
     /// Takes the state as it is, if the files are whole and hold what is allowed. Returns whether they do.
     pub fn settle(
         &mut self,
@@ -160,21 +166,12 @@ impl<'a> Scene<'a> {
         let snapshot = self.world.snapshot();
         let model = snapshot.model(self.world.keeps_nothing());
         let found = model.renamed(&self.model);
-        let torn = snapshot
-            .torn
-            .iter()
-            .cloned()
-            .chain(snapshot.damaged())
-            .next()
-            .map(|what| (Kind::Torn, what));
+        let torn = snapshot.torn.iter().cloned();
+        let torn = torn.chain(snapshot.damaged()).next();
+        let torn = torn.map(|what| (Kind::Torn, what));
         if let Some((kind, what)) = torn.or_else(|| self.differs(&found, allowed(&found))) {
-            self.soak.report.found(
-                self.part,
-                kind,
-                label,
-                &format!("{what}\n  {details}"),
-                self.world.path(),
-            );
+            let text = format!("{what}\n  {details}");
+            self.check(label, vec![(kind, text)]);
             return false;
         }
         self.model = model;
@@ -182,14 +179,11 @@ impl<'a> Scene<'a> {
     }
 
     fn differs(&self, found: &Model, allowed: Vec<Model>) -> Option<(Kind, String)> {
-        let allowed: Vec<Model> = allowed
+        let settled = |model: &Model| model.clone().without_lost_links(&self.model);
+        let allowed = allowed
             .iter()
-            .map(|model| model.renamed(&self.model).without_lost_links(&self.model))
-            .collect();
-        found
-            .clone()
-            .without_lost_links(&self.model)
-            .differs(&allowed)
+            .map(|model| settled(&model.renamed(&self.model)));
+        settled(found).differs(&allowed.collect::<Vec<_>>())
     }
 
     /// Checks how a run has ended that asked when the state was `read`, and takes the state.
@@ -205,9 +199,8 @@ impl<'a> Scene<'a> {
     pub fn check_outcome(&self, act: &Act, disturbed: bool) -> bool {
         let (command, id, outcome) = (act.command, act.id, act.outcome);
         let label = command.to_string();
-        self.soak
-            .report
-            .said(self.part.mode, &label, outcome.status, &outcome.stderr);
+        let report = &self.soak.report;
+        report.said(self.part.mode, &label, outcome.status, &outcome.stderr);
         let request = self.soak.server.request(id);
         let refused = disturbed && outcome.refused() && request.is_none();
         let answer = format!("{}\n", Question::small(id).answer());
@@ -223,12 +216,7 @@ impl<'a> Scene<'a> {
             )),
             None => None,
         };
-        self.soak.report.check(
-            self.part,
-            &label,
-            wrong.into_iter().collect(),
-            self.world.path(),
-        )
+        self.check(&label, wrong.into_iter().collect())
     }
 
     /// Runs a command undisturbed; the state must be what it makes of it. Returns whether it is.
@@ -256,10 +244,7 @@ impl<'a> Scene<'a> {
         } else {
             Vec::new()
         };
-        Ok(self
-            .soak
-            .report
-            .check(self.part, label, wrong, self.world.path()))
+        Ok(self.check(label, wrong))
     }
 
     /// Runs commands that write, after some at these places were killed. They must clean up: those about the shared file
@@ -305,8 +290,6 @@ impl<'a> Scene<'a> {
         wrong
             .iter_mut()
             .for_each(|(_, what)| *what = format!("after {after}: {what}"));
-        self.soak
-            .report
-            .check(self.part, label, wrong, self.world.path())
+        self.check(label, wrong)
     }
 }
