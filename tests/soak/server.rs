@@ -100,10 +100,9 @@ impl Server {
 
     /// What came with the question, if it has arrived.
     pub fn request(&self, id: u64) -> Option<Request> {
-        self.exchanges
-            .lock()
-            .get(&id)
-            .and_then(|exchange| exchange.request.clone())
+        let exchanges = self.exchanges.lock();
+        let exchange = exchanges.get(&id);
+        exchange.and_then(|exchange| exchange.request.clone())
     }
 
     pub fn forget(&self, id: u64) {
@@ -207,10 +206,8 @@ fn end(reply: Reply, reason: &str) -> Reply {
 
 /// The last tool that is offered and has this field.
 fn offered<'a>(body: &'a Value, field: &str) -> Option<&'a Value> {
-    body["tools"]
-        .as_array()?
-        .iter()
-        .rfind(|tool| tool.get(field).is_some())
+    let mut tools = body["tools"].as_array()?.iter();
+    tools.rfind(|tool| tool.get(field).is_some())
 }
 
 /// Whether the last message is the question itself, not what has come of it so far.
@@ -246,10 +243,8 @@ fn read_prompt(body: &Value) -> Option<(Question, Request)> {
     let in_role = body["system"] == role::SYSTEM
         && (!question.ends_with(IN_ROLE) || body["model"] == role::NAME);
     if said.iter().any(|(_, text)| text.ends_with(IN_ROLE)) && !in_role {
-        request.foreign = Some(format!(
-            "the role was {} of {}",
-            body["system"], body["model"]
-        ));
+        let (role, by) = (&body["system"], &body["model"]);
+        request.foreign = Some(format!("the role was {role} of {by}"));
     }
     Some((Question::parse(question)?, request))
 }
