@@ -75,10 +75,8 @@ fn round(
         lock.lock()?;
     }
     let does = random.pick(&[Does::Ask, Does::Follow]);
-    let label = format!(
-        "{does:?}, {pace:?} {form:?}{}",
-        if lock.is_some() { ", lock held" } else { "" }
-    );
+    let held = if lock.is_some() { ", lock held" } else { "" };
+    let label = format!("{does:?}, {pace:?} {form:?}{held}");
     let (sink, stdout) = Sink::new(form, pace)?;
     // Into a pipe nothing of an answer with calls is shown before its end.
     let calls = form == Form::Terminal && random.percent(30);
@@ -141,12 +139,8 @@ fn wrong(
     if ended_by != Some(signal) && !outcome.succeeded() {
         wrong.push((Kind::Other, "it did not end by the signal".to_owned()));
     }
-    let saved: Vec<&Stored> = snapshot
-        .files
-        .iter()
-        .flat_map(|file| &file.exchanges)
-        .filter(|saved| saved.id == question.id)
-        .collect();
+    let all = snapshot.files.iter().flat_map(|file| &file.exchanges);
+    let saved: Vec<&Stored> = all.filter(|saved| saved.id == question.id).collect();
     match saved[..] {
         [] if shown.is_empty() => {}
         [] => wrong.push((
