@@ -242,10 +242,8 @@ fn read(path: &Path) -> Result<(String, Vec<Stored>), String> {
     if file["version"] != 1 {
         return Err(format!("its version is {}", file["version"]));
     }
-    let created = file["created"]
-        .as_str()
-        .ok_or("created is missing")?
-        .to_owned();
+    let created = file["created"].as_str().ok_or("created is missing")?;
+    let created = created.to_owned();
     let messages = file["messages"].as_array().ok_or("messages are missing")?;
     let exchanges = messages.chunks(2).map(read_exchange);
     let exchanges = exchanges.collect::<Result<Vec<_>, _>>()?;
@@ -256,10 +254,8 @@ fn read(path: &Path) -> Result<(String, Vec<Stored>), String> {
     };
     let has_role = file["system"] == role::SYSTEM && file["pinned"] == true;
     if !has_role && (messages.iter().any(is_asked_in_role) || file.get("system").is_some()) {
-        return Err(format!(
-            "its role is {} and {}",
-            file["system"], file["pinned"]
-        ));
+        let (role, pinned) = (&file["system"], &file["pinned"]);
+        return Err(format!("its role is {role} and {pinned}"));
     }
     Ok((created, exchanges))
 }
@@ -290,9 +286,9 @@ fn read_exchange(messages: &[Value]) -> Result<Stored, String> {
     let interrupted = answered["interrupted"] == true;
     let whole = question.answer();
     if answer != whole && !(interrupted && whole.starts_with(&answer)) {
+        let id = question.id;
         return Err(format!(
-            "exchange {} has the answer {answer:?}, not {whole:?}",
-            question.id
+            "exchange {id} has the answer {answer:?}, not {whole:?}"
         ));
     }
     let steps = answered["steps"].as_array().map_or(&[][..], Vec::as_slice);
@@ -313,16 +309,12 @@ fn read_exchange(messages: &[Value]) -> Result<Stored, String> {
         Vec::new()
     };
     if !named.starts_with(sources) || (sources.len() < named.len() && !interrupted) {
-        return Err(format!(
-            "exchange {} has the sources {sources:?}",
-            question.id
-        ));
+        let id = question.id;
+        return Err(format!("exchange {id} has the sources {sources:?}"));
     }
     if text.ends_with(IN_ROLE) && answered["model"] != role::NAME {
-        return Err(format!(
-            "exchange {} was answered by {}",
-            question.id, answered["model"]
-        ));
+        let (id, by) = (question.id, &answered["model"]);
+        return Err(format!("exchange {id} was answered by {by}"));
     }
     Ok(Stored {
         id: question.id,
