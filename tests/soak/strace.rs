@@ -59,10 +59,8 @@ pub struct Trace {
 
 /// Reads a log: the calls that name a file below one of these folders.
 pub fn read(log: &str, folders: &[PathBuf]) -> Trace {
-    let folders: Vec<String> = folders
-        .iter()
-        .map(|folder| folder.display().to_string())
-        .collect();
+    let folders = folders.iter().map(|folder| folder.display().to_string());
+    let folders: Vec<String> = folders.collect();
     let mut counts: HashMap<(&str, &str), u64> = HashMap::new();
     let mut trace = Trace::default();
     for line in log.lines() {
