@@ -63,20 +63,14 @@ pub fn at_once(
             .report
             .done(scene.part.mode, &format!("{command} (not alone)"));
     }
-    let acts: Vec<Act> = commands
-        .iter()
-        .zip(&outcomes)
-        .map(|(command, (id, outcome))| Act::new(command, *id, outcome))
-        .collect();
+    let both = commands.iter().zip(&outcomes);
+    let acts = both.map(|(command, (id, outcome))| Act::new(command, *id, outcome));
+    let acts: Vec<Act> = acts.collect();
     let details = acts.iter();
     let details = details.map(Act::to_string).collect::<Vec<_>>().join("\n  ");
     let before = scene.model.clone();
-    let well = scene.soak.report.check(
-        scene.part,
-        &label,
-        wrong.into_iter().collect(),
-        scene.world.path(),
-    ) && acts.iter().all(|act| scene.check_outcome(act, true))
+    let well = scene.check(&label, wrong.into_iter().collect())
+        && acts.iter().all(|act| scene.check_outcome(act, true))
         && scene.settle(&label, &details, |found| {
             model::in_any_order(&before, &acts, found)
         });
