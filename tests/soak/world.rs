@@ -75,10 +75,8 @@ impl World {
 
     /// Where all that a run of q may write is.
     pub fn state_paths(&self) -> Vec<PathBuf> {
-        (0..HOMES)
-            .map(|home| self.state(home))
-            .chain([self.shared()])
-            .collect()
+        let states = (0..HOMES).map(|home| self.state(home));
+        states.chain([self.shared()]).collect()
     }
 
     pub fn sessions(&self, home: usize) -> PathBuf {
