@@ -110,10 +110,9 @@ impl Stage {
         let mut expected = self.last_message();
         expected["finish"] = case.last("finish").unwrap_or("stop").into();
         for field in ["finish", "usage", "sources"] {
-            same(
-                &format!("{field}: {}", expected[field]),
-                &format!("{field}: {}", printed[field]),
-            )?;
+            let [wanted, found] =
+                [&expected, &printed].map(|from| format!("{field}: {}", from[field]));
+            same(&wanted, &found)?;
         }
         let is_ended = answer.is_empty() || answer.ends_with('\n');
         let end = if is_ended { "" } else { "\n" };
