@@ -109,8 +109,10 @@ impl Report {
 
     /// The folder of conversations, and how many files it has, with earlier states.
     fn add_sessions(&mut self, context: &Context) {
-        let folder = context.folder.as_ref();
-        let path = folder.map(|folder| folder.sessions.display().to_string());
+        let mut path = None;
+        if let Some(folder) = &context.folder {
+            path = Some(folder.sessions.display().to_string());
+        }
         let files = context
             .folder()
             .and_then(|folder| list::files(folder, true).map_err(Error::file));
@@ -177,9 +179,9 @@ impl Report {
             let is_chosen = asked.provider.as_ref() == Some(name);
             if is_chosen || provider.is_set_up(&settings.environment) {
                 let mark = if is_chosen { '*' } else { ' ' };
-                let asked = model.map_or(FIRST_LISTED, String::as_str);
+                let default = model.map_or(FIRST_LISTED, String::as_str);
                 self.line(&format!(
-                    "{mark} {name:<11}  {key}; {api} at {address}; {asked}"
+                    "{mark} {name:<11}  {key}; {api} at {address}; {default}"
                 ));
             } else {
                 others.push(name.as_str());

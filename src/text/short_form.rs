@@ -82,8 +82,10 @@ impl Field {
         if let Some(default) = default {
             field.default = field.kind.read(default);
             if field.default.is_none() {
-                let kind = &field.kind;
-                return Err(format!("the default “{default}” of “{name}” is not {kind}"));
+                let wanted = field.kind;
+                return Err(format!(
+                    "the default “{default}” of “{name}” is not {wanted}"
+                ));
             }
         }
         Ok(field)
