@@ -9,6 +9,7 @@ use super::text::{MAX_TEXT, read_text};
 use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
+use crate::shape::Shape;
 use crate::text::nearest::did_you_mean;
 
 impl RoleSection {
@@ -24,6 +25,10 @@ impl RoleSection {
     /// The full name of one of its keys, for errors.
     pub fn key(&self, key: &str) -> String {
         format!("roles.{}.{key}", self.name)
+    }
+
+    fn wrong(&self, key: &str, reason: &str, file: &Path) -> Error {
+        self.origin(key, file).wrong(&self.key(key), reason)
     }
 }
 
@@ -42,23 +47,46 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
         return Err(unknown(name, sections, file));
     }
     let options = section.map(|section| section.options.clone());
-    let mut role = options.unwrap_or_default();
-    if let Some(path) = &role.schema
-        && path.ends_with(".json")
-    {
-        let path = file.with_file_name(path);
-        role.schema = Some(path.to_string_lossy().into_owned());
-    }
-    let mut all = over(role, typed);
-    let named = section.and_then(|section| section.system_file.as_ref());
+    let mut all = over(options.unwrap_or_default(), typed);
     if all.system.is_none()
-        && let Some(path) = named.map(|path| file.with_file_name(path)).or(prompt)
+        && let Some(text) = system_prompt(section, prompt, file)?
     {
-        let text = read_text(&path, MAX_TEXT)
-            .map_err(|reason| Error::settings(format!("--role: {reason}")))?;
         all.system = Some(text.trim_end_matches(['\r', '\n']).into());
     }
+    if typed.schema.is_none()
+        && let Some(section) = section
+        && let Some(path) = &all.schema
+        && path.ends_with(".json")
+    {
+        let text = read_text(&file.with_file_name(path), MAX_TEXT);
+        let shape = text.and_then(|text| Shape::from_json(&text));
+        let shape = shape.map_err(|reason| section.wrong("schema", &reason, file))?;
+        all.schema = Some(shape.schema.to_string());
+    }
     Ok(all)
+}
+
+/// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name.
+fn system_prompt(
+    section: Option<&RoleSection>,
+    prompt: Option<PathBuf>,
+    file: &Path,
+) -> Result<Option<String>, Error> {
+    if let Some(section) = section
+        && let Some(path) = &section.system_file
+    {
+        let text = read_text(&file.with_file_name(path), MAX_TEXT);
+        return text
+            .map(Some)
+            .map_err(|reason| section.wrong("system_file", &reason, file));
+    }
+    let Some(path) = prompt else {
+        return Ok(None);
+    };
+    match read_text(&path, MAX_TEXT) {
+        Ok(text) => Ok(Some(text)),
+        Err(reason) => Err(Error::settings(format!("--role: {reason}"))),
+    }
 }
 
 /// The options of a role, with typed ones over them.
