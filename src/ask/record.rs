@@ -79,6 +79,7 @@ impl PartialAnswer {
         } else {
             // A part of the answer is not saved, so its memory is given back.
             self.text = String::new();
+            self.sources = Sources::default();
         }
     }
 
@@ -98,7 +99,9 @@ impl PartialAnswer {
         {
             self.text = step.text;
         }
-        if self.text.is_empty() && !self.has_run {
+        let has_words =
+            !self.text.is_empty() || self.steps.iter().any(|step| !step.text.is_empty());
+        if !has_words && !self.has_run {
             return None;
         }
         let answered = Timestamp::now();

@@ -216,7 +216,7 @@ fn named(opened: Opened, must_exist: bool, notes: &Notes) -> Result<(Handle, Int
         return Err(handle.missing());
     }
     if io::stderr().is_terminal() {
-        let mut note = format!("{} is a new conversation", handle.name());
+        let mut note = format!("{} is a new conversation", handle.id());
         if let Some(other) = handle.nearest() {
             note += &format!("; did you mean {other}?");
         }

@@ -296,7 +296,7 @@ impl Delta<'_> {
             }
         }
         // OpenRouter hides some reasoning: its text is in neither field.
-        if self.reasoning_details.is_there() {
+        if !elements(&self.reasoning_details.value()).is_empty() {
             return Ok(Some(String::new()));
         }
         self.content.thoughts()

@@ -19,12 +19,9 @@ const NOT_REGULAR: &str = "it is not a regular file";
 
 /// Whether q has given a file this name for a moment.
 pub(super) fn is_temporary(name: &str) -> bool {
-    let Some(numbers) = name.strip_prefix(TEMPORARY) else {
-        return false;
-    };
-    numbers
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'-')
+    let numbers = name.strip_prefix(TEMPORARY);
+    let is_number = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+    numbers.is_some_and(|numbers| numbers.bytes().all(is_number))
 }
 
 /// Reads what is at a path. A link that leads nowhere is nothing. An error means that the content is unknown.
@@ -45,8 +42,8 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
     if !metadata.is_file() {
         return Ok(FileContent::Unusable(NOT_REGULAR.to_owned()));
     }
-    let size = metadata.len().min(format::MAX_SIZE as u64);
-    let mut bytes = Vec::with_capacity(size as usize + 1);
+    let size = metadata.len() + 1;
+    let mut bytes = Vec::with_capacity(size.min(MAX_READ) as usize);
     let read = file.take(MAX_READ).read_to_end(&mut bytes);
     read.or_cannot("read", path)?;
     if let Some(known) = known

@@ -62,8 +62,7 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     let _lock = handle.lock(PATIENTLY)?;
     let mut _lock_of_link = None;
     if folder.has(&link) && !folder.has(&handle.path) {
-        let lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
-        _lock_of_link = Some(lock);
+        _lock_of_link = Some(Lock::acquire(&folder.sessions, PATIENTLY)?);
     }
     // Before the lock was held, another q may have made another conversation the current one.
     let path = folder.follow(&link)?;

@@ -18,13 +18,12 @@ pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
     let unparsed = |error: &dyn Display| format!("it cannot be parsed ({error})");
     let text = str::from_utf8(bytes).map_err(|error| unparsed(&error))?;
     let parsed: Result<Conversation, _> = serde_json::from_str(text);
-    let version = match &parsed {
-        Ok(conversation) => conversation.version,
-        // If it is of another version, its other fields need not be those that q knows.
-        Err(_) => {
-            let file: Value = serde_json::from_str(text).unwrap_or_default();
-            file["version"].as_u64().unwrap_or(VERSION)
-        }
+    let version = if let Ok(conversation) = &parsed {
+        conversation.version
+    } else {
+        // Its other fields need not be those that q knows.
+        let file: Value = serde_json::from_str(text).unwrap_or_default();
+        file["version"].as_u64().unwrap_or(VERSION)
     };
     if version != VERSION {
         return Err(format!(

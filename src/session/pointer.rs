@@ -36,7 +36,7 @@ pub(super) fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
     }
     let ending = match disk::read(link)? {
         FileContent::Conversation(_) => ENDING,
-        FileContent::Unusable(_) | FileContent::Nothing => UNREADABLE,
+        _ => UNREADABLE,
     };
     let (_, path) = folder.free(Timestamp::from_mtime(metadata.modified()?), ending);
     // Where there are no symbolic links, nothing has changed yet.

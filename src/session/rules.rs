@@ -64,7 +64,7 @@ impl Intent {
     pub fn read(&self) -> Option<&Conversation> {
         match self {
             Intent::Follow(read) | Intent::Again(read) => Some(read),
-            Intent::New | Intent::FollowOrNew | Intent::Named => None,
+            _ => None,
         }
     }
 
@@ -76,7 +76,7 @@ impl Intent {
                 let last = read.exchanges.len().saturating_sub(1);
                 &read.exchanges[..last]
             }
-            Intent::New | Intent::FollowOrNew | Intent::Named => &[],
+            _ => &[],
         }
     }
 }

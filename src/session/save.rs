@@ -97,10 +97,7 @@ impl Saver {
         }
         match rules::decide(&self.intent, found, exchange, &self.responder, &self.rules) {
             Decision::Begin => {
-                let draft = match draft {
-                    Some(draft) => draft,
-                    None => self.draft(exchange)?,
-                };
+                let draft = draft.map_or_else(|| self.draft(exchange), Ok)?;
                 Ok(self.saved(draft.create(folder)?))
             }
             Decision::Extend(conversation) => self.extend(path, conversation, exchange, false),
@@ -198,7 +195,8 @@ impl Saver {
     fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
         let mut conversation = self.responder.conversation();
         self.add(&mut conversation, exchange);
-        Draft::write(&self.handle.folder, conversation)
+        let bytes = format::to_fitting_bytes(&mut conversation)?;
+        Draft::write(&self.handle.folder, conversation, &bytes)
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {

@@ -160,17 +160,9 @@ impl Handle {
         }
     }
 
-    /// The value for `-s` that names it.
+    /// The value for `-s` that names it: its name, its id, or the path of its file.
     pub fn id(&self) -> String {
         self.folder.id(&self.path)
-    }
-
-    /// What messages call it: its name or its id, or the path of its file.
-    pub fn name(&self) -> String {
-        match &self.which {
-            Which::Named(name) | Which::Id(name) => name.clone(),
-            _ => self.path.display().to_string(),
-        }
     }
 
     /// Locks its file's folder.
@@ -200,7 +192,7 @@ impl Handle {
             Some(name) => format!("did you mean {name}? "),
             None => String::new(),
         };
-        let error = Error::nothing(format!("there is no conversation {}", self.name()));
+        let error = Error::nothing(format!("there is no conversation {}", self.id()));
         error.advise(format!("{meant}{LISTED}"))
     }
 

@@ -8,7 +8,6 @@ use super::conversation::Conversation;
 use super::disk;
 use super::folder::{ENDING, Folder};
 use super::format;
-use super::lock::{Lock, PATIENTLY};
 use super::name::{self, STATE};
 use crate::whole_file::{OrCannot, PRIVATE, Temporary};
 
@@ -20,13 +19,12 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Writes a conversation, as far as it fits. Needs no lock.
-    pub fn write(folder: &Folder, mut conversation: Conversation) -> io::Result<Draft> {
-        let bytes = format::to_fitting_bytes(&mut conversation)?;
+    /// Writes a conversation, whose file is to have these bytes. Needs no lock.
+    pub fn write(folder: &Folder, conversation: Conversation, bytes: &[u8]) -> io::Result<Draft> {
         // Its name is not known yet, but its folder is.
         let path = folder.file(&conversation.created.id());
         Ok(Draft {
-            temporary: Temporary::write_beside(&path, &bytes, PRIVATE)?,
+            temporary: Temporary::write_beside(&path, bytes, PRIVATE)?,
             conversation,
         })
     }
@@ -36,19 +34,25 @@ impl Draft {
         let (created, path) = folder.free(self.conversation.created, ENDING);
         if created != self.conversation.created {
             self.conversation.created = created;
-            self = Draft::write(folder, self.conversation)?;
+            let bytes = format::to_bytes(&self.conversation)?;
+            self = Draft::write(folder, self.conversation, &bytes)?;
         }
         // The empty file keeps others away who have no lock.
         File::create_new(&path).or_cannot("write", &path)?;
-        self.temporary.create(&path)?;
-        Ok(path)
+        let named = self.temporary.create(&path);
+        if named.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        named.map(|()| path)
     }
 }
 
 /// Writes a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::symlink_metadata(path).is_ok() {
-        return Err(ErrorKind::AlreadyExists.into());
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(_) => return Err(ErrorKind::AlreadyExists.into()),
     }
     Temporary::write_beside(path, bytes, PRIVATE)?.create(path)
 }
@@ -96,10 +100,7 @@ fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
     if !folder.has(path) {
         folder.prepare()?;
         let conversation = format::read(&bytes).map_err(io::Error::other)?;
-        let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
-        let (_, state) = folder.free(conversation.created, ENDING);
-        create(&state, &bytes)?;
-        return Ok(state);
+        return Draft::write(folder, conversation, &bytes)?.create(folder);
     }
     let id = folder.id(path);
     let mut number = 1;

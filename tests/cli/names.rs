@@ -43,7 +43,7 @@ fn a_file_of_another_user_is_refused_before_anything_is_asked() {
     let before = snapshot(sandbox.home());
     for args in [
         &["more"][..],
-        &["more", "--no-save"],
+        &["--no-save", "more"],
         &["--again"],
         &["--undo"],
     ] {

@@ -270,24 +270,6 @@ fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
 }
 
 #[test]
-fn a_server_that_fails_is_reported_though_another_is_silent() {
-    let silent = Server::always(Reply::raw("").hang());
-    let refuses = Server::always(Reply::new(401));
-    let model = model(0);
-    let sandbox = Sandbox::new().server_env(&model).env("Q_RETRIES", "0");
-    let section = |name: &str, site: &Server| {
-        let url = site.url();
-        format!("[tools.{name}]\nurl = \"{url}\"\nstart = \"never\"\n")
-    };
-    sandbox.config(&(section("silent", &silent) + &section("refuses", &refuses)));
-    for names in ["silent,refuses", "refuses,silent"] {
-        let outcome = sandbox.q(&["-t", names, "go"]).run();
-        let text = "q: refuses: 401 Unauthorized";
-        outcome.exit(1).stdout_is_empty().stderr_contains(text);
-    }
-}
-
-#[test]
 fn the_images_of_all_results_have_a_limit_together() {
     let data = format!("{IMAGE}{}", "A".repeat(4_000_000));
     let image = json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]});

@@ -8,7 +8,7 @@ use crate::sandbox::Sandbox;
 /// The actions that must read a conversation, and others. Deleting one needs no right to read it.
 const READS: &str = "--history, --last, --last --json, --list, --list --json, --list one, --copy branch, --undo, --undo --json";
 const OTHERS: &str = "--history --json, --history -s work, --last -s work, --copy branch -s work, --undo -s work, --clear, \
-    --clear --json, --clear -s work, --clear --all --yes, --clear --all --yes --json";
+    --clear --json, --clear -s work, --clear --all --yes, --clear --all --yes --json, -n -s work more";
 
 #[test]
 fn an_action_on_state_of_another_owner_is_an_error_with_its_cause() {
