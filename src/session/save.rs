@@ -152,9 +152,8 @@ impl Saver {
         }
     }
 
-    /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so. A failure becomes a
-    /// note, because the exchange is saved.
-    /// Returns a note if that cannot be done.
+    /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so. Returns a note if that
+    /// cannot be done: the exchange is saved.
     fn make_current(&self, link: &Path, path: &Path, id: &str) -> Option<String> {
         let folder = &self.handle.folder;
         match pointer::set(folder, link, path) {
