@@ -104,11 +104,15 @@ impl Folder {
     /// Follows a link; any other path stays as it is, and a link that leads nowhere, too. A file of the folder gets its
     /// path as q writes it. An error means that it is unknown where a link leads.
     pub(super) fn follow(&self, path: &Path) -> io::Result<PathBuf> {
-        match fs::read_link(path) {
+        let target = match fs::read_link(path) {
             Err(error) if matches!(error.kind(), InvalidInput | NotFound) => {
                 return Ok(path.to_owned());
             }
-            link => _ = link.or_cannot("follow", path)?,
+            link => self.sessions.join(link.or_cannot("follow", path)?),
+        };
+        // q's own links name a file beside them, so nothing but the link itself needs to be read.
+        if self.has(path) && self.has(&target) && !target.is_symlink() {
+            return Ok(target);
         }
         let real = name::resolve(path);
         Ok(real.map_or_else(|_| path.to_owned(), |real| self.as_written(&real)))

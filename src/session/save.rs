@@ -156,19 +156,22 @@ impl Saver {
     /// cannot be done: the exchange is saved.
     fn make_current(&self, link: &Path, path: &Path, id: &str) -> Option<String> {
         let folder = &self.handle.folder;
-        match pointer::set(folder, link, path) {
-            Ok(left) => {
-                let is_kept = self.rules.keeps() || left == path || left == link;
-                if !is_kept && folder.is_auto_named(&left) {
-                    // Else the daily look removes it.
-                    let _ = edit::remove_left(folder, &left);
-                }
-                None
+        let left = match pointer::set(folder, link, path) {
+            Ok(left) => left,
+            Err(error) => {
+                return Some(format!(
+                    "{error}; -f does not continue this conversation, but q -s {id} does"
+                ));
             }
-            Err(error) => Some(format!(
-                "{error}; -f does not continue this conversation, but q -s {id} does"
-            )),
+        };
+        let is_kept = self.rules.keeps() || left == path || left == link;
+        if is_kept || !folder.is_auto_named(&left) {
+            return None;
         }
+        let error = edit::remove_left(folder, &left).err()?;
+        Some(format!(
+            "the conversation before this one is still there: {error}"
+        ))
     }
 
     /// Saves in a conversation of its own, even if the lock cannot be had.
