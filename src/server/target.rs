@@ -132,7 +132,11 @@ impl Target {
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.spinner().stop();
-            key = Some(key_command::run(command)?);
+            let mut printed = key_command::run(command);
+            if let Err(error) = &mut printed {
+                error.message.insert_str(0, &format!("{name}: "));
+            }
+            key = Some(printed?);
         }
         let has_key = self.key.get_or_init(|| key).is_some();
         let address = provider.address()?;

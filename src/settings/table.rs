@@ -159,7 +159,7 @@ pub const SETTINGS: &[SettingRow] = &[
         key: "keep",
         default: Some("30d"),
         kind: Span(|values, duration| values.rules.keep = duration),
-        doc: "how long a conversation that is not current is kept; \"0\" keeps none",
+        doc: "how long a conversation that is not current is kept; \"never\" removes none, \"0\" keeps none",
     },
     SettingRow {
         key: "max_tokens",
