@@ -280,7 +280,8 @@ fn lay_out(rows: &[Row], files: usize, size: Size) -> String {
     let highest = rows.iter().filter_map(|row| row.number).max();
     let digits = highest.unwrap_or_default().to_string().len();
     let names = rows.iter().map(|row| row.name.width());
-    let widest_name = names.max().unwrap_or_default();
+    // A narrow screen must have room for the question, too.
+    let widest_name = names.max().unwrap_or_default().min(size.columns / 3);
 
     let now = Timestamp::now();
     let mut text = String::new();
@@ -288,6 +289,7 @@ fn lay_out(rows: &[Row], files: usize, size: Size) -> String {
         let mark = if row.current { '*' } else { ' ' };
         let number = row.number.map(|at| at.to_string()).unwrap_or_default();
         let name = visible(&row.name);
+        let name = cut(&name, widest_name);
         let padding = " ".repeat(widest_name.saturating_sub(name.width()));
         let age = age::short(row.updated.elapsed_until(now));
         let shown = visible(row.text());
