@@ -536,8 +536,8 @@ mod tests {
             (&["sh", "{a}"], "is code"),
             (&["sh", "-c", "{a}"], "is code"),
             (&["/bin/bash", "-lc", "ls {a}"], "is code"),
-            (&["bash", "-x", "-c", "--", "{a}"], "is code"),
-            (&["bash", "-c", "-o", "pipefail", "ls {a}"], "is code"),
+            (&["dash", "-x", "-c", "--", "{a}"], "is code"),
+            (&["fish", "-c", "-o", "pipefail", "ls {a}"], "is code"),
             (&["bash", "-co", "pipefail", "ls {a}"], "is code"),
             (&["perl", "-0777pe", "{a}"], "is code"),
             (&["python3", "-cx={a}"], "is code"),
@@ -547,7 +547,7 @@ mod tests {
             (&["python3", "-W", "ignore", "-c", "{a}"], "is code"),
             (&["perl", "-I", ".", "-ne", "{a}"], "is code"),
             (&["node", "-r", "fs", "--eval", "{a}"], "is code"),
-            (&["bash", "+e", "-c", "{a}"], "is code"),
+            (&["zsh", "+e", "-c", "{a}"], "is code"),
         ] {
             let error = Argv::parse(&strings(run), None, None, true).expect_err(run[run.len() - 1]);
             assert!(

@@ -181,8 +181,16 @@ impl ToolServer {
         match &self.kind {
             ServerKind::Local(program) => program.identity(),
             ServerKind::Remote(remote) => {
-                let headers = exposed(&remote.headers);
-                json!([self.name, remote.url.to_string(), headers])
+                let RemoteServer { url, headers, key } = remote;
+                let login = url.server.authorization();
+                json!([
+                    self.name,
+                    url.server.to_string(),
+                    url.path_and_query(),
+                    login.as_ref().map(Secret::expose),
+                    exposed(headers),
+                    format!("{key:?}"),
+                ])
             }
             ServerKind::Commands(_) => Value::Null,
         }

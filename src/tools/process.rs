@@ -589,14 +589,19 @@ mod tests {
             // The end of its output.
             lines.recv().expect_err("an end");
         }
-        groups.terminate();
-        let (file, command) = ("/bin/true".into(), vec!["true".to_owned()]);
         let program = Program {
-            file,
-            command,
+            file: "/bin/sleep".into(),
+            command: ["sleep", "1000"].map(str::to_owned).to_vec(),
             environment: Vec::new(),
             folder: "/".into(),
         };
+        let signals = &[libc::SIGINT, libc::SIGKILL];
+        let spawned = Process::spawn(&program, &program.command, Stdio::null(), signals, &groups);
+        let mut process = spawned.expect("a process");
+        groups.terminate();
+        let status = process.end(Duration::from_secs(120)).expect("an end");
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        assert_eq!(signal, Some(libc::SIGINT), "its own first signal");
         let error = Process::start(&program, &groups, |_, _| (), Arc::new(|_: &str| ()))
             .expect_err("no process");
         assert_eq!(error.to_string(), "q is about to end");
