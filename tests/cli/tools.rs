@@ -406,16 +406,20 @@ fn a_screen_without_room_for_a_call_refuses_it() {
 }
 
 #[test]
-fn always_covers_later_calls_of_any_length() {
+fn always_covers_later_calls_of_any_length_and_no_other_tool() {
     let texts = ["x", &"y\n".repeat(4_000)];
-    let server = model(texts.map(|text| vec![write(text)]).into());
-    let sandbox = with_db(&server, "", "");
+    let mut rounds = texts.map(|text| vec![write(text)]).to_vec();
+    rounds.push(vec![("call00001", "shop__touch", json!({}))]);
+    let server = model(rounds);
+    let other = "[tools.shop.touch]\nrun = [\"touch\", \"made\"]";
+    let sandbox = with_db(&server, "", other);
     let terminal = Terminal::new(80);
-    let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-    terminal.answer(&[("? [y]es", "a\n")]);
+    let running = in_foreground(&sandbox, &terminal, &["-t", "db,shop", "go"]).spawn();
+    terminal.answer(&[("write? [y]es", "a\n"), ("touch? [y]es", "n\n")]);
     running.wait().exit(0);
     let expected = texts.map(|text| json!({"text": text}));
     assert_eq!(calls(&sandbox, "db"), expected);
+    assert!(!sandbox.home().join("made").exists(), "another tool ran");
 }
 
 #[test]
