@@ -43,7 +43,7 @@ struct Row {
     created: Timestamp,
     updated: Timestamp,
     messages: usize,
-    /// The first question, on one line, without its fenced input; if it has no text, the names of its attachments.
+    /// The words of the first question, on one line.
     question: String,
     /// The text around the first match of one of the words, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
     if !words.is_empty() {
         listing.files = listing.rows.len();
     }
-    if listing.rows.is_empty() && listing.unread.is_ok() {
+    if listing.files == 0 && listing.unread.is_ok() {
         context.notes.note(if words.is_empty() {
             "there are no conversations"
         } else {

@@ -54,6 +54,16 @@ impl Folder {
         self.sessions.join(format!("{stem}{ENDING}"))
     }
 
+    /// The file of an id. The states of a name that is a link are those of what it leads to.
+    pub fn file_of_id(&self, id: &str) -> PathBuf {
+        let base = name::base(id);
+        let real = self.resolve(&self.file(base));
+        if !self.has(&real) {
+            return self.file(id);
+        }
+        self.file(&id.replacen(base, &self.id(&real), 1))
+    }
+
     /// How users name the conversation in a file.
     pub fn which(&self, path: &Path) -> Which {
         match path.file_stem().and_then(OsStr::to_str) {

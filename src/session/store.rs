@@ -64,7 +64,7 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
     }
     let mut path = match which {
         Which::Current(name) | Which::Named(name) => folder.resolve(&folder.file(name)),
-        Which::Id(id) => folder.file(id),
+        Which::Id(id) => folder.file_of_id(id),
         Which::Number(number) => with_number(folder, *number)?,
         Which::File(path) => folder.as_written(path),
     };

@@ -8,6 +8,7 @@ use super::conversation::Conversation;
 use super::disk;
 use super::folder::{ENDING, Folder};
 use super::format;
+use super::lock::{Lock, PATIENTLY};
 use super::name::{self, STATE};
 use crate::whole_file::{OrCannot, PRIVATE, Temporary};
 
@@ -100,7 +101,9 @@ fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
     if !folder.has(path) {
         folder.prepare()?;
         let conversation = format::read(&bytes).map_err(io::Error::other)?;
-        return Draft::write(folder, conversation, &bytes)?.create(folder);
+        let draft = Draft::write(folder, conversation, &bytes)?;
+        let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
+        return draft.create(folder);
     }
     let id = folder.id(path);
     let mut number = 1;

@@ -1,5 +1,6 @@
 //! Actions on conversations that need a terminal, a lock or a moment in time.
 
+use std::fs;
 use std::io::{self, Read};
 
 use serde_json::json;
@@ -60,10 +61,12 @@ fn a_question_that_stays_is_not_printed() {
 }
 
 #[test]
-fn without_the_lock_nothing_is_undone_or_copied_and_everything_can_be_read() {
+fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
     let before = sandbox.read_bytes("current.json");
+    let talk = sandbox.home().join("talk.json");
+    fs::write(&talk, &before).unwrap();
     let _lock = hold_the_lock(&sandbox);
     for action in ["--history", "--last", "--list", "--status"] {
         sandbox.q(&[action]).run().success();
@@ -71,12 +74,21 @@ fn without_the_lock_nothing_is_undone_or_copied_and_everything_can_be_read() {
     let Some(clock) = fast_clock(&sandbox) else {
         return;
     };
-    for args in [&["--undo"][..], &["--undo", "-j"], &["--copy", "branch"]] {
+    for args in [
+        &["--undo"][..],
+        &["--undo", "-j"],
+        // An earlier state of a file elsewhere gets its name in the folder.
+        &["--undo", "-s", "talk.json"],
+        &["--copy", "branch"],
+        &["--clear"],
+        &["--clear", "--all", "--yes"],
+    ] {
         let outcome = sandbox.q(args).env("LD_PRELOAD", &clock).run();
         outcome.exit(1).stderr_contains("another q holds the lock");
         outcome.stdout_lacks("one");
     }
     sandbox.expect_bytes("current.json", &before);
+    assert_eq!(fs::read(talk).unwrap(), before);
     sandbox.expect_files(&["current.json"]);
 }
 
