@@ -67,6 +67,7 @@ fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
     let before = sandbox.read_bytes("current.json");
     let talk = sandbox.home().join("talk.json");
     fs::write(&talk, &before).unwrap();
+    sandbox.link("away.json", talk.to_str().unwrap());
     let _lock = hold_the_lock(&sandbox);
     for action in ["--history", "--last", "--list", "--status"] {
         sandbox.q(&[action]).run().success();
@@ -81,6 +82,7 @@ fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
         &["--undo", "-s", "talk.json"],
         &["--copy", "branch"],
         &["--clear"],
+        &["--clear", "-s", "away"],
         &["--clear", "--all", "--yes"],
     ] {
         let outcome = sandbox.q(args).env("LD_PRELOAD", &clock).run();
@@ -89,7 +91,7 @@ fn without_the_lock_nothing_is_changed_and_everything_can_be_read() {
     }
     sandbox.expect_bytes("current.json", &before);
     assert_eq!(fs::read(talk).unwrap(), before);
-    sandbox.expect_files(&["current.json"]);
+    sandbox.expect_files(&["away.json", "current.json"]);
 }
 
 #[test]

@@ -129,6 +129,9 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never");
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "1"]));
     let before = sandbox.read_bytes("current.json");
+    // A file in place of a link is read where it is.
+    let slot = "current-tty1.json";
+    sandbox.write_session(slot, &idle_for(HOUR, &["one", "1"]));
     let lock = hold_the_lock(&sandbox);
     // A file elsewhere has its folder locked.
     let elsewhere = Sandbox::new().server_env(&server);
@@ -143,6 +146,7 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
         sandbox.q(&["-f", "two"]),
         sandbox.q(&["--again", "two"]),
         sandbox.q(&["two"]),
+        sandbox.q(&["-f", "two"]).env("Q_SESSION", "tty1"),
         elsewhere.q(&["-s", "talk.json", "two"]),
     ];
     for running in runs.map(|q| q.env("LD_PRELOAD", &clock).spawn()) {
@@ -157,8 +161,9 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     home.expect_unchanged();
     elsewhere.expect_texts(&elsewhere.only_archived(), &["two", "answer"]);
     sandbox.expect_bytes("current.json", before);
+    assert!(!sandbox.sessions().join(slot).is_symlink());
     let archived = sandbox.archived();
-    assert_eq!((archived.len(), sandbox.session_files().len()), (3, 4));
+    assert_eq!((archived.len(), sandbox.session_files().len()), (4, 6));
     for name in archived {
         sandbox.expect_texts(&name, &["two", "answer"]);
     }
