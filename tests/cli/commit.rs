@@ -262,22 +262,25 @@ fn overtaken(meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
 }
 
 #[test]
-fn a_system_prompt_stays_out_of_a_conversation_that_was_started_meanwhile() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let server = Server::start(move |request, _| match prompt(request) == "slow" {
-        true => held_back(&held, "late"),
-        false => openai_reply(request, "answer"),
-    });
-    let sandbox = Sandbox::new().server_env(&server);
-    let slow = sandbox.q(&["-f", "-S", "own", "slow"]).spawn();
-    server.wait_for_requests(1);
-    let plain = sandbox.q(&["-j", "plain"]).run().success().stdout_json();
-    gate.open();
-    slow.wait().exit(0);
-    sandbox.expect_texts("current.json", &["slow", "late"]);
-    let plain = format!("{}.json", plain["id"].as_str().expect("an id"));
-    sandbox.expect_texts(&plain, &["plain", "answer"]);
-    assert_eq!(&sandbox.session(&plain)["system"], &Value::Null);
-    assert_eq!(&sandbox.current()["system"], &json!("own"));
+fn what_stays_with_a_conversation_stays_out_of_one_that_was_started_meanwhile() {
+    for (option, value) in [("-S", "own"), ("-t", "none")] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let server = Server::start(move |request, _| match prompt(request) == "slow" {
+            true => held_back(&held, "late"),
+            false => openai_reply(request, "answer"),
+        });
+        let sandbox = Sandbox::new().server_env(&server);
+        let slow = sandbox.q(&["-f", option, value, "slow"]).spawn();
+        server.wait_for_requests(1);
+        let plain = sandbox.q(&["-j", "plain"]).run().success().stdout_json();
+        gate.open();
+        slow.wait().exit(0);
+        sandbox.expect_texts("current.json", &["slow", "late"]);
+        let plain = format!("{}.json", plain["id"].as_str().expect("an id"));
+        sandbox.expect_texts(&plain, &["plain", "answer"]);
+        assert_eq!(&sandbox.session(&plain)["system"], &Value::Null);
+        let own = sandbox.current();
+        assert!(option != "-S" || own["system"] == value);
+    }
 }
