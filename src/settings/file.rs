@@ -231,8 +231,12 @@ impl RoleSection {
 fn options(value: &DeValue) -> Result<Vec<String>, String> {
     let mut options = Vec::new();
     for entry in value::entries(value)? {
+        let key = entry.key;
+        if !value::is_json(entry.value) {
+            return Err(format!("{key}: must be a value that JSON has"));
+        }
         let json: serde_json::Value = value::read(entry.value, "a value that JSON has")?;
-        let option = format!("{}={json}", entry.key);
+        let option = format!("{key}={json}");
         Field::parse(&option)?;
         options.push(option);
     }
