@@ -12,7 +12,7 @@ pub struct Prompt<'a> {
     pub model: &'a str,
     /// If it is empty, no system prompt is sent.
     pub system: &'a str,
-    /// Begins and ends with the user, and the roles alternate.
+    /// The last one is the question.
     pub messages: Vec<Message>,
     /// The most tokens of the answer; `None` leaves this to the API if the API allows it.
     pub max_tokens: Option<u64>,
