@@ -112,7 +112,7 @@ pub struct Reply {
     /// Tools were offered. If not, calls are not read.
     pub(super) offers_tools: bool,
     /// The model has called a tool though none was offered.
-    called_unoffered: bool,
+    pub(super) called_unoffered: bool,
     calls: Calls,
     /// The size of what is kept here, and of the text, which the caller may keep.
     kept: Kept,

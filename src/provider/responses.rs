@@ -304,9 +304,16 @@ fn read_item(item: Value, reply: &mut Reply) -> ReplyResult {
     reply.keep(None, item, is_call)
 }
 
-/// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it.
+/// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. A call
+/// of another kind at the end waits for its result if it has an id for one, which a search of the provider's has not.
 fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(&mut reply.echo);
+    if let Some(last) = items.values().next_back()
+        && last["call_id"].is_string()
+    {
+        let kind = text_field(last, "type");
+        reply.called_unoffered = kind.ends_with("_call") && kind != FUNCTION_CALL;
+    }
     let mut ids_with_output = Vec::new();
     for item in items.values() {
         if item["type"] == "function_call_output" {
@@ -479,11 +486,13 @@ mod tests {
     #[test]
     fn calls_that_were_not_offered_are_an_odd_end() {
         let item = json!({"type": "function_call", "id": "i", "call_id": "x", "name": "a"});
+        let other = |kind: &str, id: &str| json!([{"type": kind, id: "x"}]);
         for (items, word) in [
             (json!([item]), "tool_calls"),
             (json!([item, result("y", "")]), "tool_calls"),
             (json!([item, result("x", "")]), "completed"),
-            (json!([{"type": "shell_call", "call_id": "x"}]), "completed"),
+            (other("shell_call", "call_id"), "tool_calls"),
+            (other("image_generation_call", "id"), "completed"),
         ] {
             let mut reply = Reply::default();
             let body = json!({"status": "completed", "output": items}).to_string();
@@ -502,7 +511,7 @@ mod tests {
         for (items, calls, finish) in [
             (json!([one, output, two]), &called[..], &complete),
             (json!([one, output]), &[], &complete),
-            (json!([one, output, custom]), &[], &complete),
+            (json!([one, custom, output]), &[], &complete),
         ] {
             let mut reply = Reply::new(true);
             let body = json!({"status": "completed", "output": items}).to_string();
