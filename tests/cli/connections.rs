@@ -92,12 +92,14 @@ fn a_connection_is_opened_while_q_waits_for_a_pipe_or_for_tool_servers() {
 }
 
 #[test]
-fn a_dry_run_opens_none() {
-    let server = Server::openai("never");
+fn what_needs_no_request_opens_none() {
+    let server = Server::openai("the answer");
     let sandbox = Sandbox::new();
-    let q = OPENAI.q(&sandbox, &server, &["--dry-run", "hi"]);
-    q.stdin("input").run().exit(0);
-    assert_eq!(server.connections(), 0);
+    for (option, opened) in [("--dry-run", 0), ("--cached", 1), ("--cached", 1)] {
+        let q = OPENAI.q(&sandbox, &server, &[option, "hi"]);
+        q.stdin("input").run().exit(0);
+        assert_eq!(server.connections(), opened, "{option}");
+    }
 }
 
 #[test]
