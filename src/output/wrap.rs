@@ -476,12 +476,12 @@ mod tests {
         ] {
             assert_eq!(wrap(text, columns), expected, "{text:?}");
         }
-        let long = "word ".repeat(50);
+        let long = "sword ".to_owned() + &"word ".repeat(50);
         let longest = wrap(&long, 2_000)
             .lines()
             .map(|line| line.trim_end().len())
             .max();
-        assert_eq!(longest, Some(99));
+        assert_eq!(longest, Some(100));
     }
 
     #[test]
