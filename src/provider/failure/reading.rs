@@ -312,6 +312,8 @@ mod tests {
         }
         let marked = read("\u{feff}{\"error\":{\"message\":\"no\"}}");
         assert!(marked.is_some_and(|error| error.message == "no"));
+        let long = read(&"ü".repeat(SHOWN_CHARACTERS + 1)).expect("words");
+        assert_eq!(long.message, "ü".repeat(SHOWN_CHARACTERS));
         for body in ["", "<html>502</html>", "{}", "[]", "null"] {
             assert_eq!(read(body), None, "{body}");
         }
@@ -372,6 +374,7 @@ mod tests {
         let table = r##"
             body.stream_options: Extra inputs are not permitted | {"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}
             Unknown parameter: 'top_k' | {"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}
+            Unsupported value: 'effort' | {"error":{"message":"Unsupported value: 'effort'","param":"reasoning.effort"}}
             no | {"error":{"message":"no"}}
         "##;
         for [words, body] in rows(table) {
