@@ -257,6 +257,7 @@ mod tests {
             /x | https://h.example/x | https://h.example | https://h.example
             /x | http://h:1/v1/x | http://h:1/v1 | http://u:secret@h:1/v1/
             /x | http://[::1]:11434/v1/x | http://[::1]:11434/v1 |  http://[::1]:11434/v1␊
+            /x | http://[::1]/x | http://[::1] | http://[::1]
             /x | http://h/v1/x | http://h/v1 | http://h/v1?
             /x | http://h/v1/x?a=b&key=secret/ | http://h/v1 |  http://h/v1/?a=b&key=secret/ ␊
             /x?alt=sse | http://h/x?alt=sse&key=secret | http://h | http://u:p@h?key=secret
