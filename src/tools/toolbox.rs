@@ -251,3 +251,24 @@ fn shortened_line(text: &str) -> String {
         None => line,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::process::Groups;
+
+    #[test]
+    fn images_of_results_have_a_limit_together() {
+        let servers = Servers::new(&Groups::default(), Vec::new(), Vec::new());
+        let mut toolbox = Toolbox::new(servers, Vec::new(), String::new(), false);
+        let image = |size| Attachment {
+            data: "x".repeat(size).into(),
+            ..Attachment::default()
+        };
+        let mut kept = |size| toolbox.fitting(vec![image(size)]).len();
+        assert_eq!(kept(MAX_ATTACHMENT + 1), 0);
+        assert_eq!(kept(MAX_ATTACHMENT), 1);
+        let rest = MAX_ATTACHMENTS - MAX_ATTACHMENT;
+        assert_eq!([kept(rest + 1), kept(rest), kept(1)], [0, 1, 0]);
+    }
+}
