@@ -136,8 +136,12 @@ impl Reader {
         let mut input = None;
         if let Some(place) = stdin {
             let bytes = self.read_stdin(&source)?;
+            // White space alone counts as no input, here too.
+            let is_blank = bytes.trim_ascii().is_empty();
             let content = self.content(STDIN, bytes, &source)?;
-            self.files.insert(place, content);
+            if !is_blank {
+                self.files.insert(place, content);
+            }
         } else if reads {
             let bytes = self.read_stdin(&source)?;
             input = Some(self.text(bytes, &source)?);
