@@ -435,7 +435,14 @@ impl Bench {
                 "[tools.{name}]\ncommand = [{program:?}]\nenv = {{ {TOOLS} = \"{pause}\", {STAMP} = {stamp:?} }}\n"
             )
         };
-        let sections = [("now", 0), ("one", 100), ("two", 100), ("three", 100)].map(section);
+        let sections = [
+            ("now", 0),
+            ("one", 100),
+            ("two", 100),
+            ("three", 100),
+            ("slow", 3000),
+        ];
+        let sections = sections.map(section);
         std::fs::write(folder.join("q/config.toml"), sections.concat()).expect("a file");
         folder
     }
@@ -458,7 +465,20 @@ impl Bench {
                 .env("XDG_CONFIG_HOME", configuration);
             command
         };
+        // What a server lists is kept where the exchange is saved.
+        let saved = |arguments: &[&str]| {
+            let mut command = self.q(&self.short, &self.state, arguments);
+            command
+                .arg("question")
+                .env("XDG_CONFIG_HOME", &configured)
+                .env("XDG_CACHE_HOME", &self.state);
+            command
+        };
+        // The first run waits for the server.
+        measure(saved(&["-t", "slow"]), "slow");
         let contestants: Vec<Contestant> = vec![
+            contestant("without", || saved(&[])),
+            contestant("slow", || saved(&["-t", "slow"])),
             contestant("none", || q(&plain, &[])),
             contestant("unused", || q(&configured, &[])),
             contestant("one", || q(&configured, &["-t", "one"])),
@@ -469,6 +489,8 @@ impl Bench {
         results.times(what, "unused", "none configured", "none", "1");
         let what = "three tool servers that start in 100 ms";
         results.times(what, "three", "one of them", "one", "1");
+        let what = "a known tool server that takes 3 s to start and is not called";
+        results.more(what, "slow", "without `-t`", "without", "+50 ms");
     }
 
     /// From the moment in which the server lists its tools to the request of the model.
