@@ -139,9 +139,12 @@ impl Settings {
         )))
     }
 
-    /// The values for actions, which must work whatever is wrong with the settings.
+    /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
+    /// missing; if that does not help, `Q_…` variables count as unset.
     pub fn for_actions(environment: &Environment, file: &Path) -> Values {
-        let settings = Settings::load(&Arguments::default(), environment, file)
+        let load = |path: &Path| Settings::load(&Arguments::default(), environment, path);
+        let settings = load(file)
+            .or_else(|_| load(Path::new("")))
             .or_else(|_| Settings::defaults(environment));
         settings.map(|settings| settings.values).unwrap_or_default()
     }
@@ -339,12 +342,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_action_keeps_what_the_settings_say_if_they_can_be_read() {
+    fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config.toml");
-        let environment = Environment::new(&[("Q_KEEP", "3d")]);
-        for (file, days, wraps) in [("wrap = false", 3, false), ("keep = ", 30, true)] {
+        for (file, keep, days, wraps) in [
+            ("wrap = false", "3d", 3, false),
+            ("keep = ", "3d", 3, true),
+            ("wrap = false", "x", 30, true),
+        ] {
             fs_err::write(&path, file).expect("a file");
+            let environment = Environment::new(&[("Q_KEEP", keep)]);
             let values = Settings::for_actions(&environment, &path);
             let keep = values.rules.keep.expect("a time");
             let found = (keep.as_secs(), values.wrap);
