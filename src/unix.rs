@@ -82,12 +82,14 @@ pub fn signal_group(leader: i32, signal: i32) -> bool {
     result == 0
 }
 
-/// Makes the program the leader of a new session without a terminal, and of a new process group.
+/// Makes the program the leader of a new session without a terminal, and of a new process group. SIGINT ends it, even if q was
+/// started in the background of a script, where shells ignore it.
 pub fn in_own_session(command: &mut Command) -> &mut Command {
-    // SAFETY: before the program is executed, this makes one system call and allocates nothing.
+    // SAFETY: before the program is executed, this makes two system calls and allocates nothing.
     unsafe {
         command.pre_exec(|| {
             libc::setsid();
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
             Ok(())
         })
     }
