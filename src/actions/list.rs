@@ -310,15 +310,17 @@ mod tests {
     #[test]
     fn what_is_shown_begins_a_little_before_the_place_that_was_found() {
         let long = "one two three four five six seven eight nine ten";
-        for (text, word, expected) in [
+        for (text, words, expected) in [
             ("Bäume im Wald", "wald", "Bäume im Wald"),
             ("ÄÖÜ straße", "äö", "ÄÖÜ straße"),
             ("İİİ ΟΔΟΣ wald", "wald", "İİİ ΟΔΟΣ wald"),
             (long, "eight", "…e six seven eight nine ten"),
+            (long, "nine eight", "…e six seven eight nine ten"),
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
-            let place = first_place(&[word.to_owned()], text).expect("the word");
+            let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+            let place = first_place(&words, text).expect("the words");
             assert_eq!(around(text, place), expected, "{text}");
         }
     }

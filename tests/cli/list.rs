@@ -62,6 +62,9 @@ fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     let is_right = lines[0].ends_with("question 0") && lines[47].ends_with("question 47");
     assert!(is_right, "{lines:?}");
     assert!(lines[48].trim().starts_with("12 more"), "{lines:?}");
+    // A search reads them all.
+    let lines = on_terminal(&sandbox, &["-q", "--list", "question"], 80);
+    assert!(lines[48].trim().starts_with("2 more"), "{lines:?}");
     let listed = sandbox.q(&["--list"]).run().exit(0).stdout_text();
     let found = listed.lines().count();
     assert_eq!(found, 50);
