@@ -337,6 +337,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_clock_that_goes_back_leaves_the_time_of_the_last_change() {
+        let mut conversation = conversation(&[("one", "1")]);
+        let before = conversation.updated;
+        conversation.add(exchange("two", "2", -60));
+        assert_eq!(conversation.updated, before);
+    }
+
+    #[test]
     fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
         for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
             let mut conversation = conversation(&[("one", text)]);

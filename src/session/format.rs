@@ -82,6 +82,7 @@ mod tests {
     use super::super::conversation::tests::conversation;
     use super::*;
     use crate::message::tests::rows;
+    use crate::message::{Step, ToolCall, ToolRun};
 
     fn file(messages: &str) -> String {
         format!(
@@ -210,6 +211,15 @@ mod tests {
         let too_large = "x".repeat(MAX_SIZE);
         let alone = to_fitting_bytes(&mut conversation(&[("", &too_large)]));
         assert!(alone.is_err());
+        // Results go before exchanges do.
+        let mut with_results = conversation(&[("", ""), ("", "")]);
+        let run = ToolRun::new(&ToolCall::default(), &too_large, false);
+        with_results.exchanges[1].entries[1].steps = vec![Step {
+            calls: vec![run],
+            ..Step::default()
+        }];
+        to_fitting_bytes(&mut with_results).expect("it fits");
+        assert_eq!(with_results.exchanges.len(), 2);
     }
 
     proptest! {
