@@ -84,6 +84,18 @@ fn a_person_is_asked_about_one_call_at_a_time() {
 }
 
 #[test]
+fn what_was_said_before_a_question_that_is_interrupted_is_the_answer() {
+    let server = model(vec![vec![write("one")]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(WIDE);
+    let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    terminal.wait_for("q: run db__write? ", 0);
+    terminal.type_in("\x03");
+    running.wait();
+    sandbox.expect_texts("current.json", &["go", "let me see"]);
+}
+
+#[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let server = model(vec![vec![write("x")]]);
     let sandbox = with_db(&server, "", "");
