@@ -1,5 +1,6 @@
 //! Changes, copies and deletes conversations without a question.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use super::rules::{FileContent, Rules};
 use super::store::Handle;
 use super::timestamp::Timestamp;
 use super::write;
+use crate::whole_file::OrCannot;
 
 /// Removes the last exchange of a conversation; an earlier state keeps it. Returns the conversation's id and the exchange.
 /// `None`: there was none.
@@ -90,11 +92,21 @@ pub fn clear_all(folder: &Folder) -> io::Result<usize> {
     let mut result = Ok(());
     for path in folder.paths()? {
         let is_conversation = is_own(&path);
-        let is_file = path.is_file() || path.is_symlink();
-        if !is_file || !(is_conversation || disk::is_temporary(&name_of(&path))) {
+        if !is_conversation && !disk::is_temporary(&name_of(&path)) {
             continue;
         }
-        let is_mere_link = path.is_symlink() && (is_current(&path) || !path.exists());
+        let kind = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                result = Err(error).or_cannot("look at", &path);
+                continue;
+            }
+        };
+        if !kind.is_file() && !kind.is_symlink() {
+            continue;
+        }
+        let is_mere_link = kind.is_symlink() && (is_current(&path) || !path.exists());
         let counts = is_conversation && !is_mere_link && !is_state(&path);
         match disk::remove(&path) {
             Ok(existed) => deleted += usize::from(existed && counts),
