@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// The most bytes of a file.
-const MAX_FILE: u64 = 20_000_000;
+/// The most bytes of a file that q has written.
+pub const MAX_FILE: u64 = 20_000_000;
 
 /// The mode of folders for the user alone.
 pub const PRIVATE: u32 = 0o700;
@@ -33,14 +33,15 @@ pub fn name_of(text: &str) -> String {
     name
 }
 
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a regular file of at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let metadata = fs::metadata(path)?;
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    if metadata.len() > MAX_FILE {
-        let reason = format!("it has more than {MAX_FILE} bytes");
+    if metadata.len() > limit {
+        let reason = format!("it has more than {limit} bytes");
         return Err(io::Error::other(reason));
     }
     fs::read(path)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::session::timestamp::Timestamp;
-use crate::whole_file;
+use crate::whole_file::{self, MAX_FILE};
 
 /// The version of the files.
 pub const VERSION: u64 = 1;
@@ -97,7 +97,7 @@ impl AnswerFile {
     ///
     /// Says why the file cannot be used. To a question that is as good as no file.
     pub fn read(&self) -> Result<Option<KnownAnswer>, String> {
-        let reason = match whole_file::read(&self.path) {
+        let reason = match whole_file::read(&self.path, MAX_FILE) {
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(known) if self.is_answered_by(&known) => return Ok(Some(known)),
                 _ => "it does not answer this question".to_owned(),

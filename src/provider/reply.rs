@@ -81,7 +81,8 @@ pub struct Reply {
     text: String,
     /// The answer has more than white space.
     says_something: bool,
-    /// The end of the answer so far, which a continuation follows. If this reply has none yet, it is the end of the answer that the reply continues.
+    /// The end of the answer so far, which a continuation follows. If this reply has none yet, it is the end of the answer
+    /// that the reply continues.
     pub tail: Tail,
     /// How many bytes of the answer have come since the last such paragraph began.
     length_of_last_part: usize,

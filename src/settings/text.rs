@@ -1,8 +1,9 @@
 //! Reads text files: the configuration, prompts, schemas and lists of tool servers.
 
-use std::fs;
-use std::io;
+use std::fmt::Display;
 use std::path::Path;
+
+use crate::whole_file;
 
 /// The most bytes of a file that is written for q.
 pub const MAX_TEXT: u64 = 1_000_000;
@@ -12,21 +13,8 @@ pub const MAX_SHARED: u64 = 100_000_000;
 
 /// The text of a regular file of at most `limit` bytes, without a byte order mark.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
-    match read(path, limit) {
-        Ok(text) => Ok(text.trim_start_matches('\u{feff}').to_owned()),
-        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
-    }
-}
-
-fn read(path: &Path, limit: u64) -> io::Result<String> {
-    let metadata = path.metadata()?;
-    // Opening a pipe would wait for a writer.
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    if metadata.len() > limit {
-        let reason = format!("it has more than {limit} bytes");
-        return Err(io::Error::other(reason));
-    }
-    fs::read_to_string(path)
+    let unreadable = |reason: &dyn Display| format!("cannot read {}: {reason}", path.display());
+    let bytes = whole_file::read(path, limit).map_err(|error| unreadable(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8"))?;
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }

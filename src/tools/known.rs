@@ -10,7 +10,7 @@ use super::protocol::About;
 use super::server::{Spec, Target};
 use crate::flags::Mode;
 use crate::settings::Settings;
-use crate::whole_file::{self, PRIVATE};
+use crate::whole_file::{self, MAX_FILE, PRIVATE};
 
 /// The last list of a server.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl KnownList {
         let mut about = None;
         let typed = &settings.typed;
         if !typed.dry_run && typed.mode == Mode::Ask {
-            let bytes = whole_file::read(&path).unwrap_or_default();
+            let bytes = whole_file::read(&path, MAX_FILE).unwrap_or_default();
             about = serde_json::from_slice(&bytes).ok();
         }
         KnownList {
