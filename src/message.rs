@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::ops::Add;
 use std::sync::Arc;
 
-use serde::de::Visitor;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::text::fence;
 use crate::text::one_line::on_one_line;
+use crate::text::{fence, surrogates};
 
 /// Fields of a conversation's file that q does not know. It keeps them.
 pub type Unknown = Map<String, Value>;
@@ -368,30 +367,11 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 }
 
 /// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
-pub fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
+pub fn lossy_text<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     field: D,
 ) -> Result<T, D::Error> {
-    struct LossyVisitor<T>(PhantomData<T>);
-
-    impl<T: for<'a> From<&'a str>> Visitor<'_> for LossyVisitor<T> {
-        type Value = T;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("text")
-        }
-
-        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<T, E> {
-            if let Ok(text) = std::str::from_utf8(bytes) {
-                return Ok(T::from(text));
-            }
-            // The parser gives a lone surrogate as three bytes that are not UTF-8.
-            let text = String::from_utf8_lossy(bytes);
-            let text = text.replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}");
-            Ok(T::from(&text))
-        }
-    }
-
-    field.deserialize_bytes(LossyVisitor(PhantomData))
+    let json = <&RawValue>::deserialize(field)?;
+    surrogates::lossy(json.get()).map_err(|_| Error::custom("text is expected"))
 }
 
 fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Error> {
