@@ -44,9 +44,7 @@ type Rule = fn(&Case) -> bool;
 
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const RULES: &[(Meaning, Rule)] = &[
-    (Meaning::TooLong, |case| {
-        case.has_code(TOO_LONG_CODES) || case.says(TOO_LONG)
-    }),
+    (Meaning::TooLong, |case| case.says(TOO_LONG)),
     (Meaning::Refuses(Extra::Store), |case| {
         case.refuses(Extra::Store, &["store"])
     }),
@@ -55,7 +53,8 @@ const RULES: &[(Meaning, Rule)] = &[
     }),
     (Meaning::UnknownModel, |case| case.is_unknown_model()),
     (Meaning::Refuses(Extra::Effort), |case| {
-        case.can_refuse(Extra::Effort) && (case.names(EFFORT) || case.has_code(WRONG_PARAMETER))
+        let is_wrong = case.error.code.contains(WRONG_PARAMETER);
+        case.can_refuse(Extra::Effort) && (is_wrong || case.names(EFFORT))
     }),
     (Meaning::Refuses(Extra::Form), |case| {
         // As a plain word it may be any text, but not as the name of a field.
@@ -69,7 +68,7 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::Spent, |case| case.is_spent()),
     (Meaning::WrongKey, |case| {
         let is_refused = matches!(case.status, Some(401 | 403));
-        is_refused || case.says(KEY) || case.has_code(KEY)
+        is_refused || case.says(KEY)
     }),
     (Meaning::RefusesTools, |case| {
         case.says(&["does not support tools"])
@@ -111,9 +110,7 @@ const TOO_LONG: &[&str] = &[
     "reduce your message size",
     "request too large for",
     "tokens must be reduced",
-];
-
-const TOO_LONG_CODES: &[&str] = &[
+    // Codes.
     "context_length_exceeded",
     "exceed_context_size_error",
     "too_many_prompt_tokens",
@@ -129,9 +126,10 @@ const MODEL: &[&str] = &[
     "unknown model",
     "模型不存在",
     "has been decommissioned",
+    // Codes.
+    "model_not_found",
+    "model_decommissioned",
 ];
-
-const MODEL_CODES: &[&str] = &["model_not_found", "model_decommissioned"];
 
 /// The words for a key that is not accepted.
 const KEY: &[&str] = &[
@@ -153,10 +151,7 @@ const SPENT: &[&str] = &[
     "reached your specified api usage limits",
     "used all available credits",
     "monthly spending limit",
-];
-
-/// Codes of OpenAI and Moonshot, and a type of Anthropic's.
-const SPENT_CODES: &[&str] = &[
+    // Codes of OpenAI and Moonshot, and a type of Anthropic's.
     "insufficient_quota",
     "billing_hard_limit_reached",
     "billing_not_active",
@@ -180,7 +175,7 @@ const EFFORT: &[&str] = &[
 ];
 
 /// Z.ai's code for a parameter that is wrong, and that it often does not name.
-const WRONG_PARAMETER: &[&str] = &["1210"];
+const WRONG_PARAMETER: &str = "1210";
 
 /// The levels of effort that servers name in their errors.
 const LEVELS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -215,8 +210,9 @@ const ATTACHMENTS: &str = "\
 /// What an error means. `status` is that of the response. It is `None` for an error inside a reply; then the status in the
 /// error counts. `asked` is what was in the request that it can do without.
 pub fn judge(error: &ServerError, status: Option<u16>, asked: &[Extra]) -> Meaning {
+    let words = format!("{} {} {}", error.message, error.code, error.field);
     let case = Case {
-        message: error.message.to_lowercase(),
+        words: words.to_lowercase(),
         status: status.or(error.status),
         error,
         asked,
@@ -240,20 +236,16 @@ pub fn levels_in(message: &str, refused: &str) -> String {
 /// An error, and what is known about its response and its request.
 struct Case<'a> {
     error: &'a ServerError,
-    /// The error's message in lower case.
-    message: String,
+    /// The error's message, its code and its field, in lower case.
+    words: String,
     status: Option<u16>,
     /// What was in the request that it can do without.
     asked: &'a [Extra],
 }
 
 impl Case<'_> {
-    fn says(&self, words: &[&str]) -> bool {
-        words.iter().any(|words| self.message.contains(words))
-    }
-
-    fn has_code(&self, codes: &[&str]) -> bool {
-        codes.iter().any(|code| self.error.code.contains(code))
+    fn says(&self, phrases: &[&str]) -> bool {
+        phrases.iter().any(|phrase| self.words.contains(phrase))
     }
 
     /// Whether the server refuses something about the request itself, and this was in it.
@@ -267,29 +259,21 @@ impl Case<'_> {
         self.can_refuse(extra) && self.names(names)
     }
 
-    /// Whether the error has one of these names, in its message, its code or its field.
     fn names(&self, names: &[&str]) -> bool {
-        let error = self.error;
-        let all = format!("{} {} {}", error.message, error.code, error.field);
-        let all = all.to_lowercase();
-        names.iter().any(|name| has_name(&all, name))
+        names.iter().any(|name| has_name(&self.words, name))
     }
 
     fn is_unknown_model(&self) -> bool {
-        if self.has_code(MODEL_CODES) || self.says(MODEL) {
-            return true;
-        }
         let is_missing = match self.status {
             Some(404 | 410) => true,
-            Some(400) | None => self.says(&["not found", "does not exist", "not exist"]),
+            Some(400) | None => self.says(&["not found", "not exist", "not_found_error"]),
             Some(_) => false,
         };
-        let is_missing = is_missing || self.has_code(&["not_found_error"]);
-        is_missing && self.message.contains("model")
+        self.says(MODEL) || (is_missing && self.says(&["model"]))
     }
 
     fn may_be_about_attachments(&self) -> bool {
-        let mut words = self.message.split(|char: char| !char.is_alphanumeric());
+        let mut words = self.words.split(|char: char| !char.is_alphanumeric());
         let names_them = words.any(|word| is_one_of(word, ATTACHMENTS));
         let field = &self.error.field;
         match self.status {
@@ -305,14 +289,11 @@ impl Case<'_> {
 
     /// Whether quota or money is used up. Google has the same words for a limit per minute, but then says how long to wait.
     fn is_spent(&self) -> bool {
-        if let Some(wait) = self.error.retry_after
-            && wait <= MAX_WAIT
-            && self.is_transient()
-        {
+        let wait = self.error.retry_after.unwrap_or(Duration::MAX);
+        if wait <= MAX_WAIT && self.is_transient() {
             return false;
         }
-        let says_so = self.has_code(SPENT_CODES) || self.says(SPENT);
-        says_so || self.status == Some(402)
+        self.status == Some(402) || self.says(SPENT)
     }
 
     fn is_transient(&self) -> bool {
@@ -427,7 +408,8 @@ mod tests {
             for (seconds, meaning) in [(None, spent), (Some(61), spent), (Some(60), soon)] {
                 let error = ServerError {
                     retry_after: seconds.map(Duration::from_secs),
-                    ..ServerError::new(message).with_code(code)
+                    code: code.to_owned(),
+                    ..ServerError::new(message)
                 };
                 let found = judge(&error, status.parse().ok(), ALL);
                 assert_eq!(found, meaning, "{status} {code} {message} {seconds:?}");
