@@ -16,58 +16,36 @@ pub enum Finish {
     Blocked(String),
 }
 
-/// The words for a normal end.
-const COMPLETE: &[&str] = &[
-    "stop",
-    "end_turn",
-    "stop_sequence",
-    "eos",
-    "eos_token",
-    "complete",
-    "completed",
-    "end",
+type Make = fn(String) -> Finish;
+
+/// What the words of the providers mean, in lower case, with blanks between them. Any other word is [`Finish::Other`].
+const MEANINGS: &[(Make, &str)] = &[
+    (
+        Finish::Complete,
+        "stop end_turn stop_sequence eos eos_token complete completed end",
+    ),
+    // The token limit of the answer or of the context.
+    (
+        Finish::Limit,
+        "length max_tokens max_output_tokens model_length model_context_window_exceeded",
+    ),
+    (
+        Finish::Failed,
+        "error failed insufficient_system_resource network_error network-error",
+    ),
+    // The words of OpenAI and Azure, Anthropic, Gemini and Zhipu.
+    (
+        Finish::Blocked,
+        "content_filter refusal safety recitation language blocklist prohibited_content spii model_armor \
+            image_safety image_prohibited_content image_recitation sensitive",
+    ),
 ];
 
 /// Anthropic's word for an answer that it interrupts in the middle of a search.
 const PAUSE: &str = "pause_turn";
 
-/// The words for the token limit of the answer or of the context.
-const LIMIT: &[&str] = &[
-    "length",
-    "max_tokens",
-    "max_output_tokens",
-    "model_length",
-    "model_context_window_exceeded",
-];
-
-/// The words for a failure of the model or the server.
-const FAILED: &[&str] = &[
-    "error",
-    "failed",
-    "insufficient_system_resource",
-    "network_error",
-    "network-error",
-];
-
 /// The beginning of Gemini's finish reasons for malformed answers.
 const FAILED_BEGINNING: &str = "malformed_";
-
-/// The words of OpenAI and Azure, Anthropic, Gemini and Zhipu for an answer that the provider blocked.
-const BLOCKED: &[&str] = &[
-    "content_filter",
-    "refusal",
-    "safety",
-    "recitation",
-    "language",
-    "blocklist",
-    "prohibited_content",
-    "spii",
-    "model_armor",
-    "image_safety",
-    "image_prohibited_content",
-    "image_recitation",
-    "sensitive",
-];
 
 impl Finish {
     /// Reads a provider's word, in upper or lower case; `None` if it is no finish reason. Some servers fill the field with
@@ -77,20 +55,16 @@ impl Finish {
         if matches!(lower.as_str(), "" | "null" | "finish_reason_unspecified") {
             return None;
         }
-        let is = |words: &[&str]| words.contains(&&*lower);
         let word = word.to_owned();
-        let finish = if is(COMPLETE) {
-            Finish::Complete(word)
-        } else if is(LIMIT) {
-            Finish::Limit(word)
-        } else if is(BLOCKED) {
-            Finish::Blocked(word)
-        } else if is(FAILED) || lower.starts_with(FAILED_BEGINNING) {
-            Finish::Failed(word)
-        } else {
-            Finish::Other(word)
-        };
-        Some(finish)
+        for (finish, words) in MEANINGS {
+            if words.split(' ').any(|known| known == lower) {
+                return Some(finish(word));
+            }
+        }
+        if lower.starts_with(FAILED_BEGINNING) {
+            return Some(Finish::Failed(word));
+        }
+        Some(Finish::Other(word))
     }
 
     /// Whether the provider continues the answer when it is asked to.
@@ -121,20 +95,17 @@ mod tests {
 
     #[test]
     fn every_word_is_read_for_what_it_means_in_any_case() {
-        type Make = fn(String) -> Finish;
         for (words, make) in [
-            (COMPLETE, Finish::Complete as Make),
-            (LIMIT, Finish::Limit),
-            (FAILED, Finish::Failed),
-            (&["MALFORMED_FUNCTION_CALL"], Finish::Failed),
-            (&["malformed_response"], Finish::Failed),
-            (BLOCKED, Finish::Blocked),
-            (&["tool_calls", "pause_turn", "OTHER"], Finish::Other),
-            (&["something_new", "NO_IMAGE", "malformed"], Finish::Other),
+            ("stop end_turn eos end", Finish::Complete as Make),
+            ("length max_tokens model_length", Finish::Limit),
+            ("error network_error malformed_response", Finish::Failed),
+            ("safety image_safety sensitive", Finish::Blocked),
+            ("tool_calls pause_turn something_new", Finish::Other),
+            ("no_image malformed", Finish::Other),
         ] {
             assert_eq!(Finish::read(""), None);
-            for word in words {
-                for word in [word.to_string(), word.to_uppercase()] {
+            for word in words.split(' ') {
+                for word in [word.to_owned(), word.to_uppercase()] {
                     assert_eq!(Finish::read(&word), Some(make(word.clone())), "{word}");
                 }
             }
