@@ -11,18 +11,7 @@ const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
 /// The schemas that references refer to.
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
 
-/// The keywords that Anthropic accepts in the schema of an answer, whatever their values.
-const ACCEPTED: &[&str] = &[
-    "type",
-    "enum",
-    "const",
-    "required",
-    "title",
-    "description",
-    "$ref",
-];
-
-/// The text formats that it accepts.
+/// The formats of text that Anthropic accepts in the schema of an answer.
 const ACCEPTED_FORMATS: &[&str] = &[
     "date-time",
     "time",
@@ -81,7 +70,11 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
                 name = "anyOf";
                 each_with_rules_in_words(value)
             }
-            _ if is_accepted(name, value) => value.clone(),
+            "type" | "enum" | "const" | "required" | "title" | "description" | "$ref" => {
+                value.clone()
+            }
+            "format" if ACCEPTED_FORMATS.iter().any(|format| value == format) => value.clone(),
+            "minItems" if matches!(value.as_u64(), Some(0 | 1)) => value.clone(),
             _ => {
                 rules.push(format!("{name} {value}"));
                 continue;
@@ -115,15 +108,6 @@ fn each_with_rules_in_words(schemas: &Value) -> Value {
                 .collect()
         }
         other => other.clone(),
-    }
-}
-
-/// Whether Anthropic accepts a keyword with this value.
-fn is_accepted(name: &str, value: &Value) -> bool {
-    match name {
-        "format" => ACCEPTED_FORMATS.iter().any(|format| value == format),
-        "minItems" => matches!(value.as_u64(), Some(0 | 1)),
-        name => ACCEPTED.contains(&name),
     }
 }
 
