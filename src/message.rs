@@ -139,20 +139,29 @@ pub struct Usage {
 impl Usage {
     /// The usage of two requests together.
     pub fn plus(self, other: Usage) -> Usage {
-        let tokens = |a, b| sum(a, b, u64::saturating_add);
+        self.merged(other, u64::saturating_add, f64::add)
+    }
+
+    /// The usage of one request; a later count replaces an earlier one.
+    pub fn replaced_by(self, later: Usage) -> Usage {
+        self.merged(later, |_, later| later, |_, later| later)
+    }
+
+    fn merged(self, other: Usage, tokens: fn(u64, u64) -> u64, cost: fn(f64, f64) -> f64) -> Usage {
+        let count = |one, more| merge(one, more, tokens);
         Usage {
-            input_tokens: tokens(self.input_tokens, other.input_tokens),
-            output_tokens: tokens(self.output_tokens, other.output_tokens),
-            cached_tokens: tokens(self.cached_tokens, other.cached_tokens),
-            reasoning_tokens: tokens(self.reasoning_tokens, other.reasoning_tokens),
-            cost: sum(self.cost, other.cost, f64::add),
+            input_tokens: count(self.input_tokens, other.input_tokens),
+            output_tokens: count(self.output_tokens, other.output_tokens),
+            cached_tokens: count(self.cached_tokens, other.cached_tokens),
+            reasoning_tokens: count(self.reasoning_tokens, other.reasoning_tokens),
+            cost: merge(self.cost, other.cost, cost),
         }
     }
 }
 
-fn sum<T>(a: Option<T>, b: Option<T>, add: fn(T, T) -> T) -> Option<T> {
+fn merge<T>(a: Option<T>, b: Option<T>, both: fn(T, T) -> T) -> Option<T> {
     match (a, b) {
-        (Some(a), Some(b)) => Some(add(a, b)),
+        (Some(a), Some(b)) => Some(both(a, b)),
         (a, b) => a.or(b),
     }
 }
@@ -367,9 +376,7 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 }
 
 /// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
-pub fn lossy_text<'de, D: Deserializer<'de>, T: DeserializeOwned>(
-    field: D,
-) -> Result<T, D::Error> {
+pub fn lossy_text<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> Result<T, D::Error> {
     let json = <&RawValue>::deserialize(field)?;
     surrogates::lossy(json.get()).map_err(|_| Error::custom("text is expected"))
 }

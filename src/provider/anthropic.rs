@@ -1,14 +1,12 @@
 //! Makes requests for Anthropic's Messages API, and reads its replies (pure).
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
-use super::failure;
-use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyResult, elements, text_field};
-use super::reply::{Reply, Update};
+use super::failure::{self, ReplyResult};
+use super::lenient::{self, elements, text_field};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
@@ -167,29 +165,6 @@ fn result_of(run: &ToolRun) -> Value {
     }))
 }
 
-/// An event of a stream, of any type. Unknown types are ignored, as the API's documents ask. This type and the one below
-/// borrow from the data, which saves a copy of the text.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Event<'a> {
-    #[serde(rename = "type")]
-    kind: Raw<'a>,
-    /// The number of the block.
-    index: Raw<'a>,
-    delta: Raw<'a>,
-}
-
-/// A piece of a block. Only one of its fields is there.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Delta<'a> {
-    text: Raw<'a>,
-    thinking: Raw<'a>,
-    citation: Raw<'a>,
-    signature: Raw<'a>,
-    partial_json: Raw<'a>,
-}
-
 /// The API's count of the input leaves out what was read from a cache or written into one, so these are added.
 fn usage_of(counts: &Value) -> Usage {
     let mut usage = lenient::usage(counts);
@@ -199,30 +174,25 @@ fn usage_of(counts: &Value) -> Usage {
     usage
 }
 
+/// Reads an event of a stream. Unknown types are ignored, as the API's documents ask.
 fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
-    let event: Event = serde_json::from_str(data)?;
-    let kind = event.kind.word();
+    let event: Value = surrogates::joined(data, &mut reply.half)?;
+    let kind = text_field(&event, "type");
+    let delta = &event["delta"];
+    let index = event["index"].as_u64();
     if kind == "content_block_delta" {
-        let delta = event.delta.read().unwrap_or_default();
-        return add_delta(event.index.read(), &delta, reply);
+        add_delta(index, delta, reply);
+        return Ok(());
     }
-    // Other events are rare, so reading all of their fields costs little, and an error may be among them.
     failure::check(data)?;
-    let mut fields: Value = surrogates::lossy(data)?;
-    let mut usage = &fields["usage"];
-    match kind.as_str() {
-        "content_block_start" => {
-            let block = fields["content_block"].take();
-            return add_block(event.index.read(), block, reply);
-        }
-        "message_start" => usage = &fields["message"]["usage"],
-        _ => {}
+    if kind == "content_block_start" {
+        add_block(index, &event["content_block"], reply);
     }
-    let end = &fields["delta"];
-    if kind == "message_stop" || end["stop_reason"].is_string() {
+    reply.add_usage(usage_of(&event["message"]["usage"]));
+    if kind == "message_stop" || delta["stop_reason"].is_string() {
         read_calls(reply);
     }
-    reply.update(end_of(end, usage))?;
+    finish(delta, &event["usage"], reply);
     if kind == "message_stop" {
         reply.end();
     }
@@ -232,59 +202,53 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
 fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     let message = Value::Object(surrogates::lossy(body)?);
     for block in elements(&message["content"]) {
-        add_block(None, block.clone(), reply)?;
+        add_block(None, block, reply);
     }
     read_calls(reply);
-    reply.update(end_of(&message, &message["usage"]))
+    finish(&message, &message["usage"], reply);
+    Ok(())
 }
 
-/// How a message ended, why the model refused, and the usage.
-fn end_of(message: &Value, usage: &Value) -> Update<'static> {
+/// Reads how a message ended, why the model refused, and the usage.
+fn finish(message: &Value, usage: &Value, reply: &mut Reply) {
     let details = &message["stop_details"];
     let explanation = details["explanation"].as_str();
-    let reason = explanation.unwrap_or(text_field(details, "category"));
-    Update {
-        finish: Finish::read(text_field(message, "stop_reason")),
-        reason: reason.to_owned(),
-        usage: usage_of(usage),
-        ..Update::default()
-    }
+    reply.explain(explanation.unwrap_or(text_field(details, "category")));
+    reply.finish(text_field(message, "stop_reason"));
+    reply.add_usage(usage_of(usage));
 }
 
-fn add_block(index: Option<u64>, block: Value, reply: &mut Reply) -> ReplyResult {
-    if !block.is_object() {
-        return Ok(());
+fn add_block(index: Option<u64>, block: &Value, reply: &mut Reply) {
+    let kind = text_field(block, "type");
+    if kind.is_empty() {
+        return;
     }
-    let kind = text_field(&block, "type");
-    let is_search = kind == "server_tool_use" && text_field(&block, "name").starts_with("web_");
-    let mut update = Update {
-        // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
-        begins_paragraph: kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
-        searches: is_search,
-        sources: lenient::sources(&block["citations"]),
-        ..Update::default()
-    };
+    // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
+    if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
+        reply.begin_message(false);
+    }
+    if kind == "server_tool_use" && text_field(block, "name").starts_with("web_") {
+        reply.search();
+    }
     if kind == "text" {
-        update.text = lenient::json_in(&block["text"])?.into();
+        reply.add_text(text_field(block, "text"));
     }
     if kind.ends_with("thinking") {
-        update.thoughts = Some(format!("\n{}", text_field(&block, "thinking")));
+        reply.think("\n");
+        reply.think(text_field(block, "thinking"));
     }
     // If a search has failed, an object with the reason stands in place of the pages.
     if kind.starts_with("web_")
         && let Some(code) = block["content"]["error_code"].as_str()
     {
-        update.failed_search = Some(code.to_owned());
+        reply.fail_search(code);
     }
-    reply.update(update)?;
-    keep_block(index, block, reply)
-}
+    reply.sources.extend(lenient::sources(&block["citations"]));
+    reply.called |= kind == TOOL_USE;
 
-/// Keeps a block, to send it back after a pause or with the results of its calls. Until the block is complete, its input is
-/// text.
-fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> ReplyResult {
-    let is_call = block["type"] == TOOL_USE;
-    if text_field(&block, "type").ends_with(TOOL_USE) {
+    // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
+    let mut block = block.clone();
+    if kind.ends_with(TOOL_USE) {
         let input = match &block[INPUT] {
             Value::Object(fields) if !fields.is_empty() => block[INPUT].to_string(),
             // It comes in fragments.
@@ -292,67 +256,57 @@ fn keep_block(index: Option<u64>, mut block: Value, reply: &mut Reply) -> ReplyR
         };
         block[INPUT] = input.into();
     }
-    reply.keep(index, block, is_call)
+    reply.keep(index, block);
 }
 
-fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> ReplyResult {
+fn add_delta(index: Option<u64>, delta: &Value, reply: &mut Reply) {
     let last = reply.echo.keys().next_back().copied();
     let index = index.or(last).unwrap_or(0);
+    let text = text_field(delta, "text");
     // Some servers do not say that a text begins.
-    if delta.text.is_there() && !reply.echo.contains_key(&index) {
-        keep_block(Some(index), json!({"type": "text"}), reply)?;
+    if !text.is_empty() && !reply.echo.contains_key(&index) {
+        reply.keep(Some(index), json!({"type": "text"}));
     }
-    for (field, piece) in [
-        ("text", delta.text),
-        ("thinking", delta.thinking),
-        ("signature", delta.signature),
-        (INPUT, delta.partial_json),
+    for (field, name) in [
+        ("text", "text"),
+        ("thinking", "thinking"),
+        ("signature", "signature"),
+        (INPUT, "partial_json"),
     ] {
-        if piece.is_there() {
-            append(index, field, &piece.json()?, reply)?;
-        }
+        append(index, field, text_field(delta, name), reply);
     }
-    let mut update = Update {
-        text: delta.text.json()?,
-        ..Update::default()
-    };
-    if delta.thinking.is_there() {
-        update.thoughts = Some(delta.thinking.text()?);
+    reply.add_text(text);
+    if let Some(thought) = delta["thinking"].as_str() {
+        reply.think(thought);
     }
-    if delta.citation.is_there() {
-        let citation = delta.citation.value();
-        update.sources = lenient::sources(&json!([citation]));
-        keep_citation(index, citation, reply)?;
+    let citation = &delta["citation"];
+    if citation.is_object() {
+        reply.sources.extend(lenient::sources(&json!([citation])));
+        keep_citation(index, citation, reply);
     }
-    reply.update(update)
 }
 
-/// Appends a JSON string to a field of a block, if there is room for it.
-fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) -> ReplyResult {
-    let block = reply.echo.get(&index);
-    let is_call = block.is_some_and(|block| block["type"] == TOOL_USE);
-    if !reply.has_room(piece.len(), is_call)? {
-        return Ok(());
-    }
-    if let Some(Value::Object(fields)) = reply.echo.get_mut(&index)
+/// Appends text to a field of a block, if there is room for it.
+fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) {
+    if !piece.is_empty()
+        && reply.kept.add(piece.len())
+        && let Some(Value::Object(fields)) = reply.echo.get_mut(&index)
         && let Value::String(text) = fields.entry(field).or_insert("".into())
     {
-        text.push_str(&surrogates::lossy::<String>(piece)?);
+        text.push_str(piece);
     }
-    Ok(())
 }
 
 /// Keeps a citation with the text that it belongs to.
-fn keep_citation(index: u64, citation: Value, reply: &mut Reply) -> ReplyResult {
-    if reply.has_room_for(&citation, false)?
+fn keep_citation(index: u64, citation: &Value, reply: &mut Reply) {
+    if reply.has_room_for(citation)
         && let Some(block) = reply.echo.get_mut(&index)
     {
         match &mut block["citations"] {
-            Value::Array(citations) => citations.push(citation),
+            Value::Array(citations) => citations.push(citation.clone()),
             none => *none = json!([citation]),
         }
     }
-    Ok(())
 }
 
 /// Finds the calls in the complete blocks, and turns the inputs of blocks from text into JSON.
@@ -363,10 +317,10 @@ fn read_calls(reply: &mut Reply) {
             continue;
         };
         let mut fields = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
-        let id = text_field(block, "id");
-        if text_field(block, "type") == TOOL_USE
-            && let Some(call) = reply.add_call(id, text_field(block, "name"), input)
+        if block["type"] == TOOL_USE
+            && let Some(place) = reply.add_call(None, text_field(block, "id"), block, INPUT)
         {
+            let call = &reply.calls()[place];
             fields = calls::object(&call.arguments);
             block["id"] = call.id.as_str().into();
         }

@@ -11,8 +11,8 @@ const NO_ARGUMENTS: &str = "{}";
 #[derive(Debug, Default)]
 pub struct Calls {
     calls: Vec<ToolCall>,
-    /// The provider's index of each call.
-    indexes: Vec<u64>,
+    /// The provider's index of each call; `None` if the call came in one piece.
+    indexes: Vec<Option<u64>>,
     /// How many calls of the question came in earlier replies.
     before: usize,
 }
@@ -31,35 +31,32 @@ impl Calls {
         &self.calls
     }
 
-    /// Adds a fragment to the call with this index, or begins another call. Each of the texts may be empty. Returns the
-    /// position of the call.
-    pub fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> usize {
+    /// Adds a call in one piece, or a fragment of the call with this index. It may begin another call. Returns the position of
+    /// the call.
+    pub fn add(&mut self, index: Option<u64>, fragment: ToolCall) -> usize {
         let last = self.indexes.iter().rposition(|known| *known == index);
-        let position = match last {
-            Some(position) if !begins_another(&self.calls[position], id, name) => position,
-            _ => self.begin(index),
-        };
-        let call = &mut self.calls[position];
-        if call.id.is_empty() {
-            call.id.push_str(id);
+        if let Some(position) = last
+            && index.is_some()
+            && !begins_another(&self.calls[position], &fragment)
+        {
+            let call = &mut self.calls[position];
+            if call.id.is_empty() {
+                call.id = fragment.id;
+            }
+            if call.name.is_empty() {
+                call.name = fragment.name;
+            }
+            call.arguments.push_str(&fragment.arguments);
+            return position;
         }
-        if call.name.is_empty() {
-            call.name.push_str(name);
+        let position = self.calls.len();
+        let mut call = fragment;
+        if index.is_none() {
+            call = settled(call, self.before + position);
         }
-        call.arguments.push_str(arguments);
+        self.calls.push(call);
+        self.indexes.push(index);
         position
-    }
-
-    /// Adds a call that came in one piece.
-    pub fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &ToolCall {
-        let position = self.begin(u64::MAX);
-        let call = ToolCall {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            arguments: arguments.to_owned(),
-        };
-        self.calls[position] = settled(call, self.before + position);
-        &self.calls[position]
     }
 
     /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
@@ -71,25 +68,19 @@ impl Calls {
             }
         }
     }
-
-    fn begin(&mut self, index: u64) -> usize {
-        self.calls.push(ToolCall::default());
-        self.indexes.push(index);
-        self.calls.len() - 1
-    }
 }
 
 /// Whether a fragment at the index of a call begins another call. Ollama gives all calls the index 0. LM Studio
 /// gives each fragment of a call another id, but only the first fragment has a name.
-fn begins_another(call: &ToolCall, id: &str, name: &str) -> bool {
-    if name.is_empty() || call.name.is_empty() {
+fn begins_another(call: &ToolCall, fragment: &ToolCall) -> bool {
+    if fragment.name.is_empty() || call.name.is_empty() {
         return false;
     }
-    if id.is_empty() || call.id.is_empty() {
+    if fragment.id.is_empty() || call.id.is_empty() {
         // Some servers repeat the name in each fragment, so only a complete call is followed by another one.
         return serde_json::from_str::<Value>(&call.arguments).is_ok();
     }
-    id != call.id
+    fragment.id != call.id
 }
 
 /// The call in the form in which it is run. `number` is its place among the calls of the question.
@@ -136,6 +127,14 @@ mod tests {
     use super::*;
     use crate::message::tests::rows;
 
+    fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+        ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        }
+    }
+
     #[test]
     fn fragments_become_the_calls_that_were_meant() {
         // The fragments with index, id, name and arguments, and the calls with id, name and arguments.
@@ -168,7 +167,8 @@ mod tests {
                 let [index, id, name, arguments] = columns[..] else {
                     panic!("{fragment}");
                 };
-                calls.add(index.parse().expect(fragment), id, name, arguments);
+                let index = index.parse().expect(fragment);
+                calls.add(Some(index), call(id, name, arguments));
             }
             calls.settle();
             let mut found = Vec::new();
@@ -188,10 +188,10 @@ mod tests {
     #[test]
     fn ids_of_qs_own_count_the_calls_of_a_question() {
         let mut calls = Calls::after(7);
-        calls.add(0, "", "a", "{}");
-        calls.add(1, "", "", "{}");
-        calls.add(2, "x", "a", "{}");
-        calls.add_whole("", "a", "{}");
+        calls.add(Some(0), call("", "a", "{}"));
+        calls.add(Some(1), call("", "", "{}"));
+        calls.add(Some(2), call("x", "a", "{}"));
+        calls.add(None, call("", "a", "{}"));
         for _ in 0..2 {
             calls.settle();
             let ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
@@ -219,7 +219,7 @@ mod tests {
         fn a_call_is_never_lost(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
             let mut calls = Calls::default();
             for (index, id, name, arguments) in &fragments {
-                calls.add(*index, id, name, arguments);
+                calls.add(Some(*index), call(id, name, arguments));
             }
             calls.settle();
             let is_named = fragments.iter().any(|(_, _, name, _)| !name.is_empty());

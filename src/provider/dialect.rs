@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::failure;
-use super::lenient::{self, ReplyResult};
+use super::failure::{self, ReplyError, ReplyResult};
+use super::lenient;
 use super::reply::Reply;
-use super::request::{self, Extra, Field, ListedModel, Prompt, Quirks, Request};
+use super::request::{Extra, Field, ListedModel, Prompt, Quirks, Request};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -51,7 +51,7 @@ impl Dialect {
         fields: &[Field],
         key: Option<&Secret>,
     ) -> Request {
-        let (path, body) = (self.chat)(prompt, quirks);
+        let (path, mut body) = (self.chat)(prompt, quirks);
         let mut extras = Vec::new();
         for &(extra, pointer) in self.extras {
             let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
@@ -62,7 +62,9 @@ impl Dialect {
         if prompt.has_attachments() {
             extras.push(Extra::Attachments);
         }
-        let mut body = request::with_fields(body, fields);
+        for field in fields {
+            field.set(&mut body);
+        }
         // OpenAI refuses it where nothing streams, such as after `-o stream=false`.
         if body["stream"] != true
             && let Some(body) = body.as_object_mut()
@@ -119,7 +121,11 @@ impl Dialect {
     pub fn read_event(&self, data: &str, reply: &mut Reply) -> ReplyResult {
         let data = data.trim_ascii();
         if data.starts_with('{') {
-            return (self.event)(data, reply);
+            (self.event)(data, reply)?;
+            if reply.called && reply.is_too_long() {
+                return Err(ReplyError::TooLong);
+            }
+            return Ok(());
         }
         // Proxies send this in every dialect, even if the answer has broken off.
         if data == DONE && (self.ends_with_done || reply.finished().is_some()) {
@@ -164,7 +170,6 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::super::kept::MAX_KEPT;
-    use super::super::lenient::ReplyError;
     use super::super::request::AnswerForm;
     use super::super::table;
     use super::*;

@@ -1,17 +1,17 @@
 //! Makes requests for Google's Gemini API (`generateContent`), and reads its replies (pure).
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
-use super::failure;
+use super::failure::{self, ReplyResult};
 use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyResult, elements, text_field};
-use super::reply::{Reply, Update};
+use super::lenient::{self, elements, text_field};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
 use super::schema;
 use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolRun, Usage};
+use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
     name: "gemini",
@@ -174,34 +174,6 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
     })))
 }
 
-/// An event of a stream, or a complete answer. This type and those below borrow from the data, which saves a copy of the
-/// text.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Event<'a> {
-    candidates: Option<Vec<Candidate<'a>>>,
-    error: Raw<'a>,
-    usage_metadata: Raw<'a>,
-    prompt_feedback: Raw<'a>,
-}
-
-/// One of several answers to the same prompt, or a piece of it.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-struct Candidate<'a> {
-    index: Raw<'a>,
-    content: Option<Parts<'a>>,
-    finish_reason: Raw<'a>,
-    finish_message: Raw<'a>,
-    grounding_metadata: Raw<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Parts<'a> {
-    parts: Option<Vec<Raw<'a>>>,
-}
-
 fn usage_of(counts: &Value) -> Usage {
     let mut usage = lenient::usage(counts);
     // The results of Google's own tools become a part of the prompt.
@@ -213,72 +185,66 @@ fn usage_of(counts: &Value) -> Usage {
     usage
 }
 
+/// Reads an event of a stream, or a complete answer.
 fn read(data: &str, reply: &mut Reply) -> ReplyResult {
-    let event: Event = serde_json::from_str(data)?;
-    if event.candidates.is_none() || event.error.is_there() {
+    let event = Value::Object(surrogates::joined(data, &mut reply.half)?);
+    if event["candidates"].is_null() || !event["error"].is_null() {
         failure::check(data)?;
     }
     // Options may ask for several answers; q prints the first.
-    let mut candidates = event.candidates.into_iter().flatten();
-    let candidate = candidates
-        .find(|candidate| candidate.index.read().unwrap_or(0) == 0)
-        .unwrap_or_default();
-    let content = candidate.content.unwrap_or_default();
-    for part in content.parts.unwrap_or_default() {
-        read_part(part, reply)?;
+    let mut candidates = elements(&event["candidates"]).iter();
+    let first = candidates.find(|candidate| candidate["index"].as_u64().unwrap_or(0) == 0);
+    let candidate = first.unwrap_or(&Value::Null);
+    for part in elements(&candidate["content"]["parts"]) {
+        read_part(part, reply);
     }
-    let mut update = Update {
-        usage: usage_of(&event.usage_metadata.value()),
-        sources: sources_of(&candidate.grounding_metadata.value()),
-        finish: Finish::read(&candidate.finish_reason.word()),
-        reason: candidate.finish_message.word(),
-        ..Update::default()
-    };
+    reply.add_usage(usage_of(&event["usageMetadata"]));
+    reply
+        .sources
+        .extend(sources_of(&candidate["groundingMetadata"]));
+    reply.finish(text_field(candidate, "finishReason"));
+    reply.explain(text_field(candidate, "finishMessage"));
     // The prompt itself may be blocked.
-    let feedback = event.prompt_feedback.value();
+    let feedback = &event["promptFeedback"];
     if let Some(word) = feedback["blockReason"].as_str() {
-        update.finish = Some(Finish::Blocked(word.to_owned()));
-        update.reason = text_field(&feedback, "blockReasonMessage").to_owned();
-    }
-    reply.update(update)
-}
-
-fn read_part(raw: Raw, reply: &mut Reply) -> ReplyResult {
-    let part = raw.value();
-    if let Some(call) = part.get(FUNCTION_CALL) {
-        let arguments = lenient::arguments(&call["args"]);
-        reply.add_call(text_field(call, "id"), text_field(call, "name"), &arguments);
-    }
-    // A call that Google runs itself.
-    let server_call = part.get("toolCall").or(part.get("executableCode"));
-    let tool = server_call.map_or("", |call| text_field(call, "toolType"));
-    let mut update = Update {
-        runs_call: server_call.is_some(),
-        searches: tool.contains("SEARCH"),
-        ..Update::default()
-    };
-    if part["thought"] == true {
-        update.thoughts = Some(lenient::text_in(&part["text"])?);
-    } else {
-        update.text = raw.json_of_part()?;
-    }
-    reply.update(update)?;
-    if reply.offers_tools {
-        keep(part, reply)?;
+        reply.finish = Some(Finish::Blocked(word.to_owned()));
+        reply.explain(text_field(feedback, "blockReasonMessage"));
     }
     Ok(())
 }
 
-/// Keeps a part to send it back with the results of the calls. The API wants reasoning and empty
-/// text back only if they are signed.
-fn keep(part: Value, reply: &mut Reply) -> ReplyResult {
-    let is_signed = part.get("thoughtSignature").is_some();
-    let says_nothing = part["thought"] == true || part == json!({"text": ""});
-    if says_nothing && !is_signed {
-        return Ok(());
+fn read_part(part: &Value, reply: &mut Reply) {
+    if let Some(call) = part.get(FUNCTION_CALL) {
+        reply.add_call(None, text_field(call, "id"), call, "args");
     }
-    let is_call = part.get(FUNCTION_CALL).is_some();
-    reply.keep(None, part, is_call)
+    // A call that Google runs itself.
+    for field in ["toolCall", "executableCode"] {
+        if let Some(call) = part.get(field) {
+            reply.more_after_finish = true;
+            if text_field(call, "toolType").contains("SEARCH") {
+                reply.search();
+            }
+        }
+    }
+    let text = lenient::text_of(part);
+    if part["thought"] == true {
+        reply.think(&text);
+    } else {
+        reply.add_text(&text);
+    }
+    if reply.offers_tools {
+        keep(part, reply);
+    }
+}
+
+/// Keeps a part to send it back with the results of the calls. The API wants reasoning and empty text back only if they are
+/// signed.
+fn keep(part: &Value, reply: &mut Reply) {
+    let is_signed = part.get("thoughtSignature").is_some();
+    let says_nothing = part["thought"] == true || *part == json!({"text": ""});
+    if is_signed || !says_nothing {
+        reply.keep(None, part.clone());
+    }
 }
 
 fn sources_of(grounding: &Value) -> Vec<Source> {

@@ -1,133 +1,22 @@
 //! Reads JSON that servers write in more than one way: strict about an answer's text, lenient about the rest (pure).
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::failure::ServerError;
 use crate::message::{Source, Usage};
-use crate::text::surrogates;
 
-/// Why data from a server is not a part of an answer.
-#[derive(Debug, PartialEq, Eq)]
-pub enum ReplyError {
-    /// It does not fit the dialect.
-    Malformed(String),
-    /// It is an error.
-    Server(ServerError),
-    /// It is a part of a call, but the reply is already longer than q keeps.
-    TooLong,
-}
+/// The types of a part with text; some servers name none.
+const TEXT_TYPES: &[&str] = &["", "text", "output_text"];
 
-/// What reading a part of a reply comes to.
-pub type ReplyResult<T = ()> = Result<T, ReplyError>;
-
-impl From<serde_json::Error> for ReplyError {
-    fn from(error: serde_json::Error) -> ReplyError {
-        ReplyError::Malformed(error.to_string())
-    }
-}
-
-impl From<ServerError> for ReplyError {
-    fn from(error: ServerError) -> ReplyError {
-        ReplyError::Server(error)
-    }
-}
-
-/// A value in an event, which is read when it is needed; a missing value is null. It borrows from the event, because copying
-/// text takes time.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(transparent)]
-pub struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
-
-impl<'a> Raw<'a> {
-    /// Whether it is not null.
-    pub fn is_there(self) -> bool {
-        self.0.is_some()
-    }
-
-    /// The value, or null if it has an odd form.
-    pub fn value(self) -> Value {
-        let json = self.0.map(RawValue::get);
-        json.and_then(|json| surrogates::lossy(json).ok())
-            .unwrap_or_default()
-    }
-
-    /// The value as this type, if it has its form.
-    pub fn read<T: Deserialize<'a>>(self) -> Option<T> {
-        serde_json::from_str(self.0?.get()).ok()
-    }
-
-    /// A word, which is empty if the value is no string.
-    pub fn word(self) -> String {
-        self.read().unwrap_or_default()
-    }
-
-    /// Text of an answer as one JSON string: from a string, or from a list of strings and parts. A part has text unless it
-    /// names another type. Any other value has no text.
-    pub fn json(self) -> ReplyResult<Cow<'a, str>> {
-        let json = self.0.map_or("", RawValue::get);
-        if json.starts_with('"') {
-            return Ok(json.into());
+/// The text of an answer: a string, or a list of strings and parts. A part has text unless it names another type. Any other
+/// value has no text.
+pub fn text_of(json: &Value) -> String {
+    match json {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(text_of).collect(),
+        Value::Object(_) if TEXT_TYPES.contains(&text_field(json, "type")) => {
+            text_of(&json["text"])
         }
-        if !json.starts_with('[') {
-            return Ok("\"\"".into());
-        }
-        let parts: Vec<Raw> = self.read().unwrap_or_default();
-        let mut joined = String::from("\"");
-        for part in parts {
-            joined.push_str(without_quotes(&part.json_of_part()?));
-        }
-        joined.push('"');
-        Ok(joined.into())
-    }
-
-    /// The same of one part.
-    pub fn json_of_part(self) -> ReplyResult<Cow<'a, str>> {
-        match self.read::<Part>() {
-            Some(part) if part.is_text() => part.text.json(),
-            Some(_) => Ok("\"\"".into()),
-            None => self.json(),
-        }
-    }
-
-    /// The text itself, no longer JSON.
-    pub fn text(self) -> ReplyResult<String> {
-        Ok(surrogates::lossy(&self.json()?)?)
-    }
-
-    /// The reasoning in a list of parts, if it has any.
-    pub fn thoughts(self) -> ReplyResult<Option<String>> {
-        let json = self.0.map_or("", RawValue::get);
-        if !json.starts_with('[') || !json.contains("\"thinking\"") {
-            return Ok(None);
-        }
-        let mut thoughts = String::new();
-        for part in elements(&self.value()) {
-            thoughts += &text_in(&part["thinking"])?;
-        }
-        Ok(Some(thoughts))
-    }
-}
-
-fn without_quotes(string: &str) -> &str {
-    &string[1..string.len() - 1]
-}
-
-/// An element of a text that is a list.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Part<'a> {
-    #[serde(rename = "type")]
-    kind: Raw<'a>,
-    text: Raw<'a>,
-}
-
-impl Part<'_> {
-    fn is_text(&self) -> bool {
-        matches!(self.kind.word().as_str(), "" | "text" | "output_text")
+        _ => String::new(),
     }
 }
 
@@ -186,18 +75,6 @@ pub fn elements(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The text of an answer in a value.
-pub fn text_in(json: &Value) -> ReplyResult<String> {
-    Ok(surrogates::lossy(&json_in(json)?)?)
-}
-
-/// The same as a JSON string.
-pub fn json_in(json: &Value) -> ReplyResult<String> {
-    let json = json.to_string();
-    let raw: Raw = serde_json::from_str(&json)?;
-    Ok(raw.json()?.into_owned())
-}
-
 /// The pages of the web in a list, in which each element is an address or has one.
 pub fn sources(list: &Value) -> Vec<Source> {
     let mut sources = Vec::new();
@@ -234,17 +111,9 @@ mod tests {
             (r#""\ud83d\ude00""#, "😀"),
             (r#""thinking""#, "thinking"),
         ] {
-            let text_of: Raw = serde_json::from_str(json).expect(json);
-            assert_eq!(text_of.text().expect(json), text, "{json}");
-            assert_eq!(
-                text_of.thoughts().expect(json).is_some(),
-                json.contains(r#"{"type":"thinking""#),
-                "{json}"
-            );
+            let value = serde_json::from_str(json).expect(json);
+            assert_eq!(text_of(&value), text, "{json}");
         }
-        let half: Raw =
-            serde_json::from_str(r#"["a", {"text": "\ud83d"}]"#).expect("half a character");
-        assert_eq!(half.json().expect("text"), r#""a\ud83d""#);
     }
 
     #[test]

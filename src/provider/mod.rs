@@ -18,4 +18,4 @@ mod schema;
 pub mod table;
 
 pub use dialect::{Dialect, read_models};
-pub use lenient::ReplyError;
+pub use failure::ReplyError;

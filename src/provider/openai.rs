@@ -5,15 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
-use super::failure;
-use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyResult, elements, text_field};
-use super::reply::{Reply, Update};
+use super::failure::{self, ReplyResult};
+use super::lenient::{self, elements, text_field};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{
-    self, Attachment, AttachmentKind, Message, Source, Step, Tool, ToolRun, Usage,
-};
+use crate::message::{self, Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
 use crate::text::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -212,7 +209,7 @@ fn call_of(run: &ToolRun) -> Value {
 /// A list that was kept as text. Each element has a comma after it.
 fn list_of(kept: &Value) -> Value {
     let elements = kept.as_str().unwrap_or_default().trim_end_matches(',');
-    surrogates::lossy(&format!("[{elements}]")).unwrap_or_default()
+    serde_json::from_str(&format!("[{elements}]")).unwrap_or_default()
 }
 
 /// The images in the results of a step.
@@ -232,75 +229,29 @@ fn add_extra(turn: &mut Value, extra: &Value) {
     }
 }
 
-/// An event of a stream, or a complete answer. This type and those below borrow from the data, which saves a copy of the
-/// text.
+/// What q reads of an event of a stream, or of a complete answer. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Chunk<'a> {
-    choices: Option<Vec<Choice<'a>>>,
-    error: Raw<'a>,
-    usage: Raw<'a>,
+#[serde(default)]
+struct Chunk {
+    choices: Option<Vec<Choice>>,
+    error: Value,
+    usage: Value,
     /// The addresses of Perplexity's sources.
-    citations: Raw<'a>,
+    citations: Value,
     /// Perplexity's sources with their titles.
-    search_results: Raw<'a>,
+    search_results: Value,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Choice<'a> {
-    index: Raw<'a>,
+#[serde(default)]
+struct Choice {
+    index: Value,
     /// In a stream.
-    delta: Option<Delta<'a>>,
-    /// In a complete answer; Perplexity sends both. It is boxed because few streams have it, and a smaller type is faster.
-    message: Option<Box<Delta<'a>>>,
-    finish_reason: Raw<'a>,
-    error: Raw<'a>,
-}
-
-/// A piece of an answer, or a complete one. Reasoning comes in separate fields, and is kept only if it must be sent back
-/// with calls.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Delta<'a> {
-    content: Raw<'a>,
-    /// The model's words if it refuses to answer.
-    refusal: Raw<'a>,
-    tool_calls: Raw<'a>,
-    annotations: Raw<'a>,
-    reasoning_content: Raw<'a>,
-    reasoning_details: Raw<'a>,
-    /// The field of Groq, vLLM, Ollama and OpenRouter for reasoning.
-    reasoning: Raw<'a>,
-}
-
-impl<'a> Choice<'a> {
-    fn delta(&self, is_whole: bool) -> Option<&Delta<'a>> {
-        let delta = self.delta.as_ref();
-        let message = self.message.as_deref();
-        if is_whole {
-            message.or(delta)
-        } else {
-            delta.or(message)
-        }
-    }
-}
-
-impl Delta<'_> {
-    /// The text of the reasoning, in one of the fields for it or, as Mistral writes it, in parts of the content.
-    fn thoughts(&self) -> ReplyResult<Option<String>> {
-        for field in [self.reasoning_content, self.reasoning] {
-            let text = field.word();
-            if !text.is_empty() {
-                return Ok(Some(text));
-            }
-        }
-        // OpenRouter hides some reasoning: its text is in neither field.
-        if !elements(&self.reasoning_details.value()).is_empty() {
-            return Ok(Some(String::new()));
-        }
-        self.content.thoughts()
-    }
+    delta: Value,
+    /// In a complete answer; Perplexity sends both.
+    message: Value,
+    finish_reason: Value,
+    error: Value,
 }
 
 fn usage_of(counts: &Value) -> Usage {
@@ -314,99 +265,89 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
-    let chunk: Chunk = serde_json::from_str(data)?;
+    let chunk: Chunk = surrogates::joined(data, &mut reply.half)?;
+    let choices = chunk.choices.unwrap_or_default();
     // vLLM and Mistral report errors in fields of their own.
-    let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
-    if is_bare || chunk.error.is_there() {
+    if choices.is_empty() || !chunk.error.is_null() {
         failure::check(data)?;
     }
     // Options may ask for several answers; q prints the first.
-    let mut choices = chunk.choices.iter().flatten();
-    let no_choice = Choice::default();
-    let choice = choices
-        .find(|choice| choice.index.read().unwrap_or(0) == 0)
-        .unwrap_or(&no_choice);
-    let no_delta = Delta::default();
-    let delta = choice.delta(is_whole).unwrap_or(&no_delta);
-
-    add_calls(delta.tool_calls, reply)?;
-    if reply.offers_tools {
-        keep_reasoning(delta, reply)?;
+    let mut choices = choices.into_iter();
+    let first = choices.find(|choice| choice.index.as_u64().unwrap_or(0) == 0);
+    let choice = first.unwrap_or_default();
+    let mut delta = &choice.delta;
+    if delta.is_null() || (is_whole && !choice.message.is_null()) {
+        delta = &choice.message;
     }
-    let mut usage = Usage::default();
-    if chunk.usage.is_there() {
-        usage = usage_of(&chunk.usage.value());
+    add_calls(&delta["tool_calls"], reply);
+    add_reasoning(delta, reply);
+    reply.add_text(&lenient::text_of(&delta["content"]));
+    reply.refuse(&lenient::text_of(&delta["refusal"]));
+    // The sources of the text come first, as they do in a stream. The others are Perplexity's.
+    for pages in [
+        &delta["annotations"],
+        &chunk.citations,
+        &chunk.search_results,
+    ] {
+        reply.sources.extend(lenient::sources(pages));
     }
-    reply.update(Update {
-        thoughts: delta.thoughts()?,
-        text: delta.content.json()?,
-        refusal: delta.refusal.json()?,
-        sources: sources_of(&chunk, delta),
-        usage,
-        finish: Finish::read(&choice.finish_reason.word()),
-        ..Update::default()
-    })?;
-    failure::check_field(&choice.error.value())?;
+    // Few events have it.
+    if !chunk.usage.is_null() {
+        reply.add_usage(usage_of(&chunk.usage));
+    }
+    reply.finish(choice.finish_reason.as_str().unwrap_or_default());
+    failure::check_field(&choice.error)?;
     Ok(())
 }
 
-/// The sources. Those of the text come first, as they do in a stream.
-fn sources_of(chunk: &Chunk, delta: &Delta) -> Vec<Source> {
-    let mut sources = Vec::new();
-    for pages in [delta.annotations, chunk.citations, chunk.search_results] {
-        // Few events have one.
-        if pages.is_there() {
-            sources.extend(lenient::sources(&pages.value()));
-        }
-    }
-    sources
-}
-
 /// Adds calls, or parts of calls.
-fn add_calls(calls: Raw, reply: &mut Reply) -> ReplyResult {
-    for (fragment, position) in elements(&calls.value()).iter().zip(0..) {
-        let function = &fragment["function"];
+fn add_calls(calls: &Value, reply: &mut Reply) {
+    for (fragment, position) in elements(calls).iter().zip(0..) {
         let index = lenient::count(fragment, "/index").unwrap_or(position);
         let id = text_field(fragment, "id");
-        let name = text_field(function, "name");
-        let arguments = lenient::arguments(&function["arguments"]);
-        let call = reply.call_fragment(index, id, name, &arguments)?;
-
+        let call = reply.add_call(Some(index), id, &fragment["function"], "arguments");
         let extra = &fragment[EXTRA];
         if let Some(call) = call
             && !extra.is_null()
-            && reply.has_room_for(extra, true)?
+            && reply.has_room_for(extra)
             && let Some(fields) = echo_fields(reply)
         {
             let extras = fields.entry(EXTRA).or_insert_with(|| json!({}));
             extras[call.to_string()] = extra.clone();
         }
     }
-    Ok(())
 }
 
-/// Joins the fragments of the reasoning, by field. A list is kept as text, which takes less memory.
-fn keep_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
-    let text = delta.reasoning_content.word();
+/// Reads the reasoning. It comes in one of two fields, or in parts of the content, as Mistral writes it. It is joined and
+/// kept, by field, only if it must be sent back with calls. OpenRouter's list is kept as text, which takes less memory.
+fn add_reasoning(delta: &Value, reply: &mut Reply) {
+    let mut thought = text_field(delta, REASONING).to_owned();
     let mut details = String::new();
-    for detail in elements(&delta.reasoning_details.value()) {
+    for detail in elements(&delta[REASONING_DETAILS]) {
         details += &format!("{detail},");
     }
-    let size = text.len() + details.len();
-    if size == 0 || !reply.has_room(size, false)? {
-        return Ok(());
-    }
-    let Some(fields) = echo_fields(reply) else {
-        return Ok(());
-    };
-    for (name, piece) in [(REASONING, text), (REASONING_DETAILS, details)] {
-        if !piece.is_empty()
-            && let Value::String(so_far) = fields.entry(name).or_insert_with(|| "".into())
-        {
-            so_far.push_str(&piece);
+    if reply.offers_tools {
+        for (name, piece) in [(REASONING, &thought), (REASONING_DETAILS, &details)] {
+            if !piece.is_empty()
+                && reply.kept.add(piece.len())
+                && let Some(fields) = echo_fields(reply)
+                && let Value::String(so_far) = fields.entry(name).or_insert_with(|| "".into())
+            {
+                so_far.push_str(piece);
+            }
         }
     }
-    Ok(())
+    if thought.is_empty() {
+        // The field of Groq, vLLM, Ollama and OpenRouter.
+        thought = text_field(delta, "reasoning").to_owned();
+    }
+    for part in elements(&delta["content"]) {
+        thought += &lenient::text_of(&part["thinking"]);
+    }
+    // OpenRouter hides some reasoning: its text is in neither field.
+    if !thought.is_empty() || !details.is_empty() {
+        reply.think(&thought);
+    }
 }
 
 /// The fields that are sent back with the calls.

@@ -1,6 +1,5 @@
 //! The reply as it is read: the answer's text without the reasoning, how it ended, and its usage (pure).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -8,14 +7,13 @@ use serde_json::Value;
 use super::calls::Calls;
 use super::finish::Finish;
 use super::kept::{Kept, VALUE};
-use super::lenient::{ReplyError, ReplyResult};
+use super::lenient::{self, text_field};
 use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
 use crate::secret::{self, Secret};
-use crate::text::surrogates;
 
-/// The finish reason of a reply that calls a tool though none was offered, if the provider said `stop`.
+/// The finish reason of a reply that calls a tool that q cannot run, if the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";
 
 /// What the waiting sign says while reasoning comes.
@@ -34,44 +32,13 @@ pub struct Piece {
     pub sign: Option<&'static str>,
 }
 
-/// What an event, or a part of it, adds to a reply. A dialect fills in what the event says.
-#[derive(Debug, Default)]
-pub(super) struct Update<'a> {
-    /// Reasoning, which is no part of the answer. The provider may hide the text of it.
-    pub thoughts: Option<String>,
-    /// The text is a paragraph of its own.
-    pub begins_paragraph: bool,
-    /// The provider searches the web.
-    pub searches: bool,
-    /// Why a search has failed; empty if the provider does not say it.
-    pub failed_search: Option<String>,
-    /// Text of the answer as a JSON string. It may end in half a character, and the next text may have the other half.
-    pub text: Cow<'a, str>,
-    /// What the model says instead of an answer, as a JSON string.
-    pub refusal: Cow<'a, str>,
-    pub sources: Vec<Source>,
-    /// A later count replaces an earlier one.
-    pub usage: Usage,
-    /// The provider says that the model has stopped. More may come: text, usage, the end.
-    pub finish: Option<Finish>,
-    /// Why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
-    pub reason: String,
-    /// The server runs a call of its own, so more will come even after a finish reason.
-    pub runs_call: bool,
-}
-
 /// The end of the answer so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tail {
-    /// The last character; `None` if the answer has said nothing yet.
+    /// The last character; `None` if nothing has come yet.
     last: Option<char>,
     /// The text that comes next is a paragraph of its own.
     ends_paragraph: bool,
-}
-
-/// Whether a JSON string has no text. Nearly every event of some dialects has such a string.
-fn is_empty(string: &str) -> bool {
-    matches!(string, "" | "\"\"")
 }
 
 /// A reply as far as it has been read.
@@ -91,32 +58,30 @@ pub struct Reply {
     /// What the model says on the way. It is the answer only if nothing else comes.
     commentary: String,
     reasoning: Filter,
-    /// Reasoning and commentary that have not been taken yet.
-    thoughts: String,
     /// The latest sign, see [`Piece::sign`].
     sign: Option<&'static str>,
     /// Sources that have not been taken yet.
-    sources: Vec<Source>,
+    pub(super) sources: Vec<Source>,
     /// Why each search that has failed did so.
     pub failed_searches: Vec<String>,
-    /// A high surrogate whose low one has not come, as JSON writes it.
-    surrogate: String,
-    finish: Option<Finish>,
+    /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
+    pub(super) half: String,
+    pub(super) finish: Option<Finish>,
     /// Why the answer ended so: what the model says instead of an answer, or the provider's words; empty if neither has said
     /// it.
     pub reason: String,
     /// More has come after a finish reason, or will come.
-    more_after_finish: bool,
+    pub(super) more_after_finish: bool,
     /// The last event has come.
     pub ended: bool,
     usage: Usage,
     /// Tools were offered. If not, calls are not read.
     pub(super) offers_tools: bool,
-    /// The model has called a tool though none was offered.
-    pub(super) called_unoffered: bool,
+    /// The model has called a tool, perhaps one that was not offered, or with more arguments than q keeps.
+    pub called: bool,
     calls: Calls,
     /// The size of what is kept here, and of the text, which the caller may keep.
-    kept: Kept,
+    pub(super) kept: Kept,
     /// The model's turn as the API wants it back, by the provider's index or by position.
     pub(super) echo: BTreeMap<u64, Value>,
 }
@@ -132,10 +97,8 @@ impl Reply {
 
     /// The reply of a known answer, which ended with this word.
     pub fn of_known(word: &str) -> Reply {
-        let mut reply = Reply {
-            finish: Finish::read(word),
-            ..Reply::default()
-        };
+        let mut reply = Reply::default();
+        reply.finish(word);
         reply.end();
         reply
     }
@@ -159,125 +122,96 @@ impl Reply {
         self.echo.values().cloned().collect()
     }
 
-    /// Counts a part of the reply that the next request needs. Returns whether there is room for it. It is an error if
-    /// there is none for a part of a call.
-    pub(super) fn has_room(&mut self, bytes: usize, is_call: bool) -> ReplyResult<bool> {
-        let has_room = self.kept.add(bytes);
-        if is_call && !has_room {
-            Err(ReplyError::TooLong)
-        } else {
-            Ok(has_room)
-        }
-    }
-
-    /// The same for a part that is a value of its own.
-    pub(super) fn has_room_for(&mut self, value: &Value, is_call: bool) -> ReplyResult<bool> {
-        self.has_room(VALUE + value.to_string().len(), is_call)
-    }
-
     /// Whether more has come than q keeps. Then the next request would lack a part of it.
     pub fn is_too_long(&self) -> bool {
         self.kept.is_too_much()
     }
 
-    /// Adds a fragment of the call with this index of the provider's, and returns the call's position. Each of the texts
-    /// may be empty. If no tools were offered, the reply does not end normally, whatever the provider says.
-    pub(super) fn call_fragment(
+    /// Adds a call, or a fragment of the one with this index of the provider's. `json` has its name, and its arguments in
+    /// this field. Each of the texts may be empty. Returns the call's position; `None` if no tools were offered, or if there
+    /// is no room.
+    pub(super) fn add_call(
         &mut self,
-        index: u64,
+        index: Option<u64>,
         id: &str,
-        name: &str,
+        json: &Value,
         arguments: &str,
-    ) -> ReplyResult<Option<usize>> {
-        if !self.offers_tools {
-            self.called_unoffered = true;
-            return Ok(None);
+    ) -> Option<usize> {
+        let call = ToolCall {
+            id: id.to_owned(),
+            name: text_field(json, "name").to_owned(),
+            arguments: lenient::arguments(&json[arguments]),
+        };
+        self.called |= !call.name.is_empty();
+        let bytes = call.id.len() + call.name.len() + call.arguments.len();
+        if !self.offers_tools || !self.kept.add(bytes) {
+            return None;
         }
         self.more_after_finish |= self.finish.is_some();
         self.sign = None;
-        self.has_room(id.len() + name.len() + arguments.len(), true)?;
-        let before = self.calls.list().len();
-        let place = self.calls.add(index, id, name, arguments);
-        self.kept.add((self.calls.list().len() - before) * VALUE);
-        Ok(Some(place))
+        let count = self.calls().len();
+        let place = self.calls.add(index, call);
+        if place == count {
+            self.kept.add(VALUE);
+        }
+        Some(place)
     }
 
-    /// Adds a call that came in one piece. Returns it with its id, which q may have made up; `None` if no tools were
-    /// offered.
-    pub(super) fn add_call(&mut self, id: &str, name: &str, arguments: &str) -> Option<&ToolCall> {
-        if !self.offers_tools {
-            self.called_unoffered = true;
-            return None;
-        }
-        Some(self.calls.add_whole(id, name, arguments))
+    /// Counts a value that the next request needs. Returns whether there is room for it.
+    pub(super) fn has_room_for(&mut self, value: &Value) -> bool {
+        self.kept.add(VALUE + value.to_string().len())
     }
 
     /// Adds to what the API wants back, if there is room: at this index of the provider's, or after the rest.
-    pub(super) fn keep(&mut self, index: Option<u64>, item: Value, is_call: bool) -> ReplyResult {
-        if self.has_room_for(&item, is_call)? {
+    pub(super) fn keep(&mut self, index: Option<u64>, item: Value) {
+        if self.has_room_for(&item) {
             let last = self.echo.keys().next_back();
             let next = last.map_or(0, |last| last + 1);
             self.echo.insert(index.unwrap_or(next), item);
         }
-        Ok(())
     }
 
-    /// Adds what an event says. Another finish reason replaces only a normal end.
-    pub(super) fn update(&mut self, update: Update) -> ReplyResult {
-        if let Some(thoughts) = update.thoughts {
-            self.think(&thoughts);
+    /// The provider says why the model has stopped. More may come: text, usage, the end. Another finish reason replaces only
+    /// a normal end.
+    pub(super) fn finish(&mut self, word: &str) {
+        let finish = Finish::read(word);
+        if finish.is_some() && self.may_end_normally() {
+            self.finish = finish;
         }
-        if update.begins_paragraph {
-            self.tail.ends_paragraph = true;
-        }
-        if update.searches {
-            self.sign = Some("searching the web");
-        }
-        if let Some(reason) = update.failed_search
-            && self.kept.add(VALUE + reason.len())
-        {
-            self.failed_searches.push(reason);
-        }
-        self.add(&update.text)?;
-        self.add(&update.refusal)?;
-        let refusal = &*update.refusal;
-        if !is_empty(refusal) && self.kept.add(refusal.len()) {
-            self.reason.push_str(&surrogates::lossy::<String>(refusal)?);
-        }
-        self.sources.extend(update.sources);
-        self.add_usage(update.usage);
-        if update.finish.is_some() && self.may_end_normally() {
-            self.finish = update.finish;
-        }
-        if !update.reason.is_empty() {
-            self.reason = update.reason;
-        }
-        self.more_after_finish |= update.runs_call;
-        Ok(())
     }
 
-    /// Adds a JSON string to the answer.
-    fn add(&mut self, string: &str) -> ReplyResult {
-        if is_empty(string) {
-            return Ok(());
+    /// Why the provider blocked the answer, or what failed, in its own words; empty if it says nothing.
+    pub(super) fn explain(&mut self, reason: &str) {
+        if !reason.is_empty() {
+            reason.clone_into(&mut self.reason);
         }
-        let high = std::mem::take(&mut self.surrogate);
-        let joined = if high.is_empty() {
-            Cow::from(string)
-        } else {
-            Cow::from(format!("\"{high}{}", &string[1..]))
-        };
-        let (text, surrogate) = surrogates::text_of(&joined)?;
-        self.surrogate = surrogate.to_owned();
-        self.add_text(&text);
-        Ok(())
+    }
+
+    /// The model says this instead of an answer.
+    pub(super) fn refuse(&mut self, words: &str) {
+        self.add_text(words);
+        if self.kept.add(words.len()) {
+            self.reason.push_str(words);
+        }
+    }
+
+    /// The provider searches the web.
+    pub(super) fn search(&mut self) {
+        self.sign = Some("searching the web");
+    }
+
+    /// A search has failed, for this reason; empty if the provider does not say it.
+    pub(super) fn fail_search(&mut self, reason: &str) {
+        if self.kept.add(VALUE + reason.len()) {
+            self.failed_searches.push(reason.to_owned());
+        }
     }
 
     /// A message begins. It is a paragraph of the answer, or commentary.
     pub(super) fn begin_message(&mut self, is_commentary: bool) {
         self.in_commentary = is_commentary;
         if is_commentary {
-            self.thoughts.push('\n');
+            self.reasoning.thoughts.push('\n');
             self.commentary.push_str("\n\n");
         } else {
             self.tail.ends_paragraph = true;
@@ -286,21 +220,20 @@ impl Reply {
 
     /// Whether more than white space has come, of the answer or of commentary.
     pub(super) fn has_text(&self) -> bool {
-        self.has_begun() || !self.commentary.trim().is_empty()
-    }
-
-    /// Whether more than white space has come, of the answer or of reasoning before it.
-    fn has_begun(&self) -> bool {
-        self.reasoning.has_begun() || !self.surrogate.is_empty()
+        self.reasoning.has_begun() || !self.commentary.trim().is_empty()
     }
 
     /// Reasoning has come, which is no part of the answer. The provider may hide the text of it.
-    fn think(&mut self, thought: &str) {
+    pub(super) fn think(&mut self, thought: &str) {
         self.sign = Some(THINKING);
-        self.thoughts.push_str(thought);
+        self.reasoning.thoughts.push_str(thought);
     }
 
-    fn add_text(&mut self, piece: &str) {
+    /// Adds text of the answer, or of commentary.
+    pub(super) fn add_text(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
         let fits = self.kept.add(piece.len());
         if self.in_commentary {
             if fits {
@@ -312,10 +245,8 @@ impl Reply {
             self.think(piece);
             return;
         }
-        if !piece.is_empty() {
-            self.sign = None;
-        }
-        self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
+        self.sign = None;
+        self.more_after_finish |= self.finish.is_some();
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);
         self.join(before);
@@ -337,9 +268,7 @@ impl Reply {
             }
         }
         self.length_of_last_part += length;
-        if self.says_something || self.tail.last.is_some() {
-            self.tail.last = last.or(self.tail.last);
-        }
+        self.tail.last = last.or(self.tail.last);
     }
 
     /// Whether the provider has given no finish reason other than a normal end.
@@ -358,9 +287,6 @@ impl Reply {
 
     /// Nothing more will come.
     pub fn end(&mut self) {
-        if !std::mem::take(&mut self.surrogate).is_empty() {
-            self.add_text("\u{FFFD}");
-        }
         self.ended = true;
         self.take_commentary_for_answer();
         let before = self.text.len();
@@ -373,7 +299,7 @@ impl Reply {
         {
             self.finish = Some(Finish::Complete(word.clone()));
         }
-        if self.called_unoffered && self.may_end_normally() {
+        if self.called && self.calls().is_empty() && self.may_end_normally() {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
         }
     }
@@ -382,7 +308,7 @@ impl Reply {
     fn take_commentary_for_answer(&mut self) {
         let is_cut = matches!(self.finish, Some(Finish::Limit(_)));
         let will_call = !self.calls().is_empty() && !is_cut;
-        if self.has_begun() || will_call || !self.is_complete() {
+        if self.reasoning.has_begun() || will_call || !self.is_complete() {
             return;
         }
         self.in_commentary = false;
@@ -391,14 +317,8 @@ impl Reply {
     }
 
     /// Stores the reported counts; a later count replaces an earlier one.
-    fn add_usage(&mut self, usage: Usage) {
-        self.usage = Usage {
-            input_tokens: usage.input_tokens.or(self.usage.input_tokens),
-            output_tokens: usage.output_tokens.or(self.usage.output_tokens),
-            cached_tokens: usage.cached_tokens.or(self.usage.cached_tokens),
-            reasoning_tokens: usage.reasoning_tokens.or(self.usage.reasoning_tokens),
-            cost: usage.cost.or(self.usage.cost),
-        };
+    pub(super) fn add_usage(&mut self, usage: Usage) {
+        self.usage = self.usage.replaced_by(usage);
     }
 
     /// What has come since the last call. `is_whole` says that all that has arrived could be read.
@@ -407,8 +327,6 @@ impl Reply {
         if sign.is_none() && self.reasoning.is_within() {
             sign = Some(THINKING);
         }
-        let mut thoughts = std::mem::take(&mut self.thoughts);
-        thoughts.push_str(&std::mem::take(&mut self.reasoning.thoughts));
         let is_last = is_whole && self.is_complete();
         let mut sources = Vec::new();
         // They wait for the first word, because without one the request may be sent again.
@@ -419,7 +337,7 @@ impl Reply {
             text: std::mem::take(&mut self.text),
             is_last,
             sources,
-            thoughts,
+            thoughts: std::mem::take(&mut self.reasoning.thoughts),
             sign,
         }
     }
@@ -473,16 +391,14 @@ impl Reply {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::kept::MAX_KEPT;
     use super::*;
 
-    /// Adds a finish reason.
-    fn finish_with(reply: &mut Reply, word: &str) {
-        let update = Update {
-            finish: Finish::read(word),
-            ..Update::default()
-        };
-        reply.update(update).expect(word);
+    /// Adds a call of the tool `a`, or a part of it.
+    fn call(reply: &mut Reply) {
+        reply.add_call(Some(0), "x", &json!({"name": "a"}), "");
     }
 
     #[test]
@@ -493,7 +409,7 @@ mod tests {
             ("length", Finish::Limit("length".into())),
             ("stop", Finish::Limit("length".into())),
         ] {
-            finish_with(&mut reply, word);
+            reply.finish(word);
             assert_eq!(reply.finished(), Some(&finish), "{word}");
         }
         assert!(reply.is_finished());
@@ -506,27 +422,19 @@ mod tests {
         let long = "x".repeat(MAX_KEPT / 8);
         let mut reply = Reply::default();
         for _ in 0..9 {
-            let update = Update {
-                failed_search: Some(long.clone()),
-                ..Update::default()
-            };
-            reply.update(update).expect("no text");
+            reply.fail_search(&long);
         }
         assert_eq!(reply.failed_searches.len(), 7);
         let mut reply = Reply::default();
         for _ in 0..9 {
-            let update = Update {
-                refusal: format!("\"{long}\"").into(),
-                ..Update::default()
-            };
-            reply.update(update).expect("a string");
+            reply.refuse(&long);
         }
         assert!(
             reply.reason.len() <= MAX_KEPT && reply.text.len() == 9 * long.len(),
             "{}",
             reply.reason.len()
         );
-        finish_with(&mut reply, "pause_turn");
+        reply.finish("pause_turn");
         assert!(
             !reply.is_paused(),
             "what the provider wants back was not kept"
@@ -536,8 +444,8 @@ mod tests {
     #[test]
     fn a_call_after_the_end_means_that_more_may_come() {
         let mut reply = Reply::new(true);
-        finish_with(&mut reply, "stop");
-        reply.call_fragment(0, "x", "a", "{}").expect("room");
+        reply.finish("stop");
+        call(&mut reply);
         assert!(!reply.is_finished());
     }
 
@@ -552,9 +460,9 @@ mod tests {
         ] {
             let mut reply = Reply::new(true);
             if has_calls {
-                reply.call_fragment(0, "x", "a", "").expect("room");
+                call(&mut reply);
             }
-            finish_with(&mut reply, word);
+            reply.finish(word);
             reply.end();
             let found = (reply.finished(), reply.calls().is_empty());
             assert_eq!(found, (Some(&finish), !has_calls), "{word}");

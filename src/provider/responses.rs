@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
-use super::failure;
-use super::finish::Finish;
-use super::lenient::{self, Raw, ReplyResult, elements, text_field};
-use super::reply::{Reply, Update};
+use super::failure::{self, ReplyResult};
+use super::lenient::{self, elements, text_field};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
 use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun};
@@ -18,7 +17,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "responses",
     chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
     event: read_event,
-    whole: read_whole,
+    whole: |body, reply| read_response(&Value::Object(surrogates::lossy(body)?), "", reply),
     ends_with_done: false,
     extras: &[
         (Extra::Effort, "/reasoning/effort"),
@@ -149,94 +148,84 @@ fn result_of(run: &ToolRun) -> Value {
     })
 }
 
-/// An event of a stream, of any type. It borrows from the data, which saves a copy of the text.
+/// What q reads of an event of a stream, of any type. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Event<'a> {
+#[serde(default)]
+struct Event {
     #[serde(rename = "type")]
-    kind: Raw<'a>,
-    delta: Raw<'a>,
-    error: Raw<'a>,
-    item: Raw<'a>,
-    response: Raw<'a>,
-    annotation: Raw<'a>,
+    kind: Value,
+    delta: Value,
+    error: Value,
+    item: Value,
+    response: Value,
+    annotation: Value,
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
-    let event: Event = serde_json::from_str(data)?;
-    let kind = event.kind.word();
-    if event.error.is_there() || !kind.starts_with("response.") {
+    let event: Event = surrogates::joined(data, &mut reply.half)?;
+    let kind = event.kind.as_str().unwrap_or_default();
+    if !event.error.is_null() || !kind.starts_with("response.") {
         failure::check(data)?;
     }
-    let mut update = Update::default();
-    match kind.as_str() {
-        "response.output_text.delta" => update.text = event.delta.json()?,
-        "response.refusal.delta" => update.refusal = event.delta.json()?,
-        "response.output_item.added" => {
-            let item = event.item.value();
+    let delta = lenient::text_of(&event.delta);
+    let item = &event.item;
+    match kind {
+        "response.output_text.delta" => reply.add_text(&delta),
+        "response.refusal.delta" => reply.refuse(&delta),
+        "response.output_item.added" => match text_field(item, "type") {
+            MESSAGE => reply.begin_message(is_commentary(item)),
+            REASONING => reply.think(""),
+            WEB_SEARCH_CALL => reply.search(),
+            _ => {}
+        },
+        "response.output_item.done" => {
             if item["type"] == MESSAGE {
-                reply.begin_message(is_commentary(&item));
-            } else if item["type"] == REASONING {
-                update.thoughts = Some(String::new());
+                // What follows is another message; not every server says when one begins.
+                reply.begin_message(false);
             }
-            update.searches = item["type"] == WEB_SEARCH_CALL;
+            read_item(item, reply);
         }
-        "response.output_item.done" => return end_item(event.item.value(), reply),
         // xAI calls the end `response.done`.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
             let word = kind.trim_start_matches("response.");
-            read_response(&event.response.value(), word, reply)?;
+            read_response(&event.response, word, reply)?;
             reply.end();
         }
         "response.output_text.annotation.added" => {
-            update.sources = lenient::sources(&json!([event.annotation.value()]));
+            let pages = json!([event.annotation]);
+            reply.sources.extend(lenient::sources(&pages));
         }
         kind if kind.starts_with("response.reasoning") => {
-            update.thoughts = Some(event.delta.text()?);
+            reply.think(&delta);
             // The next part is a paragraph of its own.
             if kind.ends_with("text.done") {
-                update.thoughts = Some("\n".to_owned());
+                reply.think("\n");
             }
         }
-        kind => update.searches = kind.starts_with("response.web_search_call"),
+        kind if kind.starts_with("response.web_search_call") => reply.search(),
+        _ => {}
     }
-    reply.update(update)
-}
-
-/// Reads a complete item of a stream.
-fn end_item(item: Value, reply: &mut Reply) -> ReplyResult {
-    if item["type"] == MESSAGE {
-        // What follows is another message; not every server says when one begins.
-        reply.begin_message(false);
-    }
-    read_item(item, reply)
-}
-
-fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
-    let response = Value::Object(surrogates::lossy(body)?);
-    read_response(&response, "", reply)
+    Ok(())
 }
 
 /// Reads a complete response. `word` says how it ended, if it does not say so itself.
 fn read_response(response: &Value, word: &str, reply: &mut Reply) -> ReplyResult {
     let reason = text_field(&response["incomplete_details"], "reason");
     let words = [reason, text_field(response, "status"), word];
-    reply.update(Update {
-        usage: lenient::usage(&response["usage"]),
-        finish: words.into_iter().find_map(Finish::read),
-        ..Update::default()
-    })?;
+    let given = words.into_iter().find(|text| !text.is_empty());
+    reply.finish(given.unwrap_or_default());
+    reply.add_usage(lenient::usage(&response["usage"]));
     failure::check_field(&response["error"])?;
     let output = elements(&response["output"]);
     if reply.echo.is_empty() {
         for item in output {
-            read_thoughts(item, reply)?;
-            read_item(item.clone(), reply)?;
+            read_thoughts(item, reply);
+            read_item(item, reply);
         }
     }
     for items in [output, &reply.echo()] {
         if !reply.has_text() {
-            add_messages(items, reply)?;
+            add_messages(items, reply);
         }
     }
     read_calls(reply);
@@ -244,39 +233,26 @@ fn read_response(response: &Value, word: &str, reply: &mut Reply) -> ReplyResult
 }
 
 /// Reads the parts of an item with reasoning, each as a paragraph of its own.
-fn read_thoughts(item: &Value, reply: &mut Reply) -> ReplyResult {
-    if item["type"] != REASONING {
-        return Ok(());
+fn read_thoughts(item: &Value, reply: &mut Reply) {
+    if item["type"] == REASONING {
+        let summary = elements(&item["summary"]).iter();
+        for part in summary.chain(elements(&item["content"])) {
+            reply.think(&lenient::text_of(&part["text"]));
+            reply.think("\n");
+        }
     }
-    let mut thoughts = String::new();
-    let summary = elements(&item["summary"]).iter();
-    for part in summary.chain(elements(&item["content"])) {
-        thoughts += &lenient::text_in(&part["text"])?;
-        thoughts.push('\n');
-    }
-    reply.update(Update {
-        thoughts: Some(thoughts),
-        ..Update::default()
-    })
 }
 
 /// Adds the messages among these items, which in most streams have come in pieces.
-fn add_messages(items: &[Value], reply: &mut Reply) -> ReplyResult {
+fn add_messages(items: &[Value], reply: &mut Reply) {
     for item in items.iter().filter(|item| item["type"] == MESSAGE) {
         reply.begin_message(is_commentary(item));
         let content = &item["content"];
-        reply.update(Update {
-            text: lenient::json_in(content)?.into(),
-            ..Update::default()
-        })?;
+        reply.add_text(&lenient::text_of(content));
         for part in elements(content) {
-            reply.update(Update {
-                refusal: lenient::json_in(&part["refusal"])?.into(),
-                ..Update::default()
-            })?;
+            reply.refuse(text_field(part, "refusal"));
         }
     }
-    Ok(())
 }
 
 /// Whether a message is a comment of the model before its answer.
@@ -286,22 +262,19 @@ fn is_commentary(message: &Value) -> bool {
 
 /// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning that is not encrypted
 /// is not kept, because the API would look for it in its store.
-fn read_item(item: Value, reply: &mut Reply) -> ReplyResult {
-    let mut update = Update::default();
+fn read_item(item: &Value, reply: &mut Reply) {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
-        update.failed_search = Some(String::new());
+        reply.fail_search("");
     }
     for part in elements(&item["content"]) {
-        let sources = lenient::sources(&part["annotations"]);
-        update.sources.extend(sources);
+        reply.sources.extend(lenient::sources(&part["annotations"]));
     }
-    reply.update(update)?;
     let is_secret = item["encrypted_content"].is_string();
-    if item.is_null() || item["type"] == REASONING && !is_secret {
-        return Ok(());
+    if item["type"] != REASONING || is_secret {
+        reply.keep(None, item.clone());
     }
-    let is_call = item["type"] == FUNCTION_CALL && reply.offers_tools;
-    reply.keep(None, item, is_call)
+    // A call for which there is no room cannot run.
+    reply.called |= item["type"] == FUNCTION_CALL && reply.is_too_long();
 }
 
 /// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. A call
@@ -312,7 +285,7 @@ fn read_calls(reply: &mut Reply) {
         && last["call_id"].is_string()
     {
         let kind = text_field(last, "type");
-        reply.called_unoffered = kind.ends_with("_call") && kind != FUNCTION_CALL;
+        reply.called |= kind.ends_with("_call") && kind != FUNCTION_CALL;
     }
     let mut ids_with_output = Vec::new();
     for item in items.values() {
@@ -335,9 +308,8 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
     if id.is_empty() {
         id = text_field(item, "id");
     }
-    let arguments = lenient::arguments(&item["arguments"]);
-    if let Some(call) = reply.add_call(id, text_field(item, "name"), &arguments) {
-        item["call_id"] = call.id.as_str().into();
+    if let Some(place) = reply.add_call(None, id, item, "arguments") {
+        item["call_id"] = reply.calls()[place].id.as_str().into();
     }
 }
 

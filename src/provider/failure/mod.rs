@@ -4,5 +4,5 @@ mod judging;
 mod reading;
 
 pub use judging::{MAX_WAIT, Meaning, TRANSIENT_STATUSES, judge, levels_in};
-pub(super) use reading::check_field;
-pub use reading::{ServerError, check, read_redacted, title};
+pub use reading::{ReplyError, ServerError, check, read_redacted, title};
+pub(super) use reading::{ReplyResult, check_field};

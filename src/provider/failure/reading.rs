@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::provider::lenient::elements;
 use crate::secret::{self, Secret};
 use crate::text::one_line::on_one_line;
 
@@ -40,15 +41,31 @@ impl ServerError {
         }
         format!("{}: {}", self.field, self.message)
     }
+}
 
-    fn has_message(&self) -> bool {
-        !self.message.is_empty()
+/// Why data from a server is not a part of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReplyError {
+    /// It does not fit the dialect.
+    Malformed(String),
+    /// It is an error.
+    Server(ServerError),
+    /// With it the reply, which calls tools, is longer than q keeps.
+    TooLong,
+}
+
+/// What reading a part of a reply comes to.
+pub type ReplyResult<T = ()> = Result<T, ReplyError>;
+
+impl From<serde_json::Error> for ReplyError {
+    fn from(error: serde_json::Error) -> ReplyError {
+        ReplyError::Malformed(error.to_string())
     }
+}
 
-    /// Adds another code or type to those that it has.
-    pub(super) fn with_code(mut self, code: &str) -> ServerError {
-        self.code = format!("{} {code}", self.code).trim().to_owned();
-        self
+impl From<ServerError> for ReplyError {
+    fn from(error: ServerError) -> ReplyError {
+        ReplyError::Server(error)
     }
 }
 
@@ -78,54 +95,33 @@ pub fn read(body: &str) -> Option<ServerError> {
     }
 }
 
-/// Reads the error in JSON that should have been an answer, or a part of one; `None` if it has no error.
-fn error_in(json: &str) -> Option<ServerError> {
-    let value: Value = serde_json::from_str(json).ok()?;
-    let first = match &value {
-        Value::Array(values) => values.first()?,
-        _ => &value,
-    };
-    if is_error(first.as_object()?) {
-        from_value(first)
-    } else {
-        None
-    }
-}
-
-fn is_error(fields: &Map<String, Value>) -> bool {
-    let mut inner = ["error", "errors", "detail", "Message"].iter();
-    let has_inner = inner.any(|name| fields.get(*name).and_then(from_value).is_some());
-    let is_named = ["object", "type"]
-        .iter()
-        .any(|name| text(fields, name) == Some("error"));
-    if has_inner || is_named {
-        return true;
-    }
+fn is_error(json: &Value) -> bool {
+    let is_named = json["object"] == "error" || json["type"] == "error";
+    let mut inner = values(json, "error errors detail Message");
+    let has_inner = inner.any(|value| from_value(value).is_some());
     // MiniMax has this field in answers, too, with a zero.
-    let code = fields.get("base_resp").map(|found| &found["status_code"]);
-    if code.and_then(Value::as_i64).is_some_and(|code| code != 0) {
+    let code = json["base_resp"]["status_code"].as_i64();
+    let has_failed = code.is_some_and(|code| code != 0);
+    if is_named || has_inner || has_failed {
         return true;
     }
     // A gateway may have no field for errors, but a message alone or with a code.
-    let message = text(fields, "message").or(text(fields, "msg"));
-    let has_code = ["code", "status", "success", "error"]
-        .iter()
-        .any(|name| fields.contains_key(*name));
-    message.is_some() && (has_code || fields.len() == 1)
+    let mut messages = values(json, "message msg").filter_map(Value::as_str);
+    let has_message = messages.any(|message| !message.is_empty());
+    let is_alone = json.as_object().is_some_and(|fields| fields.len() == 1);
+    let has_code = values(json, "code status success error").next().is_some();
+    has_message && (is_alone || has_code)
 }
 
-/// The text of a field, unless it is empty.
-fn text<'f>(fields: &'f Map<String, Value>, name: &str) -> Option<&'f str> {
-    let text = fields.get(name)?.as_str()?;
-    if text.is_empty() { None } else { Some(text) }
-}
-
-/// Looks for an error in JSON that may be one. Proxies and gateways report errors in forms of their own. So an event may be
-/// an error if it has an error field, or if it lacks a field that every event of the dialect has.
+/// Looks for an error in what should have been an answer, or a part of one. Proxies and gateways report errors in forms of
+/// their own. So an event may be an error if it has an error field, or if it lacks a field that every event of the dialect has.
 pub fn check(json: &str) -> Result<(), ServerError> {
-    match error_in(json) {
-        Some(error) => Err(error),
-        None => Ok(()),
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let first = value.get(0).unwrap_or(&value);
+    if is_error(first) {
+        check_field(first)
+    } else {
+        Ok(())
     }
 }
 
@@ -141,61 +137,67 @@ pub fn check_field(error: &Value) -> Result<(), ServerError> {
 fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => from_value(values.first()?),
-        Value::String(message) => Some(from_words(message)).filter(ServerError::has_message),
-        Value::Object(fields) => from_fields(fields),
+        Value::String(message) => from_words(message),
+        Value::Object(_) => from_fields(value),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
 /// Reads a message, which may be the JSON of another server's error.
-fn from_words(words: &str) -> ServerError {
+fn from_words(words: &str) -> Option<ServerError> {
     if words.trim_start().starts_with(['{', '['])
         && let Ok(value) = serde_json::from_str(words)
         && let Some(error) = from_value(&value)
     {
-        return error;
+        return Some(error);
     }
-    ServerError::new(on_one_line(words))
+    from_plain(words)
+}
+
+/// An error with this message, unless it is empty.
+fn from_plain(message: &str) -> Option<ServerError> {
+    let message = on_one_line(message);
+    if message.is_empty() {
+        return None;
+    }
+    Some(ServerError::new(message))
 }
 
 /// Reads the error that an object describes: in an object inside it, or in a field for the message. If there is neither, the
 /// codes say what is wrong.
-fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
-    let codes = codes(fields);
-    let inner = values(fields, INNER).filter(|value| !value.is_string());
-    let mut found = inner.chain(values(fields, MESSAGES));
-    let mut error = match found.find_map(from_value) {
-        Some(error) => error,
-        None if codes.is_empty() => return None,
-        None => ServerError::new(on_one_line(&codes)),
-    };
-    if let Some(upstream) = upstream(fields) {
-        error.message = format!("{}: {upstream}", error.message);
+fn from_fields(json: &Value) -> Option<ServerError> {
+    let codes = codes(json);
+    let inner = values(json, INNER).filter(|value| !value.is_string());
+    let mut found = inner.chain(values(json, MESSAGES)).filter_map(from_value);
+    let mut error = found.next().or_else(|| from_plain(&codes))?;
+
+    // Gateways put the provider's error here.
+    if let Some(raw) = json["metadata"]["raw"].as_str()
+        && let Some(upstream) = from_words(raw)
+    {
+        error.message = format!("{}: {}", error.message, upstream.message);
     }
-    error = error.with_code(&codes);
+    error.code = format!("{} {codes}", error.code).trim().to_owned();
     if error.status.is_none() {
-        error.status = status(fields);
+        error.status = status(json);
     }
     if error.field.is_empty() {
-        error.field = refused_field(fields);
+        error.field = refused_field(json);
     }
     if error.retry_after.is_none() {
-        error.retry_after = retry_delay(fields);
+        error.retry_after = retry_delay(json);
     }
     Some(error)
 }
 
 /// The values of those of these fields that are there.
-fn values<'f>(
-    fields: &'f Map<String, Value>,
-    names: &'static str,
-) -> impl Iterator<Item = &'f Value> {
-    names.split(' ').filter_map(|name| fields.get(name))
+fn values<'j>(json: &'j Value, names: &'static str) -> impl Iterator<Item = &'j Value> {
+    names.split(' ').filter_map(|name| json.get(name))
 }
 
-fn codes(fields: &Map<String, Value>) -> String {
+fn codes(json: &Value) -> String {
     let mut codes = Vec::new();
-    for value in values(fields, "code type status error_type error") {
+    for value in values(json, "code type status error_type error") {
         match value {
             Value::String(code) => codes.push(code.clone()),
             // As Z.ai has it.
@@ -206,40 +208,25 @@ fn codes(fields: &Map<String, Value>) -> String {
     codes.join(" ")
 }
 
-fn status(fields: &Map<String, Value>) -> Option<u16> {
-    for name in ["code", "status", "status_code"] {
-        if let Some(number) = fields.get(name).and_then(Value::as_u64)
-            && let Ok(status) = u16::try_from(number)
-        {
-            return Some(status);
-        }
-    }
-    None
+fn status(json: &Value) -> Option<u16> {
+    let mut numbers = values(json, "code status status_code").filter_map(Value::as_u64);
+    numbers.find_map(|number| u16::try_from(number).ok())
 }
 
 /// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
 /// names on the path to it. Empty if there is none.
-fn refused_field(fields: &Map<String, Value>) -> String {
-    if let Some(Value::String(name)) = fields.get("param") {
-        return name.clone();
+fn refused_field(json: &Value) -> String {
+    if let Some(name) = json["param"].as_str() {
+        return name.to_owned();
     }
-    let Some(Value::Array(path)) = fields.get("loc") else {
-        return String::new();
-    };
-    let names = Vec::from_iter(path.iter().filter_map(Value::as_str));
-    names.join(".")
-}
-
-/// The message of the provider's error, which gateways put into `metadata.raw`.
-fn upstream(fields: &Map<String, Value>) -> Option<String> {
-    let raw = fields.get("metadata")?.get("raw")?.as_str()?;
-    Some(from_words(raw).message)
+    let names = elements(&json["loc"]).iter().filter_map(Value::as_str);
+    Vec::from_iter(names).join(".")
 }
 
 /// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction.
-fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
-    let mut details = fields.get("details")?.as_array()?.iter();
-    let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
+fn retry_delay(json: &Value) -> Option<Duration> {
+    let mut details = elements(&json["details"]).iter();
+    let delay = details.find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
@@ -250,8 +237,7 @@ fn from_text(body: &str) -> Option<ServerError> {
         return title(text).map(ServerError::new);
     }
     let beginning: String = text.chars().take(SHOWN_CHARACTERS).collect();
-    let error = ServerError::new(on_one_line(&beginning));
-    Some(error).filter(ServerError::has_message)
+    from_plain(&beginning)
 }
 
 /// The title of an HTML page.
@@ -350,11 +336,8 @@ mod tests {
             r#"{"object":"error","error":[],"message":"x"}"#,
             r#"{"choices":null,"base_resp":{"status_code":1004,"status_msg":"x"}}"#,
         ] {
-            assert_eq!(
-                error_in(json).map(|error| error.message).as_deref(),
-                Some("x"),
-                "{json}"
-            );
+            let error = check(json).expect_err(json);
+            assert_eq!(error.message, "x", "{json}");
         }
         for json in [
             r#"{"error":{}}"#,
@@ -365,7 +348,7 @@ mod tests {
             "{",
             "7",
         ] {
-            assert_eq!(error_in(json), None, "{json}");
+            assert_eq!(check(json), Ok(()), "{json}");
         }
     }
 
