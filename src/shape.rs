@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use percent_encoding::percent_decode_str;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::text::short_form::{self, Purpose};
 
@@ -31,9 +31,6 @@ const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
 
 /// How many schemas in a row a value is compared with. References may lead back to themselves, and each to several others.
 const MAX_DEPTH: usize = 16;
-
-/// The words of a JSON Schema, each with its value.
-type Words = Map<String, Value>;
 
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,8 +94,7 @@ impl Shape {
 
     /// Whether it is the shape of an object, and nothing else.
     pub fn is_object(&self) -> bool {
-        let words = self.schema.as_object();
-        words.is_some_and(|words| types_in(words) == ["object"])
+        types_in(&self.schema) == ["object"]
     }
 
     /// The JSON of this shape in an answer, without a code fence around it. The error says why the answer does not have this
@@ -122,45 +118,33 @@ fn not_json(error: serde_json::Error) -> String {
 }
 
 fn obeys_strict_rules(schema: &Value) -> bool {
-    let Value::Object(words) = schema else {
-        return false;
-    };
-    if has_any(words, NOT_STRICT) || !has_any(words, SAY_WHAT) {
+    if has_any(schema, NOT_STRICT) || !has_any(schema, SAY_WHAT) {
         return false;
     }
-    if types_in(words).contains(&"array") && !words.contains_key("items") {
+    if types_in(schema).contains(&"array") && !has_any(schema, &["items"]) {
         return false;
     }
-    if is_of_object(words) && !requires_its_fields_only(words) {
+    if is_of_object(schema) && !requires_its_fields_only(schema) {
         return false;
     }
 
-    let mut parts = Vec::new();
+    let mut parts = Vec::from_iter(elements(&schema["anyOf"]));
     for word in ["properties", "$defs", "definitions"] {
-        for (_, part) in named_schemas(words, word) {
-            parts.push(part);
-        }
+        parts.extend(named(&schema[word]).map(|(_, part)| part));
     }
-    parts.extend(list_in(words, "anyOf"));
-    parts.extend(words.get("items"));
+    parts.extend(schema.get("items"));
     parts.into_iter().all(obeys_strict_rules)
 }
 
 /// Whether the schema of an object requires all its properties, and allows no others.
-fn requires_its_fields_only(words: &Words) -> bool {
-    if words.get("additionalProperties") != Some(&false.into()) {
-        return false;
-    }
-    let required: HashSet<&str> = required(words).collect();
-    let mut properties = HashSet::new();
-    for (name, _) in named_schemas(words, "properties") {
-        properties.insert(name.as_str());
-    }
-    required == properties
+fn requires_its_fields_only(schema: &Value) -> bool {
+    let required: HashSet<&str> = required(schema).collect();
+    let names = named(&schema["properties"]).map(|(name, _)| name.as_str());
+    schema["additionalProperties"] == false && required == names.collect()
 }
 
-fn has_any(words: &Words, of_these: &[&str]) -> bool {
-    of_these.iter().any(|word| words.contains_key(*word))
+fn has_any(schema: &Value, words: &[&str]) -> bool {
+    words.iter().any(|word| schema.get(word).is_some())
 }
 
 fn has_maps(schema: &Value) -> bool {
@@ -169,7 +153,7 @@ fn has_maps(schema: &Value) -> bool {
             let others = words.get("additionalProperties");
             let takes_others = others.is_some_and(|others| *others != false);
             let has_free_names = takes_others || !words.contains_key("properties");
-            let is_map = has_free_names && is_of_object(words);
+            let is_map = has_free_names && is_of_object(schema);
             is_map || words.values().any(has_maps)
         }
         Value::Array(schemas) => schemas.iter().any(has_maps),
@@ -177,52 +161,41 @@ fn has_maps(schema: &Value) -> bool {
     }
 }
 
-fn required(words: &Words) -> impl Iterator<Item = &str> {
-    list_in(words, "required").iter().filter_map(Value::as_str)
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    elements(&schema["required"])
+        .iter()
+        .filter_map(Value::as_str)
 }
 
-/// The schemas with names in a value such as that of `properties`.
-fn named_schemas<'a>(
-    words: &'a Words,
-    word: &str,
-) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    let schemas = words.get(word).and_then(Value::as_object);
-    schemas.into_iter().flatten()
+/// The fields of an object, such as the schemas in `properties`; none if the value is not an object.
+fn named(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    object.as_object().into_iter().flatten()
+}
+
+/// The elements of a list; none if the value is not a list.
+fn elements(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Whether a schema is that of an object.
-pub fn is_of_object(words: &Words) -> bool {
-    types_in(words).contains(&"object")
+pub fn is_of_object(schema: &Value) -> bool {
+    types_in(schema).contains(&"object")
 }
 
-/// What a reference within the same document, such as `#/$defs/Pet`, refers to.
-fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let encoded = reference.strip_prefix('#')?;
+/// What the reference of a schema refers to, if it is one within the same document, such as `#/$defs/Pet`.
+fn referred<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+    let encoded = schema["$ref"].as_str()?.strip_prefix('#')?;
     let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
     root.pointer(&pointer)
 }
 
-/// What the reference of a schema refers to, if it has one.
-fn referred_by<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
-    let reference = schema.get("$ref")?.as_str()?;
-    referred(root, reference)
-}
-
 /// The types that a value of this schema may have; none if it may have any.
-fn types_in(words: &Words) -> Vec<&str> {
-    match words.get("type") {
-        Some(Value::String(kind)) => vec![kind],
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ if has_any(words, &["properties", "required"]) => vec!["object"],
+fn types_in(schema: &Value) -> Vec<&str> {
+    match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ if has_any(schema, &["properties", "required"]) => vec!["object"],
         _ => Vec::new(),
-    }
-}
-
-/// The list that is the value of a word such as `anyOf`.
-fn list_in<'a>(words: &'a Words, word: &str) -> &'a [Value] {
-    match words.get(word) {
-        Some(Value::Array(list)) => list,
-        _ => &[],
     }
 }
 
@@ -253,31 +226,28 @@ impl<'a> Part<'a> {
     /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `depth` is the number
     /// of schemas around this one that it is being compared with already. The error is the first difference.
     fn check(&self, schema: &Value, depth: usize) -> Result<(), String> {
-        let Value::Object(words) = schema else {
-            return Ok(());
-        };
         // A schema that leads back to itself asks for nothing more.
         if depth > MAX_DEPTH {
             return Ok(());
         }
-        self.check_type(words)?;
-        self.check_value(words)?;
-        self.check_fields(words)?;
-        self.check_items(words)?;
+        self.check_type(schema)?;
+        self.check_value(schema)?;
+        self.check_fields(schema)?;
+        self.check_items(schema)?;
         let depth = depth + 1;
-        if let Some(next) = referred_by(self.root, schema) {
+        if let Some(next) = referred(self.root, schema) {
             self.check(next, depth)?;
         }
-        for part in list_in(words, "allOf") {
+        for part in elements(&schema["allOf"]) {
             self.check(part, depth)?;
         }
-        self.check_alternatives(list_in(words, "anyOf"), depth)?;
+        self.check_alternatives(elements(&schema["anyOf"]), depth)?;
         // Only one may fit, but to check that, q would have to read all the words that distinguish them.
-        self.check_alternatives(list_in(words, "oneOf"), depth)
+        self.check_alternatives(elements(&schema["oneOf"]), depth)
     }
 
-    fn check_type(&self, words: &Words) -> Result<(), String> {
-        let types = types_in(words);
+    fn check_type(&self, schema: &Value) -> Result<(), String> {
+        let types = types_in(schema);
         let fits = |kind: &&str| is_of_type(self.value, kind);
         if types.is_empty() || types.iter().any(fits) {
             return Ok(());
@@ -286,13 +256,13 @@ impl<'a> Part<'a> {
         Err(format!("{} is not of type {types}", self.name()))
     }
 
-    fn check_value(&self, words: &Words) -> Result<(), String> {
-        if let Some(only) = words.get("const")
+    fn check_value(&self, schema: &Value) -> Result<(), String> {
+        if let Some(only) = schema.get("const")
             && self.value != only
         {
             return Err(format!("{} is not {only}", self.name()));
         }
-        let Some(Value::Array(allowed)) = words.get("enum") else {
+        let Value::Array(allowed) = &schema["enum"] else {
             return Ok(());
         };
         if allowed.contains(self.value) {
@@ -303,31 +273,31 @@ impl<'a> Part<'a> {
         Err(format!("{name} is not one of {}", texts.join(", ")))
     }
 
-    fn check_fields(&self, words: &Words) -> Result<(), String> {
+    fn check_fields(&self, schema: &Value) -> Result<(), String> {
         let Value::Object(fields) = self.value else {
             return Ok(());
         };
-        for name in required(words) {
+        for name in required(schema) {
             if !fields.contains_key(name) {
                 return Err(format!("{} is missing", self.place_of(name)));
             }
         }
-        for (name, schema) in named_schemas(words, "properties") {
+        for (name, part) in named(&schema["properties"]) {
             if let Some(value) = fields.get(name) {
-                self.part(name, value).check(schema, 0)?;
+                self.part(name, value).check(part, 0)?;
             }
         }
         Ok(())
     }
 
-    fn check_items(&self, words: &Words) -> Result<(), String> {
+    fn check_items(&self, schema: &Value) -> Result<(), String> {
         let Value::Array(items) = self.value else {
             return Ok(());
         };
         // The first items may have schemas of their own.
-        let first = list_in(words, "prefixItems");
+        let first = elements(&schema["prefixItems"]);
         for (at, item) in items.iter().enumerate() {
-            if let Some(schema) = first.get(at).or(words.get("items")) {
+            if let Some(schema) = first.get(at).or(schema.get("items")) {
                 let part = self.part(&at.to_string(), item);
                 part.check(schema, 0)?;
             }
@@ -382,6 +352,7 @@ fn inside_fence(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Map;
 
     use super::*;
     use crate::text::one_line::tests::rows;

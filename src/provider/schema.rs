@@ -1,6 +1,6 @@
 //! Puts the JSON Schemas of tools and of answers into the forms that the APIs accept (pure).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::message::Tool;
 use crate::shape;
@@ -51,7 +51,7 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
         return schema.clone();
     };
     let is_reference = fields.contains_key("$ref");
-    let mut words = Map::new();
+    let mut words = json!({});
     let mut rules = Vec::new();
     for (name, value) in fields {
         let mut name = name.as_str();
@@ -80,21 +80,21 @@ pub fn with_rules_in_words(schema: &Value) -> Value {
                 continue;
             }
         };
-        words.insert(name.to_owned(), value);
+        words[name] = value;
     }
     // The API demands that an object forbids other properties.
     if shape::is_of_object(&words) {
-        words.insert("additionalProperties".to_owned(), false.into());
+        words["additionalProperties"] = false.into();
     }
     if !rules.is_empty() {
         let rules = format!("Rules: {}", rules.join("; "));
-        let description = match words.get("description") {
-            Some(Value::String(text)) => format!("{text}\n\n{rules}"),
-            _ => rules,
+        let description = match words["description"].as_str() {
+            Some(text) => format!("{text}\n\n{rules}"),
+            None => rules,
         };
-        words.insert("description".to_owned(), description.into());
+        words["description"] = description.into();
     }
-    Value::Object(words)
+    words
 }
 
 /// The same for each schema in a list, or under a name.
