@@ -68,20 +68,10 @@ pub struct Attachment {
     pub unknown: Unknown,
 }
 
-/// The kinds of attachments, which the dialects send in different ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttachmentKind {
-    Image,
-    Pdf,
-}
-
 impl Attachment {
-    pub fn kind(&self) -> AttachmentKind {
-        if self.media.starts_with("image/") {
-            AttachmentKind::Image
-        } else {
-            AttachmentKind::Pdf
-        }
+    /// Whether it is an image; else it is a PDF.
+    pub fn is_image(&self) -> bool {
+        self.media.starts_with("image/")
     }
 }
 

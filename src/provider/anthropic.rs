@@ -9,7 +9,7 @@ use super::lenient::{self, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
-use crate::message::{Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, Message, Step, Tool, ToolRun, Usage};
 use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
@@ -93,14 +93,14 @@ fn part_of(attachment: &Attachment) -> Value {
         "media_type": attachment.media,
         "data": &*attachment.data,
     });
-    match attachment.kind() {
-        AttachmentKind::Image => json!({"type": "image", "source": source}),
-        AttachmentKind::Pdf => request::without_empty(json!({
-            "type": "document",
-            "source": source,
-            "title": attachment::title(attachment),
-        })),
+    if attachment.is_image() {
+        return json!({"type": "image", "source": source});
     }
+    request::without_empty(json!({
+        "type": "document",
+        "source": source,
+        "title": attachment::title(attachment),
+    }))
 }
 
 fn output_config(prompt: &Prompt) -> Value {
@@ -223,8 +223,8 @@ fn add_block(index: Option<u64>, block: &Value, reply: &mut Reply) {
     if kind.is_empty() {
         return;
     }
-    // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
-    if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
+    // The provider's own calls have types like `server_tool_use`.
+    if kind.ends_with("_tool_use") {
         reply.begin_message(false);
     }
     if kind == "server_tool_use" && text_field(block, "name").starts_with("web_") {
@@ -290,10 +290,9 @@ fn add_delta(index: Option<u64>, delta: &Value, reply: &mut Reply) {
 fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) {
     if !piece.is_empty()
         && reply.kept.add(piece.len())
-        && let Some(Value::Object(fields)) = reply.echo.get_mut(&index)
-        && let Value::String(text) = fields.entry(field).or_insert("".into())
+        && let Some(block) = reply.echo.get_mut(&index)
     {
-        text.push_str(piece);
+        lenient::append(&mut block[field], piece);
     }
 }
 

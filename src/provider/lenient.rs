@@ -70,6 +70,14 @@ pub fn text_field<'a>(object: &'a Value, name: &str) -> &'a str {
     object[name].as_str().unwrap_or_default()
 }
 
+/// Appends to a text that may not have begun.
+pub fn append(text: &mut Value, piece: &str) {
+    match text {
+        Value::String(text) => text.push_str(piece),
+        other => *other = piece.into(),
+    }
+}
+
 /// The elements of a list; none if the value is not a list.
 pub fn elements(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)

@@ -1,7 +1,7 @@
 //! Makes requests for OpenAI's chat completions, and reads the replies of the many compatible servers (pure).
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
@@ -10,7 +10,7 @@ use super::lenient::{self, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{self, Attachment, AttachmentKind, Message, Step, Tool, ToolRun, Usage};
+use crate::message::{self, Attachment, Message, Step, Tool, ToolRun, Usage};
 use crate::text::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -129,16 +129,14 @@ fn with_calls(question: &Message, steps: &[Step]) -> Message {
 
 fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
     let url = attachment::url(attachment);
-    match attachment.kind() {
-        AttachmentKind::Image => json!({"type": "image_url", "image_url": {"url": url}}),
-        AttachmentKind::Pdf if quirks.document_url => {
-            json!({"type": "document_url", "document_url": url})
-        }
-        AttachmentKind::Pdf => {
-            let name = attachment::file_name(attachment);
-            json!({"type": "file", "file": {"filename": name, "file_data": url}})
-        }
+    if attachment.is_image() {
+        return json!({"type": "image_url", "image_url": {"url": url}});
     }
+    if quirks.document_url {
+        return json!({"type": "document_url", "document_url": url});
+    }
+    let name = attachment::file_name(attachment);
+    json!({"type": "file", "file": {"filename": name, "file_data": url}})
 }
 
 fn format_of(form: AnswerForm) -> Option<Value> {
@@ -176,7 +174,11 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
 
 /// The model's turn, with the fields that came with its calls.
 fn answer_of(step: &Step, quirks: Quirks) -> Value {
-    let calls = Vec::from_iter(step.calls.iter().map(call_of));
+    let fields = step.echo.first().unwrap_or(&Value::Null);
+    let mut calls = Vec::new();
+    for (position, run) in step.calls.iter().enumerate() {
+        calls.push(call_of(run, &fields[EXTRA][position.to_string()]));
+    }
     let mut turn = json!({
         "role": "assistant",
         "content": step.text,
@@ -185,48 +187,31 @@ fn answer_of(step: &Step, quirks: Quirks) -> Value {
     if quirks.returns_reasoning {
         turn[REASONING] = "".into();
     }
-    let fields = step.echo.iter().filter_map(Value::as_object);
-    for (name, value) in fields.flatten() {
-        match name.as_str() {
-            EXTRA => add_extra(&mut turn, value),
-            REASONING_DETAILS => turn[name] = list_of(value),
-            name => turn[name] = value.clone(),
-        }
+    if let Some(text) = fields[REASONING].as_str() {
+        turn[REASONING] = text.into();
+    }
+    if let Some(elements) = fields[REASONING_DETAILS].as_str() {
+        // Each of them has a comma after it.
+        let list = format!("[{}]", elements.trim_end_matches(','));
+        turn[REASONING_DETAILS] = serde_json::from_str(&list).unwrap_or_default();
     }
     turn
 }
 
-fn call_of(run: &ToolRun) -> Value {
+fn call_of(run: &ToolRun, extra: &Value) -> Value {
     let arguments = calls::text(&run.arguments);
     let function = json!({"name": run.name, "arguments": arguments});
-    json!({
+    request::without_empty(json!({
         "id": run.id,
         "type": "function",
         "function": function,
-    })
-}
-
-/// A list that was kept as text. Each element has a comma after it.
-fn list_of(kept: &Value) -> Value {
-    let elements = kept.as_str().unwrap_or_default().trim_end_matches(',');
-    serde_json::from_str(&format!("[{elements}]")).unwrap_or_default()
+        (EXTRA): extra,
+    }))
 }
 
 /// The images in the results of a step.
 fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
     step.calls.iter().flat_map(|run| &run.images)
-}
-
-/// Adds Google's field to the calls of a turn. `extra` has the values by the position of the call.
-fn add_extra(turn: &mut Value, extra: &Value) {
-    let Some(calls) = turn["tool_calls"].as_array_mut() else {
-        return;
-    };
-    for (position, call) in calls.iter_mut().enumerate() {
-        if let Some(value) = extra.get(position.to_string()) {
-            call[EXTRA] = value.clone();
-        }
-    }
 }
 
 /// What q reads of an event of a stream, or of a complete answer. Skipping the rest makes long streams fast.
@@ -310,10 +295,9 @@ fn add_calls(calls: &Value, reply: &mut Reply) {
         if let Some(call) = call
             && !extra.is_null()
             && reply.has_room_for(extra)
-            && let Some(fields) = echo_fields(reply)
         {
-            let extras = fields.entry(EXTRA).or_insert_with(|| json!({}));
-            extras[call.to_string()] = extra.clone();
+            let fields = reply.echo.entry(0).or_default();
+            fields[EXTRA][call.to_string()] = extra.clone();
         }
     }
 }
@@ -328,12 +312,9 @@ fn add_reasoning(delta: &Value, reply: &mut Reply) {
     }
     if reply.offers_tools {
         for (name, piece) in [(REASONING, &thought), (REASONING_DETAILS, &details)] {
-            if !piece.is_empty()
-                && reply.kept.add(piece.len())
-                && let Some(fields) = echo_fields(reply)
-                && let Value::String(so_far) = fields.entry(name).or_insert_with(|| "".into())
-            {
-                so_far.push_str(piece);
+            if !piece.is_empty() && reply.kept.add(piece.len()) {
+                let fields = reply.echo.entry(0).or_default();
+                lenient::append(&mut fields[name], piece);
             }
         }
     }
@@ -348,12 +329,6 @@ fn add_reasoning(delta: &Value, reply: &mut Reply) {
     if !thought.is_empty() || !details.is_empty() {
         reply.think(&thought);
     }
-}
-
-/// The fields that are sent back with the calls.
-fn echo_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
-    let first = reply.echo.entry(0);
-    first.or_insert_with(|| json!({})).as_object_mut()
 }
 
 #[cfg(test)]

@@ -102,7 +102,9 @@ impl Filter {
                     text = begin;
                 }
                 self.held.push_str(text);
-                let may_be_tag = may_open(begin) || CLOSE_ALONE.starts_with(begin);
+                // It may be the beginning of a tag.
+                let may_open = TAGS.iter().any(|(open, _)| open.starts_with(begin));
+                let may_be_tag = may_open || CLOSE_ALONE.starts_with(begin);
                 if !may_be_tag || self.held.len() > MAX_HELD {
                     self.begin_answer(answer);
                 }
@@ -120,17 +122,8 @@ impl Filter {
 
 /// What follows the opening tag that the text begins with, and the tag that closes it.
 fn opened(text: &str) -> Option<(&str, &'static str)> {
-    for &(open, close) in TAGS {
-        if let Some(thought) = text.strip_prefix(open) {
-            return Some((thought, close));
-        }
-    }
-    None
-}
-
-/// Whether the text is the beginning of an opening tag.
-fn may_open(text: &str) -> bool {
-    TAGS.iter().any(|(open, _)| open.starts_with(text))
+    let mut tags = TAGS.iter();
+    tags.find_map(|&(open, close)| Some((text.strip_prefix(open)?, close)))
 }
 
 /// What stands before and after the end of reasoning that has no opening tag. The closing tag must stand alone on a line.

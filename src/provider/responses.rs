@@ -10,7 +10,7 @@ use super::lenient::{self, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
-use crate::message::{Attachment, AttachmentKind, Message, Role, Tool, ToolRun};
+use crate::message::{Attachment, Message, Role, Tool, ToolRun};
 use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
@@ -94,18 +94,14 @@ fn content_of(message: &Message, kind_of_text: &str) -> Vec<Value> {
 
 fn part_of(attachment: &Attachment) -> Value {
     let url = attachment::url(attachment);
-    match attachment.kind() {
-        AttachmentKind::Image => json!({
-            "type": "input_image",
-            "detail": "auto",
-            "image_url": url,
-        }),
-        AttachmentKind::Pdf => json!({
-            "type": "input_file",
-            "filename": attachment::file_name(attachment),
-            "file_data": url,
-        }),
+    if attachment.is_image() {
+        return json!({"type": "input_image", "detail": "auto", "image_url": url});
     }
+    json!({
+        "type": "input_file",
+        "filename": attachment::file_name(attachment),
+        "file_data": url,
+    })
 }
 
 fn format_of(form: AnswerForm) -> Option<Value> {
