@@ -180,6 +180,20 @@ impl Source {
             title: Some(title.to_owned()).filter(|_| !is_number),
         })
     }
+
+    /// The pages of the web in a list of a provider or of a file, in which each element is an address or has one. Others are
+    /// left out.
+    pub fn all_in(list: &Value) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for element in list.as_array().into_iter().flatten() {
+            let page = element.get("url_citation").unwrap_or(element);
+            let addresses = [page, &page["url"], &page["uri"]];
+            let url = addresses.iter().find_map(|address| address.as_str());
+            let title = page["title"].as_str().unwrap_or_default();
+            sources.extend(Source::new(url.unwrap_or_default(), title));
+        }
+        sources
+    }
 }
 
 /// The pages that an answer names, each once, in the order in which they came.
@@ -191,15 +205,11 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The sources in a file, as far as they are pages. Another program may have written them in another form.
-    pub fn from_json(pages: &Value) -> Sources {
+    /// The sources in a file.
+    pub fn from_json(list: &Value) -> Sources {
         let mut sources = Sources::default();
-        for page in pages.as_array().into_iter().flatten() {
-            let url = page["url"].as_str().unwrap_or_default();
-            let title = page["title"].as_str().unwrap_or_default();
-            if let Some(source) = Source::new(url, title) {
-                sources.add(source);
-            }
+        for source in Source::all_in(list) {
+            sources.add(source);
         }
         sources
     }

@@ -9,7 +9,7 @@ use super::lenient::{self, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
-use crate::message::{Attachment, Message, Step, Tool, ToolRun, Usage};
+use crate::message::{Attachment, Message, Source, Step, Tool, ToolRun, Usage};
 use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
@@ -243,7 +243,7 @@ fn add_block(index: Option<u64>, block: &Value, reply: &mut Reply) {
     {
         reply.fail_search(code);
     }
-    reply.sources.extend(lenient::sources(&block["citations"]));
+    reply.sources.extend(Source::all_in(&block["citations"]));
     reply.called |= kind == TOOL_USE;
 
     // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
@@ -281,7 +281,7 @@ fn add_delta(index: Option<u64>, delta: &Value, reply: &mut Reply) {
     }
     let citation = &delta["citation"];
     if citation.is_object() {
-        reply.sources.extend(lenient::sources(&json!([citation])));
+        reply.sources.extend(Source::all_in(&json!([citation])));
         keep_citation(index, citation, reply);
     }
 }

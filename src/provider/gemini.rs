@@ -255,7 +255,7 @@ fn sources_of(grounding: &Value) -> Vec<Source> {
             pages.extend(chunk.values().cloned());
         }
     }
-    lenient::sources(&pages.into())
+    Source::all_in(&pages.into())
 }
 
 #[cfg(test)]

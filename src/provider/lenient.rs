@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::message::{Source, Usage};
+use crate::message::Usage;
 
 /// The types of a part with text; some servers name none.
 const TEXT_TYPES: &[&str] = &["", "text", "output_text"];
@@ -81,22 +81,6 @@ pub fn append(text: &mut Value, piece: &str) {
 /// The elements of a list; none if the value is not a list.
 pub fn elements(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The pages of the web in a list, in which each element is an address or has one.
-pub fn sources(list: &Value) -> Vec<Source> {
-    let mut sources = Vec::new();
-    for element in elements(list) {
-        let cited = &element["url_citation"];
-        let page = if cited.is_object() { cited } else { element };
-        let addresses = [page, &page["url"], &page["uri"]];
-        let url = addresses.iter().find_map(|address| address.as_str());
-        sources.extend(Source::new(
-            url.unwrap_or_default(),
-            text_field(page, "title"),
-        ));
-    }
-    sources
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::lenient::{self, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{self, Attachment, Message, Step, Tool, ToolRun, Usage};
+use crate::message::{self, Attachment, Message, Source, Step, Tool, ToolRun, Usage};
 use crate::text::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -274,7 +274,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
         &chunk.citations,
         &chunk.search_results,
     ] {
-        reply.sources.extend(lenient::sources(pages));
+        reply.sources.extend(Source::all_in(pages));
     }
     // Few events have it.
     if !chunk.usage.is_null() {

@@ -10,7 +10,7 @@ use super::lenient::{self, elements, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
-use crate::message::{Attachment, Message, Role, Tool, ToolRun};
+use crate::message::{Attachment, Message, Role, Source, Tool, ToolRun};
 use crate::text::surrogates;
 
 pub static DIALECT: Dialect = Dialect {
@@ -189,7 +189,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         }
         "response.output_text.annotation.added" => {
             let pages = json!([event.annotation]);
-            reply.sources.extend(lenient::sources(&pages));
+            reply.sources.extend(Source::all_in(&pages));
         }
         kind if kind.starts_with("response.reasoning") => {
             reply.think(&delta);
@@ -263,7 +263,7 @@ fn read_item(item: &Value, reply: &mut Reply) {
         reply.fail_search("");
     }
     for part in elements(&item["content"]) {
-        reply.sources.extend(lenient::sources(&part["annotations"]));
+        reply.sources.extend(Source::all_in(&part["annotations"]));
     }
     let is_secret = item["encrypted_content"].is_string();
     if item["type"] != REASONING || is_secret {
