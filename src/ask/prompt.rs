@@ -1,13 +1,11 @@
 //! Builds the prompt from the question, the window of the conversation that goes with it, and the system prompt (pure).
 
-use std::slice;
-use std::sync::Arc;
-
 use time::Date;
 
 use crate::message::{Message, Role};
 use crate::settings::History;
 use crate::shape::Shape;
+use crate::text::fence;
 
 /// The built-in system prompt: the form of the answer.
 pub fn system(extract: bool) -> String {
@@ -31,28 +29,24 @@ pub fn surroundings(operating_system: &str, shell: Option<&str>, today: Date) ->
 
 /// The messages to send: the window, oldest first, and the question.
 pub fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
-    match form {
-        History::Prompt => vec![flattened(window, question)],
-        History::Messages => [window, slice::from_ref(question)].concat(),
+    if form == History::Prompt && !window.is_empty() {
+        return vec![flattened(window, question)];
     }
+    let mut messages = window.to_vec();
+    messages.push(question.clone());
+    messages
 }
 
 /// The question with an instruction to answer in JSON of this shape, for an API that cannot enforce it.
 pub fn with_shape(question: &Message, shape: &Shape) -> Message {
     let schema = &shape.schema;
     let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
-    let mut texts = vec![&*question.text, &order];
-    texts.retain(|text| !text.is_empty());
-    let attachments = question.attachments.clone();
-    Message::with_attachments(Role::User, attachments, texts.join("\n\n"))
+    let text = fence::join([&*question.text, &order]);
+    Message::with_attachments(Role::User, question.attachments.clone(), text)
 }
 
 /// The window and the question as one message, with all their attachments.
 fn flattened(window: &[Message], question: &Message) -> Message {
-    if window.is_empty() {
-        let text = Arc::clone(&question.text);
-        return Message::with_attachments(Role::User, question.attachments.clone(), text);
-    }
     let mut attachments = Vec::new();
     let mut prompt = String::from("Previous conversation:\n");
     for message in window {

@@ -20,32 +20,32 @@ struct LastLine {
     stdout: Stdout,
     /// When the last piece came.
     last_piece: Instant,
-    /// A thread watches for pauses.
-    is_watched: bool,
 }
 
 impl Screen {
     pub fn new(stdout: Stdout) -> Arc<Screen> {
         let is_terminal = stdout.is_terminal();
-        let line = Mutex::new(LastLine {
+        let line = LastLine {
             stdout,
             last_piece: Instant::now(),
-            is_watched: false,
+        };
+        let screen = Arc::new(Screen {
+            is_terminal,
+            line: Mutex::new(line),
         });
-        Arc::new(Screen { is_terminal, line })
+        if is_terminal {
+            let watched = Arc::clone(&screen);
+            // Without a thread, the word just waits for its end.
+            let _ = threads::start(move || watched.watch());
+        }
+        screen
     }
 
     /// Shows a piece of the answer.
-    pub fn show(self: &Arc<Self>, piece: &str) -> Result<(), OutputError> {
+    pub fn show(&self, piece: &str) -> Result<(), OutputError> {
         let mut line = lock(&self.line);
         let shown = line.stdout.write(piece);
         line.last_piece = Instant::now();
-        if line.stdout.holds_word() && !line.is_watched {
-            line.is_watched = true;
-            let screen = Arc::clone(self);
-            // Without a thread, the word just waits for its end.
-            let _ = threads::start(move || screen.watch());
-        }
         shown
     }
 
@@ -65,16 +65,11 @@ impl Screen {
         loop {
             std::thread::sleep(wait);
             let mut line = lock(&self.line);
-            wait = PAUSE;
-            if !line.stdout.holds_word() {
-                continue;
-            }
-            let rest = PAUSE.saturating_sub(line.last_piece.elapsed());
-            if rest.is_zero() {
+            wait = PAUSE.saturating_sub(line.last_piece.elapsed());
+            if wait.is_zero() {
+                wait = PAUSE;
                 // If this fails, the next write fails as well.
                 let _ = line.stdout.write_held();
-            } else {
-                wait = rest;
             }
         }
     }

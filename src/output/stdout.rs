@@ -76,11 +76,6 @@ impl Stdout {
         self.put(&visible)
     }
 
-    /// Whether a part of a word waits for the rest.
-    pub fn holds_word(&self) -> bool {
-        self.formatter.as_ref().is_some_and(Formatter::holds_word)
-    }
-
     /// Writes what has come of the unfinished word.
     pub fn write_held(&mut self) -> Result<(), OutputError> {
         self.put_formatted(&Formatter::pause)

@@ -118,7 +118,7 @@ impl Formatter {
     }
 
     /// Whether a part of a word waits for the rest.
-    pub fn holds_word(&self) -> bool {
+    fn holds_word(&self) -> bool {
         !self.word.rest().is_empty()
     }
 
