@@ -1,18 +1,21 @@
 //! Checks what was typed, as far as that is possible before q waits for input.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 use super::input::{self, Reader};
-use super::question::{self, Draft};
+use super::question::{Draft, non_blank};
 use crate::error::Error;
+use crate::flags::Arguments;
 use crate::manual;
 use crate::output::Notes;
 use crate::settings::{Cached, MAX_TEXT, Settings, read_text};
 use crate::shape::Shape;
 use crate::tools::Selection;
+use crate::unix;
 
 /// The forms of SPEC, for errors.
 const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
@@ -23,52 +26,50 @@ pub struct CheckedArguments {
     reads_stdin: bool,
     pub selection: Option<Selection>,
     pub shape: Option<Shape>,
+    pub system: Option<String>,
     pub settings: Settings,
 }
 
 impl CheckedArguments {
     pub fn new(settings: Settings, notes: &Notes) -> Result<CheckedArguments, Error> {
+        let text = |typed: OsString, name| input::text(typed.into_encoded_bytes(), name, notes);
         let arguments = &settings.typed;
-        question::refuse_file_as_word(arguments)?;
+        refuse_file_as_word(arguments)?;
         check_cached(&settings)?;
-        let words = question::joined(&arguments.words, notes);
+        let words = text(arguments.words.join(OsStr::new(" ")), "the command line");
+        let words = non_blank(words);
         let reads_stdin = reads_stdin(&settings, words.is_some(), notes)?;
         let selection = Selection::from_option(&arguments.tools)?;
-        let shape = match &arguments.schema {
-            Some(spec) => Some(read_shape(spec)?),
-            None => None,
-        };
-        if let Some(system) = &arguments.system
-            && system.to_str().is_none()
-        {
-            input::note_replaced("the system prompt", notes);
-        }
+        let shape = arguments.schema.as_deref().map(read_shape).transpose()?;
+        let system = arguments.system.clone();
         Ok(CheckedArguments {
             words,
             reads_stdin,
             selection,
             shape,
+            system: system.map(|system| text(system, "the system prompt")),
             settings,
         })
     }
 
     /// Whether q may have to wait for standard input or a file.
     pub fn waits_for_input(&self) -> bool {
-        let is_pipe = |name: &OsString| {
-            let metadata = fs::metadata(name);
-            metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
-        };
-        let reads_pipe = self.reads_stdin && input::may_wait(input::stdin_type());
-        reads_pipe || self.settings.typed.attach.iter().any(is_pipe)
+        let mut files = self.settings.typed.attach.iter();
+        let reads_pipe = self.reads_stdin && input::may_wait(input::STDIN_PATH.as_ref());
+        reads_pipe || files.any(|file| input::may_wait(file))
     }
 
     /// Reads standard input, after the files, and puts the question together.
     pub fn read(&self, reader: Reader, notes: &Notes) -> Result<Draft, Error> {
         let (files, input) = reader.finish(self.reads_stdin)?;
+        // A command that failed may be the reason.
         if let Some(input) = &input
+            && input.trim().is_empty()
             && self.words.is_some()
+            && let Ok(stdin) = fs::metadata(input::STDIN_PATH)
+            && (stdin.is_file() || stdin.file_type().is_fifo())
         {
-            question::note_empty(input, notes);
+            notes.note("standard input was empty");
         }
         let draft = Draft::new(files, input, self.words.clone());
         if !draft.says_something() && !self.settings.typed.again {
@@ -76,6 +77,21 @@ impl CheckedArguments {
         }
         Ok(draft)
     }
+}
+
+/// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
+fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
+    let Some(word) = arguments.words.first() else {
+        return Ok(());
+    };
+    if !arguments.words_follow_attach || !Path::new(word).is_file() {
+        return Ok(());
+    }
+    let word = word.display();
+    let error = format!("-a takes one file, so {word} would be a word of the question");
+    Err(Error::usage(error).advise(format!(
+        "put -a before each file, or a pattern in quotes: -a '*.rs'\nif it is a word, put -- before it: -- {word}"
+    )))
 }
 
 /// Refuses what cannot be had where only known answers count.
@@ -99,7 +115,11 @@ fn check_cached(settings: &Settings) -> Result<(), Error> {
 /// Whether standard input is read. It is an error if nothing can have the question.
 fn reads_stdin(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bool, Error> {
     let arguments = &settings.typed;
-    let is_spared = input::stdin_is_spared(&settings.environment)?;
+    let is_spared = match settings.environment.get("Q_STDIN") {
+        None => false,
+        Some("none") => true,
+        Some(other) => return Err(Error::settings(format!("Q_STDIN: “{other}” is not none"))),
+    };
     let has_nothing_else = !has_words && arguments.attach.is_empty();
     // The last question is asked again unchanged, with its own input.
     if arguments.again && has_nothing_else {
@@ -109,8 +129,10 @@ fn reads_stdin(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
     if reads_stdin && is_spared {
         reads_stdin = false;
         // One of the files may be standard input.
-        if !arguments.attach.iter().any(|file| input::is_stdin(file)) {
-            input::note_spared(notes);
+        if unix::stdin_has_bytes() && !arguments.attach.iter().any(|file| input::is_stdin(file)) {
+            notes.note(
+                "Q_STDIN=none leaves standard input alone, where bytes are waiting; -a - reads them",
+            );
         }
     }
     if has_nothing_else && !reads_stdin {

@@ -1,7 +1,7 @@
 //! Reads standard input and the files of `-a`, within limits, as text or as images and PDFs.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, FileType};
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
@@ -15,11 +15,9 @@ use super::pattern;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::output::Notes;
-use crate::settings::Environment;
 use crate::text::fence;
 use crate::text::one_line::{on_one_line, quoted};
 use crate::threads;
-use crate::unix;
 
 /// The most bytes of text in files and standard input together.
 const MAX_TEXT: usize = 10_000_000;
@@ -35,6 +33,9 @@ const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
 /// The name of standard input for `-a`.
 const STDIN: &str = "-";
+
+/// Where the system shows what standard input is.
+pub const STDIN_PATH: &str = "/dev/stdin";
 
 /// The content of a file, as the model gets it.
 pub enum Content {
@@ -64,19 +65,15 @@ struct InputSource {
 }
 
 impl Reader {
-    fn new(notes: &Notes) -> Reader {
-        Reader {
+    /// Reads all files except standard input. So a missing file is reported before q waits for input.
+    pub fn read_files(names: &[OsString], notes: &Notes) -> Result<Reader, Error> {
+        let mut reader = Reader {
             notes: notes.clone(),
             text_left: MAX_TEXT,
             base64_left: MAX_ATTACHMENTS,
             files: Vec::new(),
             stdin: None,
-        }
-    }
-
-    /// Reads all files except standard input. So a missing file is reported before q waits for input.
-    pub fn read_files(names: &[OsString], notes: &Notes) -> Result<Reader, Error> {
-        let mut reader = Reader::new(notes);
+        };
         for name in names {
             if let Some(paths) = pattern::matches(name, notes)? {
                 reader.read_matches(name, &paths)?;
@@ -128,25 +125,27 @@ impl Reader {
 
     /// Reads standard input as one of the files or, if `reads`, as input. Returns files and input.
     pub fn finish(mut self, reads: bool) -> Result<(Vec<Content>, Option<String>), Error> {
-        let stdin = self.stdin.take();
+        let place = self.stdin;
+        if place.is_none() && !reads {
+            return Ok((self.files, None));
+        }
         let source = InputSource {
             name: "standard input".to_owned(),
-            is_file: stdin.is_some(),
+            is_file: place.is_some(),
         };
-        let mut input = None;
-        if let Some(place) = stdin {
-            let bytes = self.read_stdin(&source)?;
-            // White space alone counts as no input, here too.
-            let is_blank = bytes.trim_ascii().is_empty();
-            let content = self.content(STDIN, bytes, &source)?;
-            if !is_blank {
-                self.files.insert(place, content);
-            }
-        } else if reads {
-            let bytes = self.read_stdin(&source)?;
-            input = Some(self.text(bytes, &source)?);
+        let came = self.wait_for(&source, STDIN_PATH.as_ref());
+        let bytes = self.read(io::stdin().lock(), &source, &came)?;
+        let Some(place) = place else {
+            let input = self.text(bytes, &source)?;
+            return Ok((self.files, Some(input)));
+        };
+        // White space alone counts as no input, here too.
+        let is_blank = bytes.trim_ascii().is_empty();
+        let content = self.content(STDIN, bytes, &source)?;
+        if !is_blank {
+            self.files.insert(place, content);
         }
-        Ok((self.files, input))
+        Ok((self.files, None))
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
@@ -168,26 +167,20 @@ impl Reader {
             return Err(error.advise(format!("-a {pattern} takes all files in it")));
         }
         // Opening a named pipe waits, too.
-        let came = self.wait_for(&source, Some(metadata.file_type()));
+        let came = self.wait_for(&source, path);
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
         let bytes = self.read(file, &source, &came)?;
         self.content(&name, bytes, &source)
     }
 
-    /// Reads all of standard input.
-    fn read_stdin(&mut self, source: &InputSource) -> Result<Vec<u8>, Error> {
-        let came = self.wait_for(source, stdin_type());
-        self.read(io::stdin().lock(), source, &came)
-    }
-
     /// Shows what q waits for: with the spinner on a terminal, elsewhere with a note if nothing comes for long. The channel
     /// that is returned needs a message for each read.
-    fn wait_for(&self, source: &InputSource, kind: Option<FileType>) -> Sender<()> {
+    fn wait_for(&self, source: &InputSource, path: &OsStr) -> Sender<()> {
         let (came, coming) = mpsc::channel();
         let mut note = format!("waiting for {}", source.name);
         let spinner = self.notes.spinner();
         spinner.wait_for(&note);
-        if may_wait(kind) && !spinner.is_active() {
+        if may_wait(path) && !spinner.is_active() {
             let notes = self.notes.clone();
             if !source.is_file {
                 note.push_str("; -n or Q_STDIN=none leaves it alone");
@@ -250,7 +243,13 @@ impl Reader {
         };
         let size = base64::encoded_len(bytes.len(), true).unwrap_or(usize::MAX);
         if size > self.base64_left.min(MAX_ATTACHMENT) {
-            return Err(source.too_large());
+            let error = format!(
+                "{} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
+                 {MAX_ATTACHMENTS} together",
+                source.name
+            );
+            let error = Error::new(ErrorKind::Input, error);
+            return Err(error.advise("send a smaller image, or fewer pages"));
         }
         self.base64_left -= size;
         let data = STANDARD.encode(&bytes);
@@ -270,7 +269,12 @@ impl Reader {
             return Err(source.binary());
         }
         if bytes.len() > self.text_left {
-            return Err(source.too_long());
+            let name = &source.name;
+            let error = format!(
+                "{name} is too long: text files and input may have {MAX_TEXT} bytes together"
+            );
+            let advice = "send a part of it, for example with head, tail or grep";
+            return Err(Error::new(ErrorKind::Input, error).advise(advice));
         }
         self.text_left -= bytes.len();
         Ok(text(bytes, &source.name, &self.notes))
@@ -311,23 +315,6 @@ impl InputSource {
         }
         Error::new(ErrorKind::Binary, format!("{name} is binary"))
             .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
-    }
-
-    fn too_large(&self) -> Error {
-        let name = &self.name;
-        let error = format!(
-            "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, \
-             and {MAX_ATTACHMENTS} together"
-        );
-        Error::new(ErrorKind::Input, error).advise("send a smaller image, or fewer pages")
-    }
-
-    fn too_long(&self) -> Error {
-        let name = &self.name;
-        let error =
-            format!("{name} is too long: text files and input may have {MAX_TEXT} bytes together");
-        let advice = "send a part of it, for example with head, tail or grep";
-        Error::new(ErrorKind::Input, error).advise(advice)
     }
 }
 
@@ -376,33 +363,13 @@ pub fn is_stdin(file: &OsStr) -> bool {
     file == STDIN
 }
 
-/// Whether the variable `Q_STDIN` says that standard input is left alone.
-pub fn stdin_is_spared(environment: &Environment) -> Result<bool, Error> {
-    match environment.get("Q_STDIN") {
-        None => Ok(false),
-        Some("none") => Ok(true),
-        Some(other) => Err(Error::settings(format!("Q_STDIN: “{other}” is not none"))),
-    }
-}
-
-/// Notes that bytes are not read, which somebody may have meant as input.
-pub fn note_spared(notes: &Notes) {
-    if unix::stdin_has_bytes() {
-        notes.note(
-            "Q_STDIN=none leaves standard input alone, where bytes are waiting; -a - reads them",
-        );
-    }
-}
-
-/// Whether q may have to wait for what comes from such a file, as from a pipe.
-pub fn may_wait(kind: Option<FileType>) -> bool {
-    !kind.is_some_and(|kind| kind.is_file() || kind.is_char_device())
-}
-
-/// What kind of file standard input is, if that can be known.
-pub fn stdin_type() -> Option<FileType> {
-    let metadata = fs::metadata("/dev/stdin").ok()?;
-    Some(metadata.file_type())
+/// Whether q may have to wait for what comes from a file, as from a pipe.
+pub fn may_wait(path: &OsStr) -> bool {
+    let Ok(metadata) = fs::metadata(path) else {
+        return false;
+    };
+    let is_device = metadata.file_type().is_char_device();
+    !metadata.is_file() && !metadata.is_dir() && !is_device
 }
 
 #[cfg(test)]
@@ -428,7 +395,7 @@ mod tests {
         let mut reader = Reader {
             text_left,
             base64_left,
-            ..Reader::new(&Notes::default())
+            ..Reader::read_files(&[], &Notes::default())?
         };
         let file = InputSource {
             name: "x".to_owned(),

@@ -1,14 +1,7 @@
-//! Makes the question from the words of the command line, standard input and files.
+//! Makes the question from the words of the command line, standard input and files (pure).
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
-
-use super::input::{self, Content};
-use crate::error::Error;
-use crate::flags::Arguments;
-use crate::message::{Attachment, Message, Role};
-use crate::output::Notes;
+use super::input::Content;
+use crate::message::{Message, Role};
 use crate::text::fence;
 
 /// What a question is made of. Input and words are not blank.
@@ -32,106 +25,53 @@ impl Draft {
         self.words.is_some() || self.input.is_some() || !self.files.is_empty()
     }
 
-    /// The question to ask. With a `last` one to ask again, it has the parts of that one that are not given anew.
+    /// The question to ask: fenced files, input in its fence, and words. Without words, the input is the question and gets
+    /// no fence. With a `last` one to ask again, it has the parts of that one that are not given anew.
     pub fn into_question(self, last: Option<&Message>) -> Message {
         let empty = Message::text(Role::User, "");
         let last = last.unwrap_or(&empty);
         let (last_files, last_rest) = fence::split_files(&last.text);
-        let mut fences = last_files.to_owned();
+        let mut parts = vec![last_files.to_owned()];
         let mut attachments = last.attachments.clone();
         if !self.files.is_empty() {
-            (fences, attachments) = split(self.files);
+            parts.clear();
+            attachments.clear();
         }
+        for file in self.files {
+            match file {
+                Content::Text(fence) => parts.push(fence),
+                Content::Attachment(attachment) => attachments.push(attachment),
+            }
+        }
+
+        let mut input = self.input;
+        // The last input keeps its fence, if it has one.
+        let (mut last_input, mut last_words) = ("", "");
         if last.input_alone {
-            let input = self.input.or_else(|| non_blank(last_rest.to_owned()));
-            return question(&fences, attachments, input, self.words);
+            input = input.or_else(|| non_blank(last_rest.to_owned()));
+        } else {
+            (last_input, last_words) = fence::split_input(last_rest);
         }
-        let (last_input, last_words) = fence::split_input(&last.text);
         let words = self.words.or_else(|| non_blank(last_words.to_owned()));
-        if self.input.is_some() {
-            return question(&fences, attachments, self.input, words);
-        }
-        // The last input keeps its fence.
-        let text = fence::join([&fences, last_input, &words.unwrap_or_default()]);
-        Message::with_attachments(Role::User, attachments, text)
-    }
-}
-
-/// The words, joined by one space; `None` if they are blank.
-pub fn joined(words: &[OsString], notes: &Notes) -> Option<String> {
-    let text = words.join(OsStr::new(" "));
-    non_blank(input::text(
-        text.into_encoded_bytes(),
-        "the command line",
-        notes,
-    ))
-}
-
-/// Notes that a pipe or a file was empty. A command that failed may be the reason.
-pub fn note_empty(input: &str, notes: &Notes) {
-    if input.trim().is_empty()
-        && let Some(kind) = input::stdin_type()
-        && (kind.is_fifo() || kind.is_file())
-    {
-        notes.note("standard input was empty");
-    }
-}
-
-/// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
-pub fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
-    let Some(word) = arguments.words.first() else {
-        return Ok(());
-    };
-    if !arguments.words_follow_attach || !Path::new(word).is_file() {
-        return Ok(());
-    }
-    let word = word.display();
-    let error = format!("-a takes one file, so {word} would be a word of the question");
-    Err(Error::usage(error).advise(format!(
-        "put -a before each file, or a pattern in quotes: -a '*.rs'\nif it is a word, put -- before it: -- {word}"
-    )))
-}
-
-/// A question of fenced files, input and words. Without words, the input is the question and gets no fence.
-fn question(
-    files: &str,
-    attachments: Vec<Attachment>,
-    input: Option<String>,
-    words: Option<String>,
-) -> Message {
-    let input_alone = words.is_none() && input.is_some();
-    let input = match input {
-        Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
-        Some(input) => fence::around_input(&input),
-        None => String::new(),
-    };
-    let text = fence::join([files, &input, &words.unwrap_or_default()]);
-    let mut question = Message::with_attachments(Role::User, attachments, text);
-    question.input_alone = input_alone;
-    question
-}
-
-/// Text files in their fences, and the other files.
-fn split(files: Vec<Content>) -> (String, Vec<Attachment>) {
-    let mut fences = Vec::new();
-    let mut attachments = Vec::new();
-    for file in files {
-        match file {
-            Content::Text(fence) => fences.push(fence),
-            Content::Attachment(attachment) => attachments.push(attachment),
+        let input_alone = words.is_none() && input.is_some();
+        parts.push(match input {
+            Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
+            Some(input) => fence::around_input(&input),
+            None => last_input.to_owned(),
+        });
+        parts.extend(words);
+        Message {
+            role: Role::User,
+            attachments,
+            text: fence::join(parts.iter().map(String::as_str)).into(),
+            input_alone,
         }
     }
-    let fences = fence::join(fences.iter().map(String::as_str));
-    (fences, attachments)
 }
 
 /// The text, unless it is nothing but white space.
-fn non_blank(text: String) -> Option<String> {
-    if text.trim().is_empty() {
-        None
-    } else {
-        Some(text)
-    }
+pub fn non_blank(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]
