@@ -1,10 +1,12 @@
-//! What a run needs to know: the environment, the paths, the conversation, and where notes go.
+//! What a run needs to know: the environment, the paths, the conversation, where notes go, and what a signal does.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::answers::Answers;
 use crate::error::Error;
+use crate::interrupt::Interrupts;
 use crate::output::{Look, Notes};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
@@ -23,6 +25,7 @@ pub struct Context {
     pub cache: Option<PathBuf>,
     pub which: Which,
     pub notes: Notes,
+    pub interrupts: Arc<Interrupts>,
 }
 
 impl Context {

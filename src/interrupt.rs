@@ -21,8 +21,6 @@ pub fn survive_size_limit() {
 /// When an action runs before a signal ends q.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// Recording stops, because tools that the signal ends have no result to record.
-    AtOnce,
     /// Programs that q has started are asked to end.
     First,
     /// What would be lost is saved.
@@ -38,6 +36,7 @@ pub struct Interrupts {
     spinner: Spinner,
     actions: Mutex<Vec<(When, Action)>>,
     installed: AtomicBool,
+    arrived: AtomicBool,
 }
 
 impl Interrupts {
@@ -46,7 +45,8 @@ impl Interrupts {
         let interrupts = Arc::new(Interrupts {
             spinner: spinner.clone(),
             actions: Mutex::default(),
-            installed: AtomicBool::new(false),
+            installed: AtomicBool::default(),
+            arrived: AtomicBool::default(),
         });
         if spinner.is_active() {
             interrupts.install();
@@ -60,7 +60,13 @@ impl Interrupts {
         lock(&self.actions).push((when, action));
     }
 
+    /// Whether a signal is about to end q.
+    pub fn has_signal(&self) -> bool {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
     fn run_actions(&self) {
+        self.arrived.store(true, Ordering::Relaxed);
         let mut actions = std::mem::take(&mut *lock(&self.actions));
         actions.sort_by_key(|(when, _)| *when);
         for (_, action) in actions {

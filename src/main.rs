@@ -37,6 +37,7 @@ use std::process::ExitCode;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::{Arguments, Mode};
+use crate::interrupt::Interrupts;
 use crate::output::{Notes, Spinner};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
@@ -102,8 +103,9 @@ fn run(
         which,
         environment,
         configuration: configuration(),
-        cache: cache(),
+        cache: own_folder("XDG_CACHE_HOME", ".cache"),
         folder: Folder::find(folder_of("XDG_STATE_HOME")),
+        interrupts: Interrupts::new(notes.spinner()),
         notes,
     };
     actions::refuse_words(arguments, &context)?;
@@ -163,18 +165,17 @@ fn version() -> String {
     }
 }
 
-/// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
+/// The configuration file. Without a home it has an empty path, because a relative one would be in the current folder.
 fn configuration() -> PathBuf {
-    let Some(folder) = folder_of("XDG_CONFIG_HOME").or_else(|| in_home(".config")) else {
-        // An empty path is no file, and a relative one would be a file in the current folder.
-        return PathBuf::new();
-    };
-    folder.join("q").join("config.toml")
+    let folder = own_folder("XDG_CONFIG_HOME", ".config");
+    folder
+        .map(|folder| folder.join("config.toml"))
+        .unwrap_or_default()
 }
 
-/// What q keeps to save time: below `$XDG_CACHE_HOME`, else below `~/.cache`. `None` without a home.
-fn cache() -> Option<PathBuf> {
-    let folder = folder_of("XDG_CACHE_HOME").or_else(|| in_home(".cache"))?;
+/// The folder `q` below the one that a variable names, else below one of the home, on every platform. `None` without a home.
+fn own_folder(variable: &str, name: &str) -> Option<PathBuf> {
+    let folder = folder_of(variable).or_else(|| in_home(name))?;
     Some(folder.join("q"))
 }
 

@@ -197,7 +197,7 @@ impl Source {
 }
 
 /// The pages that an answer names, each once, in the order in which they came.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sources {
     pub list: Vec<Source>,
     /// The place of each page in the list.

@@ -5,7 +5,6 @@ use serde_json::json;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::interrupt::Interrupts;
 use crate::output::print;
 use crate::server::discover;
 use crate::settings::Settings;
@@ -13,7 +12,6 @@ use crate::settings::Settings;
 /// Prints the models of the provider that a question would go to.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
-    let _interrupts = Interrupts::new(notes.spinner());
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     let target = discover::find(&settings, None, notes)?;
     target.fetch_key(notes)?;

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::interrupt::Interrupts;
 use crate::message::Tool;
 use crate::output::print;
 use crate::settings::Settings;
@@ -19,8 +18,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
     let notes = &context.notes;
     let selection = Selection::from_option(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
-    let interrupts = Interrupts::new(notes.spinner());
-    let starting = Starting::new(selection.as_ref(), &settings, context, &interrupts, groups)?;
+    let starting = Starting::new(selection.as_ref(), &settings, context, groups)?;
     if settings.tool_servers()?.is_empty() {
         let file = settings.file.display();
         notes.note(&format!(

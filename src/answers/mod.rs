@@ -1,13 +1,11 @@
 //! Known answers: each is a file named by the hash of its request, which is read and replaced whole.
 
-pub mod key;
-
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::session::timestamp::Timestamp;
 use crate::whole_file::{self, MAX_FILE};
@@ -60,6 +58,16 @@ pub struct KnownAnswer {
     #[serde(default)]
     pub sources: Value,
     pub created: Timestamp,
+}
+
+/// The SHA-256, in hexadecimal digits, of a base URL, the name of a dialect, a model and the body of a request.
+pub fn key(base_url: &str, dialect: &str, model: &str, mut body: Value) -> String {
+    if let Some(fields) = body.as_object_mut() {
+        // How the answer arrives does not change what it says.
+        fields.shift_remove("stream");
+        fields.shift_remove("stream_options");
+    }
+    whole_file::name_of(&json!([base_url, dialect, model, body]).to_string())
 }
 
 impl Answers {

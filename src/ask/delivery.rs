@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::record::Record;
+use super::record::{Answer, Record};
 use super::run::Run;
 use super::screen::Screen;
 use crate::error::{Error, ErrorKind};
-use crate::interrupt::{Interrupts, When};
-use crate::message::{Source, ToolRun};
 use crate::output::{Notes, OutputError, Stdout, code, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
@@ -22,14 +20,13 @@ pub struct Delivery {
     screen: Arc<Screen>,
     /// Each piece is printed as it comes, not the answer once it is complete.
     shows_pieces: bool,
-    pub record: Arc<Record>,
-    interrupts: Arc<Interrupts>,
+    record: Arc<Record>,
     notes: Notes,
 }
 
 impl Delivery {
     /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
-    pub fn new(run: &Run, record: Record, interrupts: Arc<Interrupts>) -> Result<Delivery, Error> {
+    pub fn new(run: &Run) -> Result<Delivery, Error> {
         let mut stdout = Stdout::open()?;
         let mut shows_pieces = false;
         if run.prints_prose() {
@@ -37,52 +34,38 @@ impl Delivery {
             let shows_steps = run.toolbox.is_none() || stdout.is_terminal();
             shows_pieces = shows_steps && !run.settings.typed.no_stream;
         }
-        let record = Arc::new(record);
         let screen = Screen::new(stdout);
-        let closed = Arc::clone(&record);
-        interrupts.before_the_end(When::AtOnce, move || closed.close());
-        let saved = Arc::clone(&record);
         let shown = Arc::clone(&screen);
-        interrupts.before_the_end(When::Then, move || {
-            saved.save_interrupted(move || drop(shown.end()));
-        });
+        run.record.save_on_signal(move || drop(shown.end()));
         Ok(Delivery {
             screen,
             shows_pieces,
-            record,
-            interrupts,
+            record: Arc::clone(&run.record),
             notes: run.notes.clone(),
         })
     }
 
     /// Records a piece of the answer, and shows it if the answer is printed as it arrives.
-    pub fn take(&mut self, piece: Piece) -> Result<(), OutputError> {
+    pub fn take(&self, piece: Piece) -> Result<(), OutputError> {
         let text = &piece.text;
         let is_kept = self.record.push(text, piece.is_last, piece.sources);
         if !is_kept && !self.shows_pieces {
             return Err(too_long());
         }
-        if text.is_empty() {
-            return Ok(());
-        }
-        // Until now there was nothing to save, so a signal needed no handler.
-        self.interrupts.install();
-        if !self.shows_pieces {
+        if text.is_empty() || !self.shows_pieces {
             return Ok(());
         }
         self.notes.spinner().stop();
         self.screen.show(text)
     }
 
-    /// Ends the text before calls, which are about to run. Returns that text.
-    pub fn begin_step(&mut self) -> Result<String, OutputError> {
+    /// Ends the text before calls, which are about to run.
+    pub fn end_text(&self) -> Result<(), OutputError> {
         self.notes.spinner().stop();
-        // A signal must also end the programs that are about to run.
-        self.interrupts.install();
         if self.shows_pieces {
             self.screen.end()?;
         }
-        Ok(self.record.begin_step())
+        Ok(())
     }
 
     /// Whether a person watches the run.
@@ -91,15 +74,14 @@ impl Delivery {
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.
-    pub fn finish(self, end: Result<(), CallEnd>, reply: &Reply, run: &Run) -> Result<(), Error> {
+    pub fn finish(&self, end: Result<(), CallEnd>, reply: &Reply, run: &Run) -> Result<(), Error> {
         self.notes.spinner().stop();
-        let usage = run.progress.usage;
         match end {
             Ok(()) => self.finish_complete(reply, run),
             Err(CallEnd::Output(OutputError::TooLong(error))) => Err(error),
             Err(CallEnd::Output(error)) => {
                 let breaks_off = !reply.is_complete();
-                self.record.save(breaks_off, incomplete(reply), usage);
+                self.record.save(breaks_off, incomplete(reply));
                 unless_reader_gone(Err(error))
             }
             Err(CallEnd::Failed(failed)) => {
@@ -110,9 +92,9 @@ impl Delivery {
                     Some(Finish::Blocked(word)) => Some(word.as_str()),
                     _ => None,
                 };
-                let has_begun = !self.record.is_blank();
-                let saved = self.record.save(true, finish, usage);
-                if !has_begun {
+                let is_blank = self.record.answer().is_blank();
+                let saved = self.record.save(true, finish);
+                if is_blank {
                     return Err(failed.error);
                 }
                 Err(advise_last(failed.error, &saved))
@@ -122,17 +104,14 @@ impl Delivery {
 
     /// Does the same for an answer that came to its end, though perhaps to a limit.
     fn finish_complete(&self, reply: &Reply, run: &Run) -> Result<(), Error> {
-        let answer = self.record.text();
+        let answer = self.record.answer().clone();
         // Text and its last newline do not wait for the disk.
         let mut printed = if run.prints_prose() && !self.shows_pieces {
-            self.screen.print(&answer)
+            self.screen.print(&answer.text)
         } else {
             self.screen.end()
         };
-        // Once it is saved, the record has nothing any more.
-        let sources = self.record.sources();
-        let finish = incomplete(reply);
-        let saved = self.record.save(false, finish, run.progress.usage);
+        let saved = self.record.save(false, incomplete(reply));
         let result = check_complete(reply);
         // Nobody must run half a script, or read half an object.
         let is_code_to_run = run.settings.typed.extract && !self.screen.is_terminal;
@@ -143,10 +122,10 @@ impl Delivery {
             return Err(advise_last(error, &saved));
         }
         if !run.prints_prose() {
-            let excerpt = excerpt(answer, reply, run);
-            let mut excerpt = excerpt.map_err(|error| advise_last(error, &saved))?;
+            let mut excerpt =
+                excerpt(&answer.text, reply, run).map_err(|error| advise_last(error, &saved))?;
             if run.settings.typed.json {
-                excerpt = as_json(&excerpt, reply, run, &sources, &saved).to_string();
+                excerpt = as_json(&excerpt, &answer, reply, run, &saved);
             }
             printed = self.screen.print(&excerpt);
         }
@@ -158,12 +137,12 @@ impl Delivery {
 }
 
 /// The part of the answer that is to be printed.
-fn excerpt(answer: String, reply: &Reply, run: &Run) -> Result<String, Error> {
-    if let Some((shape, _)) = &run.shape {
-        let mut json = shape.find_in(&answer);
+fn excerpt(answer: &str, reply: &Reply, run: &Run) -> Result<String, Error> {
+    if let Some(shape) = &run.shape {
+        let mut json = shape.find_in(answer);
         if json.is_err() {
             // Before a search, or in an earlier message, the model may say what it looks for.
-            json = shape.find_in(reply.last_part(&answer));
+            json = shape.find_in(reply.last_part(answer));
         }
         return json.map(str::to_owned).map_err(|reason| {
             let reason =
@@ -172,9 +151,9 @@ fn excerpt(answer: String, reply: &Reply, run: &Run) -> Result<String, Error> {
         });
     }
     if !run.settings.typed.extract {
-        return Ok(answer);
+        return Ok(answer.to_owned());
     }
-    code::extract(&answer).map_err(|reason| Error::new(ErrorKind::NoCode, reason))
+    code::extract(answer).map_err(|reason| Error::new(ErrorKind::NoCode, reason))
 }
 
 /// Adds how to see the answer anyway, if it was saved.
@@ -186,40 +165,39 @@ fn advise_last(error: Error, saved: &Saved) -> Error {
     error.advise_also(format!("q --last{option} prints the answer as it came"))
 }
 
-/// The JSON output.
-fn as_json(answer: &str, reply: &Reply, run: &Run, sources: &[Source], saved: &Saved) -> Value {
-    let progress = &run.progress;
+/// The JSON output: the part of the answer that is printed, and how it came about.
+fn as_json(excerpt: &str, answer: &Answer, reply: &Reply, run: &Run, saved: &Saved) -> String {
+    let sources = &answer.sources.list;
     let mut object = json!({
-        "answer": answer,
+        "answer": excerpt,
         "provider": run.target.provider().name,
         "model": run.model,
         "finish": reply.finished().map_or("stop", Finish::reported),
-        "usage": progress.usage,
+        "usage": answer.usage,
         "id": saved.id,
         "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
         "messages_sent": run.window.messages.len(),
     });
-    if progress.is_known {
+    if run.progress.is_known {
         object["cached"] = true.into();
     }
     if run.settings.typed.web || !sources.is_empty() {
         object["sources"] = json!(sources);
     }
     if run.toolbox.is_some() {
-        let runs = progress.steps.iter().flat_map(|step| &step.calls);
-        object["rounds"] = progress.steps.len().into();
-        object["tool_calls"] = runs.map(tool_call).collect();
+        let mut calls = Vec::new();
+        for call in answer.steps.iter().flat_map(|step| &step.calls) {
+            let arguments = call.json_arguments();
+            calls.push(json!({"name": call.name, "arguments": arguments, "error": call.is_error}));
+        }
+        object["rounds"] = answer.steps.len().into();
+        object["tool_calls"] = calls.into();
     }
-    object
-}
-
-/// A call in the JSON output.
-fn tool_call(run: &ToolRun) -> Value {
-    json!({"name": run.name, "arguments": run.json_arguments(), "error": run.is_error})
+    object.to_string()
 }
 
 /// The provider's finish reason for an answer that is or may be incomplete.
-pub fn incomplete(reply: &Reply) -> Option<&str> {
+fn incomplete(reply: &Reply) -> Option<&str> {
     match reply.finished()? {
         Finish::Limit(word) | Finish::Other(word) => Some(word),
         Finish::Complete(_) | Finish::Failed(_) | Finish::Blocked(_) => None,

@@ -1,14 +1,12 @@
 //! Answers a question from a file, if its answer is known; else keeps the answer that the provider gives.
 
 use serde_json::json;
-use time::OffsetDateTime;
 
-use super::delivery::{self, Delivery};
+use super::delivery::Delivery;
 use super::run::Run;
-use crate::answers::{self, AnswerFile, KnownAnswer, key};
+use crate::answers::{self, AnswerFile, KnownAnswer};
 use crate::error::{Error, ErrorKind};
 use crate::message::Sources;
-use crate::output::Notes;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
@@ -25,7 +23,7 @@ impl Run {
         let provider = self.target.provider();
         let base_url = provider.address()?.join("");
         let body = self.request()?.body.unwrap_or_default();
-        let key = key::of_request(&base_url, provider.api.name, &self.model, body);
+        let key = answers::key(&base_url, provider.api.name, &self.model, body);
         let mut question = String::new();
         if !self.question.input_alone {
             question = fence::split_input(&self.question.text).1.to_owned();
@@ -56,9 +54,9 @@ impl Run {
     }
 
     /// Delivers a known answer, as if it had just come.
-    pub fn deliver(&mut self, known: KnownAnswer, mut delivery: Delivery) -> Result<(), Error> {
+    pub fn deliver(&mut self, known: KnownAnswer, delivery: &Delivery) -> Result<(), Error> {
         self.progress.is_known = true;
-        delivery.record.set_model(&known.model);
+        self.record.set_model(&known.model);
         self.model = known.model;
         let piece = Piece {
             text: known.answer,
@@ -71,50 +69,42 @@ impl Run {
         self.finish(&[], &reply, end, delivery)
     }
 
-    /// The answer as a file keeps it; `None` if it is not complete, or would not do another time.
-    pub fn known_answer(
-        &self,
-        file: &AnswerFile,
-        reply: &Reply,
-        delivery: &Delivery,
-    ) -> Option<KnownAnswer> {
-        if delivery::incomplete(reply).is_some() || !self.settings.keeps_answer() {
-            return None;
-        }
-        // Blank if it was too long to be kept.
-        let answer = delivery.record.text();
-        let is_misshapen = match &self.shape {
-            Some((shape, _)) => shape.find_in(&answer).is_err(),
-            None => false,
+    /// Keeps an answer that was delivered, though perhaps without code in it, unless it would not do another time.
+    pub fn keep(&self, file: &AnswerFile, reply: &Reply, result: &Result<(), Error>) {
+        let is_whole = matches!(reply.finished(), None | Some(Finish::Complete(_)));
+        let is_delivered = match result {
+            Ok(()) => is_whole,
+            Err(error) => is_whole && error.kind == ErrorKind::NoCode,
         };
-        if answer.trim().is_empty() || is_misshapen {
-            return None;
+        let answer = self.record.answer().clone();
+        let shape = self.shape.as_ref();
+        let is_misshapen = shape.is_some_and(|shape| shape.find_in(&answer.text).is_err());
+        // It is blank if it was too long to be kept.
+        let is_blank = answer.text.trim().is_empty();
+        if !is_delivered || is_blank || is_misshapen || !self.settings.keeps_answer() {
+            return;
         }
-        Some(KnownAnswer {
+        let known = KnownAnswer {
             version: answers::VERSION,
             question: file.question.clone(),
-            answer,
+            answer: answer.text,
             provider: self.target.provider().name.clone(),
             model: self.model.clone(),
             asked: file.asked.clone(),
             finish: reply.finished().map_or("stop", Finish::word).to_owned(),
-            usage: json!(self.progress.usage),
-            sources: json!(delivery.record.sources()),
-            created: Timestamp::new(OffsetDateTime::now_utc()),
-        })
-    }
-}
-
-/// Keeps an answer that was delivered, though perhaps without code in it.
-pub fn keep(known: &KnownAnswer, file: &AnswerFile, result: &Result<(), Error>, notes: &Notes) {
-    if let Err(error) = result
-        && error.kind != ErrorKind::NoCode
-    {
-        return;
-    }
-    let path = file.path.display();
-    match file.write(known) {
-        Ok(()) => notes.detail(|| format!("the answer is kept in {path}")),
-        Err(error) => notes.note(&format!("the answer is not kept: {error}")),
+            usage: json!(answer.usage),
+            sources: json!(answer.sources.list),
+            created: Timestamp::now(),
+        };
+        let path = file.path.display();
+        match file.write(&known) {
+            Ok(()) => self
+                .notes
+                .detail(|| format!("the answer is kept in {path}")),
+            Err(error) => {
+                let note = format!("the answer is not kept: {error}");
+                self.notes.note(&note);
+            }
+        }
     }
 }

@@ -1,12 +1,13 @@
-//! The record of one exchange while its answer comes: its text, its steps and the model that gives it. The thread that
-//! ends the run takes it once, and commits it.
+//! The record of one exchange while its answer comes. It has what has come of the answer, and saves it once: when the run
+//! ends, or when a signal ends q.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::context::Context;
+use crate::interrupt::{Interrupts, When};
 use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage};
 use crate::output::Notes;
 use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
@@ -20,9 +21,6 @@ use crate::tools::Observer;
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 
-/// How long, once a signal has come, a save that had begun before may still take.
-const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
-
 /// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
 
@@ -30,31 +28,26 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 pub struct Record {
     question: Message,
     notes: Notes,
-    stage: Mutex<Stage>,
-    saved: Condvar,
-    signalled: AtomicBool,
+    interrupts: Arc<Interrupts>,
+    answer: Mutex<Answer>,
 }
 
-/// How far the exchange is on its way to the disk.
-#[expect(clippy::large_enum_variant, reason = "a run has one of it")]
-enum Stage {
-    Growing(PartialAnswer),
-    Saving,
-    Saved,
-}
-
-/// As much of the answer as has come.
-#[derive(Default)]
-struct PartialAnswer {
-    /// `None`: nothing is saved.
+/// As much of an answer as has come.
+#[derive(Clone, Default)]
+pub struct Answer {
+    /// `None`: nothing is saved, or it has been.
     saver: Option<Saver>,
-    text: String,
+    /// What the user has not been told about how it was saved.
+    note: Option<String>,
+    pub text: String,
     /// No more text will come.
     is_complete: bool,
     /// What the model said and called before the answer.
-    steps: Vec<Step>,
+    pub steps: Vec<Step>,
     /// The pages that the answer and these steps name.
-    sources: Sources,
+    pub sources: Sources,
+    /// The usage of all requests together.
+    pub usage: Option<Usage>,
     /// The calls that are running.
     running: Vec<ToolRun>,
     /// A call has run, so it may have had an effect. Those that were refused did not.
@@ -63,24 +56,10 @@ struct PartialAnswer {
     kept: Kept,
 }
 
-impl PartialAnswer {
-    fn add(&mut self, piece: &str, sources: Vec<Source>) {
-        if self.kept.is_too_much() {
-            return;
-        }
-        for source in sources {
-            let bytes = self.sources.add(source);
-            if bytes > 0 {
-                self.kept.add(VALUE + bytes);
-            }
-        }
-        if self.kept.add(piece.len()) {
-            self.text.push_str(piece);
-        } else {
-            // A part of the answer is not saved, so its memory is given back.
-            self.text = String::new();
-            self.sources = Sources::default();
-        }
+impl Answer {
+    /// Whether nothing but white space has come.
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty() && !self.kept.is_too_much()
     }
 
     /// The answer as a message of the conversation; `None` if there is no word of it, and no call has run.
@@ -104,127 +83,152 @@ impl PartialAnswer {
         if !has_words && !self.has_run {
             return None;
         }
-        let answered = Timestamp::now();
         let message = Message::text(Role::Assistant, self.text);
-        let mut answer = Entry::new(message, answered);
+        let mut entry = Entry::new(message, Timestamp::now());
         if !self.sources.list.is_empty() {
-            answer.sources = Some(json!(self.sources.list));
+            entry.sources = Some(json!(self.sources.list));
         }
-        answer.steps = self.steps;
-        Some(answer)
+        entry.steps = self.steps;
+        entry.usage = self.usage.map(|usage| json!(usage));
+        Some(entry)
     }
 }
 
 impl Record {
-    pub fn new(question: Message, saver: Option<Saver>, notes: Notes) -> Record {
-        let partial = PartialAnswer {
+    /// `saver` is `None` if nothing is saved.
+    pub fn new(question: Message, saver: Option<Saver>, context: &Context) -> Record {
+        let answer = Answer {
             saver,
-            ..PartialAnswer::default()
+            ..Answer::default()
         };
         Record {
             question,
-            notes,
-            stage: Mutex::new(Stage::Growing(partial)),
-            saved: Condvar::new(),
-            signalled: AtomicBool::new(false),
+            notes: context.notes.clone(),
+            interrupts: Arc::clone(&context.interrupts),
+            answer: Mutex::new(answer),
+        }
+    }
+
+    /// What has come. Once a signal has come, which saves that, this does not return.
+    pub fn answer(&self) -> MutexGuard<'_, Answer> {
+        let answer = lock(&self.answer);
+        if !self.interrupts.has_signal() {
+            return answer;
+        }
+        drop(answer);
+        loop {
+            std::thread::park();
         }
     }
 
     /// Notes that another model replaces the chosen one.
     pub fn set_model(&self, model: &str) {
-        self.grow(|partial| {
-            if let Some(saver) = &mut partial.saver {
-                saver.responder.model = Some(model.to_owned());
-            }
-        });
+        if let Some(saver) = &mut self.answer().saver {
+            saver.responder.model = Some(model.to_owned());
+        }
+    }
+
+    /// Adds the usage of a request.
+    pub fn add_usage(&self, usage: Option<Usage>) {
+        let mut answer = self.answer();
+        answer.usage = match (answer.usage, usage) {
+            (Some(earlier), Some(usage)) => Some(earlier.plus(usage)),
+            (earlier, usage) => earlier.or(usage),
+        };
     }
 
     /// Adds a piece of the answer. Some servers mark every piece as the last one, so text after it makes the answer
     /// incomplete again. Returns whether the answer is still kept.
-    pub fn push(&self, piece: &str, last: bool, sources: Vec<Source>) -> bool {
-        self.grow(|partial| {
-            partial.add(piece, sources);
-            partial.is_complete = last || (partial.is_complete && piece.is_empty());
-            !partial.kept.is_too_much()
-        })
-    }
-
-    /// Makes the text so far a step on the way to the answer, because the model has called tools. Returns that text.
-    pub fn begin_step(&self) -> String {
-        self.grow(|partial| {
-            let text = std::mem::take(&mut partial.text);
-            partial.is_complete = false;
-            partial.steps.push(Step {
-                text: text.clone(),
-                ..Step::default()
-            });
-            text
-        })
-    }
-
-    /// Adds calls of the last step that have ended. No other call is running then.
-    pub fn calls_finished(&self, runs: &[ToolRun]) {
-        self.grow(|partial| {
-            partial.running.clear();
-            if let Some(step) = partial.steps.last_mut() {
-                step.calls.extend_from_slice(runs);
+    pub fn push(&self, piece: &str, is_last: bool, sources: Vec<Source>) -> bool {
+        // Until now there was nothing to save, so a signal needed no handler.
+        if !piece.is_empty() {
+            self.interrupts.install();
+        }
+        let answer = &mut *self.answer();
+        answer.is_complete = is_last || (answer.is_complete && piece.is_empty());
+        for source in sources {
+            let bytes = answer.sources.add(source);
+            if bytes > 0 {
+                answer.kept.add(VALUE + bytes);
             }
+        }
+        let is_kept = answer.kept.add(piece.len());
+        if is_kept {
+            answer.text.push_str(piece);
+        } else {
+            // A part of the answer is not saved, so its memory is given back.
+            answer.text = String::new();
+            answer.sources = Sources::default();
+        }
+        is_kept
+    }
+
+    /// Makes the text so far a step on the way to the answer, because the model has called tools. `echo` is its turn as the
+    /// API wants it back.
+    pub fn begin_step(&self, echo: Vec<Value>) {
+        // A signal must also end the programs that are about to run.
+        self.interrupts.install();
+        let mut answer = self.answer();
+        let text = std::mem::take(&mut answer.text);
+        answer.is_complete = false;
+        answer.steps.push(Step {
+            text,
+            echo,
+            ..Step::default()
         });
     }
 
-    /// The text of the answer so far.
-    pub fn text(&self) -> String {
-        self.grow(|partial| partial.text.clone())
+    /// Adds calls of the last step that have ended. No other call is running then.
+    pub fn calls_finished(&self, runs: Vec<ToolRun>) {
+        let mut answer = self.answer();
+        answer.running.clear();
+        if let Some(step) = answer.steps.last_mut() {
+            step.calls.extend(runs);
+        }
     }
 
-    /// Whether nothing but white space has come of the answer.
-    pub fn is_blank(&self) -> bool {
-        self.grow(|partial| partial.text.trim().is_empty() && !partial.kept.is_too_much())
-    }
-
-    /// The sources so far.
-    pub fn sources(&self) -> Vec<Source> {
-        self.grow(|partial| partial.sources.list.to_vec())
+    /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
+    pub fn leave_out_images(&self) -> bool {
+        let mut has_images = false;
+        for run in self
+            .answer()
+            .steps
+            .iter_mut()
+            .flat_map(|step| &mut step.calls)
+        {
+            has_images |= !run.images.is_empty();
+            run.images.clear();
+        }
+        has_images
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
-    pub fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Saved {
-        if self.is_signalled() {
-            wait_for_the_end();
-        }
-        let Some(partial) = self.take() else {
-            wait_for_the_end()
-        };
-        let saved = self.commit(partial, breaks_off, finish, usage);
-        if let Some(note) = &saved.note {
-            self.notes.note(note);
-        }
-        *lock(&self.stage) = Stage::Saved;
-        if self.is_signalled() {
-            self.saved.notify_all();
-            wait_for_the_end();
+    pub fn save(&self, breaks_off: bool, finish: Option<&str>) -> Saved {
+        let mut answer = self.answer();
+        let saved = self.commit(&mut answer, breaks_off, finish);
+        answer.note.clone_from(&saved.note);
+        drop(answer);
+        // If a signal has come meanwhile, its thread writes the note.
+        let note = self.answer().note.take();
+        if let Some(note) = note {
+            self.notes.note(&note);
         }
         saved
     }
 
-    /// From now on, only the thread of a signal saves the record. Others wait for the end when they change it.
-    pub fn close(&self) {
-        self.signalled.store(true, Ordering::Relaxed);
+    /// From now on, a signal saves what has come. `end_line` ends the line of the answer before a note.
+    pub fn save_on_signal(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
+        let record = Arc::clone(self);
+        let save = move || record.save_interrupted(end_line);
+        self.interrupts.before_the_end(When::Then, save);
     }
 
-    /// Saves what has come, or waits for a save that is under way. A signal ends q when this returns. `end_line` ends the
-    /// line of the answer before a note.
-    pub fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
-        let Some(partial) = self.take() else {
-            let is_saving = |stage: &mut Stage| matches!(stage, Stage::Saving);
-            let stage = lock(&self.stage);
-            let patience = SAVE_PATIENCE_ON_SIGNAL;
-            drop(self.saved.wait_timeout_while(stage, patience, is_saving));
-            return;
-        };
-        let breaks_off = !partial.is_complete;
-        if let Some(note) = self.commit(partial, breaks_off, None, None).note {
+    fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
+        let mut answer = lock(&self.answer);
+        let breaks_off = !answer.is_complete;
+        let saved = self.commit(&mut answer, breaks_off, None);
+        if let Some(note) = saved.note.or(answer.note.take()) {
             let notes = self.notes.clone();
             threads::run_briefly(move || {
                 end_line();
@@ -233,94 +237,48 @@ impl Record {
         }
     }
 
-    fn commit(
-        &self,
-        mut partial: PartialAnswer,
-        breaks_off: bool,
-        finish: Option<&str>,
-        usage: Option<Usage>,
-    ) -> Saved {
-        let Some(saver) = partial.saver.take() else {
+    fn commit(&self, answer: &mut Answer, breaks_off: bool, finish: Option<&str>) -> Saved {
+        let Some(saver) = answer.saver.take() else {
             return Saved::default();
         };
-        if partial.kept.is_too_much() {
+        if answer.kept.is_too_much() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");
             return Saved::unsaved(&reason);
         }
-        let Some(mut answer) = partial.into_entry() else {
+        let Some(mut entry) = answer.clone().into_entry() else {
             return Saved::default();
         };
-        answer.interrupted = breaks_off;
-        answer.finish = finish.map(str::to_owned);
-        answer.provider = Some(saver.responder.provider.clone());
-        answer.model.clone_from(&saver.responder.model);
-        answer.usage = usage.map(|usage| json!(usage));
+        entry.interrupted = breaks_off;
+        entry.finish = finish.map(str::to_owned);
+        entry.provider = Some(saver.responder.provider.clone());
+        entry.model.clone_from(&saver.responder.model);
         let question = Entry::new(self.question.clone(), saver.responder.at);
         let exchange = Exchange {
-            entries: vec![question, answer],
+            entries: vec![question, entry],
         };
-        let gives_up = |waited| waited >= self.lock_patience();
+        // A signal shortens the wait for the lock, even while q waits.
+        let gives_up = |waited| {
+            waited >= LOCK_PATIENCE
+                || (waited >= LOCK_PATIENCE_ON_SIGNAL && self.interrupts.has_signal())
+        };
         saver.save(&exchange, &gives_up)
-    }
-
-    /// How long to wait for the lock. A signal shortens it, even while q waits.
-    fn lock_patience(&self) -> Duration {
-        if self.is_signalled() {
-            LOCK_PATIENCE_ON_SIGNAL
-        } else {
-            LOCK_PATIENCE
-        }
-    }
-
-    /// Takes what has come, to save it. `None`: another thread has taken it.
-    fn take(&self) -> Option<PartialAnswer> {
-        let mut stage = lock(&self.stage);
-        let Stage::Growing(partial) = &mut *stage else {
-            return None;
-        };
-        let partial = std::mem::take(partial);
-        *stage = Stage::Saving;
-        Some(partial)
-    }
-
-    /// Changes or reads what has come. After a signal this does not return.
-    fn grow<T>(&self, change: impl FnOnce(&mut PartialAnswer) -> T) -> T {
-        if !self.is_signalled()
-            && let Stage::Growing(partial) = &mut *lock(&self.stage)
-        {
-            return change(partial);
-        }
-        wait_for_the_end();
-    }
-
-    fn is_signalled(&self) -> bool {
-        self.signalled.load(Ordering::Relaxed)
     }
 }
 
 impl Observer for Record {
     fn started(&self, calls: &[&ToolCall]) {
-        self.grow(|partial| {
-            partial.has_run |= !calls.is_empty();
-            for call in calls {
-                partial.running.push(ToolRun::new(call, NO_RESULT, true));
-            }
-        });
+        let mut answer = self.answer();
+        answer.has_run |= !calls.is_empty();
+        for call in calls {
+            answer.running.push(ToolRun::new(call, NO_RESULT, true));
+        }
     }
 
     fn ended(&self, run: ToolRun) {
-        self.grow(|partial| {
-            let mut running = partial.running.iter_mut();
-            if let Some(place) = running.find(|other| other.id == run.id) {
-                *place = run;
-            }
-        });
-    }
-}
-
-/// A signal's thread is about to end q.
-fn wait_for_the_end() -> ! {
-    loop {
-        std::thread::park();
+        let mut answer = self.answer();
+        let mut running = answer.running.iter_mut();
+        if let Some(place) = running.find(|other| other.id == run.id) {
+            *place = run;
+        }
     }
 }

@@ -2,30 +2,29 @@
 
 use std::env::consts::OS;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::checked::CheckedArguments;
 use super::prompt;
+use super::record::Record;
 use super::session::Session;
 use super::window::Window;
 use crate::answers::Answers;
 use crate::context::Context;
 use crate::error::Error;
-use crate::message::{Message, Step, Usage};
+use crate::message::Message;
 use crate::output::{Look, Notes};
 use crate::provider::reply::Tail;
 use crate::provider::request::Extra;
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::session;
-use crate::session::save::Saver;
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Cached, Settings, Values};
+use crate::settings::{Cached, Settings};
 use crate::shape::Shape;
 use crate::text::fence;
-use crate::tools::{Selection, Toolbox};
+use crate::tools::Toolbox;
 
 /// One question to one provider, with as much of the conversation as it accepts, and the tools that it may call; how the
 /// answer is printed, and where the exchange is saved.
@@ -38,12 +37,11 @@ pub struct Run {
     pub window: Window,
     pub question: Message,
     pub toolbox: Option<Toolbox>,
-    /// The shape that the answer must have, and how it is asked for.
-    pub shape: Option<(Shape, ShapeEnforcement)>,
+    /// The shape that the answer must have.
+    pub shape: Option<Shape>,
     /// How prose looks on a terminal.
     pub look: Look,
-    /// `None`: nothing is saved.
-    pub saver: Option<Saver>,
+    pub record: Arc<Record>,
     /// Where the answer may be known; `None` if it must not be.
     pub answers: Option<Answers>,
     pub progress: Progress,
@@ -54,20 +52,14 @@ pub struct Run {
 pub struct Progress {
     /// What the provider has refused; further requests do without it.
     pub left_out: Vec<Extra>,
-    /// What the model has said and called on the way to its answer.
-    pub steps: Vec<Step>,
     /// What the API wants back to continue an answer that it has paused.
     pub paused_turn: Vec<Value>,
     /// What the paused answer ends with.
     pub tail: Tail,
     /// How often the API has paused an answer.
     pub pauses: usize,
-    /// The usage of all requests together.
-    pub usage: Option<Usage>,
-    /// The time from the newest request to the first text of its reply; `None` if there was none.
-    pub first_word: Option<Duration>,
-    /// The time from the newest request to the end of its reply.
-    pub total: Duration,
+    /// How long the newest reply took; `None` if no text of it has come.
+    pub timing: Option<String>,
     pub failed_searches: Vec<String>,
     /// The answer was known, so nobody was asked.
     pub is_known: bool,
@@ -75,71 +67,51 @@ pub struct Progress {
     pub is_healed: bool,
 }
 
-/// How the shape of an answer is asked for.
-#[derive(PartialEq, Eq)]
-pub enum ShapeEnforcement {
-    /// The API enforces it.
-    ByApi,
-    /// The API enforces an object; the prompt describes its shape.
-    AsObject,
-    InPrompt,
-}
-
 impl Run {
     /// Resolves a question in its conversation, with the tools that it may use.
     pub fn resolve(
         checked: CheckedArguments,
         question: Message,
-        mut session: Session,
+        session: Session,
         toolbox: Option<Toolbox>,
         context: &Context,
     ) -> Result<Run, Error> {
         let notes = &context.notes;
-        let settings = checked.settings;
-        let arguments = &settings.typed;
+        let settings = &checked.settings;
         let values = &settings.values;
-        let model = choose_model(&session.target, &settings, notes)?;
+        let model = choose_model(&session.target, settings, notes)?;
 
-        let typed_system = arguments.system.as_ref();
-        let typed_system = typed_system.map(|system| system.to_string_lossy().into_owned());
-        if let Some(saver) = &mut session.saver {
-            saver.responder.model = Some(model.clone());
-            saver.system.clone_from(&typed_system);
-            saver.tools = checked.selection.as_ref().map(Selection::names);
+        let messages = session::window(session.intent.earlier(), values.messages);
+        let window = Window::new(messages, values);
+        if let Some(to) = &session.handed_to(&model) {
+            window.report_hand_over(to, notes);
         }
-
-        let read = session.intent.read();
-        let system = typed_system
-            .or_else(|| read?.system.clone())
-            .unwrap_or_else(|| default_system_prompt(&settings));
-        let instructions = toolbox.as_ref().map_or("", |toolbox| &toolbox.instructions);
-        let window = open_window(&session, values, notes);
-
         let mut answers = None;
         if settings.cached() != Cached::Off {
             answers = Some(context.answers(values).ok_or_else(no_folder)?);
         }
-        let target = session.target;
-        let is_alone = toolbox.is_none() && !arguments.web;
-        let mut shape = None;
-        if let Some(required) = checked.shape {
-            let enforcement = enforcement(&required, is_alone, &target);
-            shape = Some((required, enforcement));
-        }
+
+        let read = session.intent.read();
+        let kept = read.and_then(|conversation| conversation.system.clone());
+        let system = checked.system.clone().or(kept);
+        let system = system.unwrap_or_else(|| default_system_prompt(settings));
+        let instructions = toolbox.as_ref().map_or("", |toolbox| &toolbox.instructions);
+        let saver = session.saver(&model, &checked, context);
+        let record = Record::new(question.clone(), saver, context);
         Ok(Run {
-            target: Arc::new(target),
+            target: Arc::new(session.target),
             model,
             system: fence::join([system.as_str(), instructions]),
             window,
             question,
             toolbox,
-            shape,
+            shape: checked.shape,
             look: context.look(values),
-            saver: session.saver,
+            record: Arc::new(record),
             answers,
             progress: Progress::default(),
-            settings,
             notes: notes.clone(),
+            settings: checked.settings,
         })
     }
 
@@ -147,25 +119,6 @@ impl Run {
     pub fn prints_prose(&self) -> bool {
         let arguments = &self.settings.typed;
         self.shape.is_none() && !arguments.extract && !arguments.json
-    }
-}
-
-/// The messages of the conversation to send. Notes say how many are not sent, and whether another provider gets them.
-fn open_window(session: &Session, values: &Values, notes: &Notes) -> Window {
-    let messages = session::window(session.intent.earlier(), values.messages);
-    let window = Window::new(messages, values);
-    if let Some(to) = &session.handed_to {
-        window.report_hand_over(to, notes);
-    }
-    window
-}
-
-/// How the shape is asked for. Not every API accepts one together with tools or a search.
-fn enforcement(shape: &Shape, is_alone: bool, target: &Target) -> ShapeEnforcement {
-    if is_alone && target.provider().api.can_enforce(shape) {
-        ShapeEnforcement::ByApi
-    } else {
-        ShapeEnforcement::InPrompt
     }
 }
 

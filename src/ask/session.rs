@@ -1,8 +1,10 @@
 //! Opens the conversation of a question: finds it, decides whether it is continued, and which server is asked.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::checked::CheckedArguments;
 use crate::context::Context;
 use crate::error::Error;
 use crate::message::Message;
@@ -16,34 +18,17 @@ use crate::session::save::Saver;
 use crate::session::store::{self, Handle, Opened, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
+use crate::tools::Selection;
 
 /// The conversation of a question, and the server that is asked.
 pub struct Session {
+    /// `None`: there is no place for the conversation.
+    handle: Option<Handle>,
     pub intent: Intent,
-    /// `None`: nothing is saved.
-    pub saver: Option<Saver>,
     pub target: Target,
-    /// The provider, perhaps with its model, that continues what another one began.
-    pub handed_to: Option<String>,
 }
 
 impl Session {
-    /// Without a folder there is no `handle`.
-    fn new(handle: Option<Handle>, target: Target, intent: Intent, settings: &Settings) -> Session {
-        let mut saver = None;
-        if settings.saves()
-            && let Some(handle) = handle
-        {
-            saver = Some(new_saver(handle, &target, &intent, settings));
-        }
-        Session {
-            intent,
-            saver,
-            target,
-            handed_to: None,
-        }
-    }
-
     /// The question to ask again.
     pub fn last_question(&self) -> Option<Message> {
         let Intent::Again(read) = &self.intent else {
@@ -51,52 +36,70 @@ impl Session {
         };
         Some(read.exchanges.last()?.question()?.to_message())
     }
+
+    /// The provider, perhaps with its model, that continues the current conversation after another one.
+    pub fn handed_to(&self, model: &str) -> Option<String> {
+        let provider = &self.target.provider().name;
+        let Intent::Follow(read) = &self.intent else {
+            return None;
+        };
+        if !self.handle.as_ref()?.which.is_current() {
+            return None;
+        }
+        if *provider != read.provider {
+            return Some(provider.clone());
+        }
+        (model != read.model).then(|| format!("{provider}, model {model}"))
+    }
+
+    /// What saves the exchange with the answer of this model; `None` if nothing is saved.
+    pub fn saver(
+        &self,
+        model: &str,
+        checked: &CheckedArguments,
+        context: &Context,
+    ) -> Option<Saver> {
+        let settings = &checked.settings;
+        let arguments = &settings.typed;
+        if !settings.saves() {
+            return None;
+        }
+        let handle = self.handle.clone()?;
+        let mut rules = settings.values.rules;
+        // Conversations that the user named or chose keep everything.
+        if !handle.which.is_current() || !handle.folder.is_auto_named(&handle.path) {
+            rules.pairs = usize::MAX;
+        }
+        let is_chosen = handle.which.is_id();
+        let becomes_current = match self.intent {
+            Intent::New | Intent::FollowOrNew => handle.link(),
+            _ if is_chosen && io::stdout().is_terminal() => current_link(&handle, context),
+            _ => None,
+        };
+        Some(Saver {
+            intent: self.intent.clone(),
+            becomes_current,
+            responder: Responder {
+                provider: self.target.provider().name.clone(),
+                model: Some(model.to_owned()),
+                at: Timestamp::now(),
+            },
+            pins: arguments.provider.is_some() || arguments.model.is_some() || is_chosen,
+            system: checked.system.clone(),
+            tools: checked.selection.as_ref().map(Selection::names),
+            rules,
+            handle,
+        })
+    }
 }
 
-/// What saves the exchange, as far as the conversation and the settings say.
-fn new_saver(handle: Handle, target: &Target, intent: &Intent, settings: &Settings) -> Saver {
-    let arguments = &settings.typed;
-    let mut rules = settings.values.rules;
-    let is_trimmed = handle.which.is_current() && handle.folder.is_auto_named(&handle.path);
-    // Conversations that the user named or chose keep everything.
-    if !is_trimmed {
-        rules.pairs = usize::MAX;
-    }
-    let mut becomes_current = None;
-    if let Intent::New | Intent::FollowOrNew = intent {
-        becomes_current = handle.link();
-    }
-    Saver {
-        intent: intent.clone(),
-        becomes_current,
-        responder: Responder {
-            provider: target.provider().name.clone(),
-            model: None,
-            at: Timestamp::now(),
-        },
-        pins: arguments.provider.is_some() || arguments.model.is_some() || handle.which.is_id(),
-        system: None,
-        tools: None,
-        rules,
-        handle,
-    }
-}
-
-/// Keeps a conversation that the user chose by its id or number. On a terminal it becomes the current one.
-fn choose(saver: &mut Saver, context: &Context) {
-    let handle = &saver.handle;
-    if !handle.which.is_id() {
-        return;
-    }
-    // No sweep may remove it before the exchange is saved.
-    handle.folder.touch(&handle.path);
-    // With the name of a conversation in Q_SESSION there is no current one.
-    let variable = context.environment.get("Q_SESSION");
-    if let Ok(Which::Current(stem)) = Which::find(None, variable)
-        && io::stdout().is_terminal()
-    {
-        saver.becomes_current = Some(handle.folder.file(&stem));
-    }
+/// The link to the current conversation. With the name of a conversation in `Q_SESSION` there is none.
+fn current_link(handle: &Handle, context: &Context) -> Option<PathBuf> {
+    let which = Which::find(None, context.environment.get("Q_SESSION"));
+    let Ok(Which::Current(stem)) = which else {
+        return None;
+    };
+    Some(handle.folder.file(&stem))
 }
 
 /// The server to ask. A wrong provider or key is reported here, before q waits for input. `None`: only the conversation
@@ -113,7 +116,13 @@ pub fn known_target(settings: &Settings, context: &Context) -> Result<Option<Tar
     {
         return Ok(Some(target));
     }
-    if arguments.provider.is_none() && arguments.follow && is_pinned(context) {
+    // The current conversation may keep a provider that was chosen for it.
+    if arguments.provider.is_none()
+        && arguments.follow
+        && let Ok(opened) = context.open(Purpose::Look)
+        && let Ok(FileContent::Conversation(held)) = opened.found
+        && held.pinned
+    {
         return Ok(None);
     }
     let target = discover::find(settings, None, &context.notes)?;
@@ -123,14 +132,6 @@ pub fn known_target(settings: &Settings, context: &Context) -> Result<Option<Tar
     Ok(Some(target))
 }
 
-/// Whether the current conversation keeps a provider that was chosen for it.
-fn is_pinned(context: &Context) -> bool {
-    let Ok(opened) = context.open(Purpose::Look) else {
-        return false;
-    };
-    matches!(opened.found, Ok(FileContent::Conversation(held)) if held.pinned)
-}
-
 /// Opens the conversation of this question. `known` is the result of [`known_target`].
 pub fn open(
     known: Option<Target>,
@@ -138,35 +139,39 @@ pub fn open(
     context: &Context,
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
-    let notes = &context.notes;
-    let mut session = if arguments.again {
-        let (handle, intent) = again(context.open(Purpose::Ask)?)?;
-        open_own(handle, intent, settings, notes)?
-    } else if !context.which.is_current() {
-        let opened = context.open(Purpose::Ask)?;
-        let (handle, intent) = named(opened, arguments.follow, notes)?;
-        open_own(handle, intent, settings, notes)?
+    let session = if arguments.again || !context.which.is_current() {
+        open_own(known, settings, context)?
     } else {
         open_current(known, settings, context)?
     };
     if arguments.web {
         session.target.check_web()?;
     }
-    if let Some(saver) = &mut session.saver {
-        choose(saver, context);
-    }
     Ok(session)
 }
 
 /// A conversation that keeps its own provider and model, unless others are typed.
 fn open_own(
-    handle: Handle,
-    intent: Intent,
+    known: Option<Target>,
     settings: &Settings,
-    notes: &Notes,
+    context: &Context,
 ) -> Result<Session, Error> {
-    let target = discover::find(settings, intent.read(), notes)?;
-    Ok(Session::new(Some(handle), target, intent, settings))
+    let opened = context.open(Purpose::Ask)?;
+    let (handle, intent) = if settings.typed.again {
+        again(opened)?
+    } else {
+        named(opened, settings.typed.follow, &context.notes)?
+    };
+    let target = known_or_found(known, intent.read(), settings, &context.notes)?;
+    if handle.which.is_id() && settings.saves() {
+        // No sweep may remove it before the exchange is saved.
+        handle.folder.touch(&handle.path);
+    }
+    Ok(Session {
+        handle: Some(handle),
+        intent,
+        target,
+    })
 }
 
 /// Continues the current conversation, or begins one.
@@ -190,8 +195,11 @@ fn open_current(
         let note = format!("conversations are neither read nor saved: {reason}");
         context.notes.note(&note);
     }
-    let target = known_or_found(known, None, settings, &context.notes)?;
-    Ok(Session::new(handle.ok(), target, Intent::New, settings))
+    Ok(Session {
+        handle: handle.ok(),
+        intent: Intent::New,
+        target: known_or_found(known, None, settings, &context.notes)?,
+    })
 }
 
 /// The conversation whose last question is asked again.
@@ -232,14 +240,12 @@ fn follow(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Session, Error> {
+    let arguments = &settings.typed;
     let handle = opened.handle;
-    let mut unreadable = None;
-    let found = opened.found.unwrap_or_else(|error| {
-        unreadable = Some(format!("the conversation cannot be read ({error})"));
-        FileContent::Nothing
-    });
+    let found = opened.found;
+    let found = found.unwrap_or_else(|error| FileContent::Unusable(error.to_string()));
     let mut rules = settings.values.rules;
-    if settings.typed.follow_anyway {
+    if arguments.follow_anyway {
         rules.expire = None;
         rules.continue_on_mismatch = true;
     }
@@ -254,31 +260,37 @@ fn follow(
         model: target.choice.named_model().map(str::to_owned),
         at: now,
     };
-    let obstacle = unreadable.or_else(|| rules::obstacle(&found, &responder, &rules));
-    let mut advice = String::new();
-    if let FileContent::Conversation(conversation) = found {
-        if obstacle.is_none() {
-            let handed_to = continue_with(&mut target, &conversation, responder);
-            let intent = Intent::Follow(Arc::new(conversation));
-            return Ok(Session {
-                handed_to,
-                ..Session::new(Some(handle), target, intent, settings)
-            });
+    let obstacle = rules::obstacle(&found, &responder, &rules);
+    let intent = match (found, obstacle) {
+        (FileContent::Conversation(conversation), None) => {
+            if responder.provider == conversation.provider {
+                target.choice.continue_with(&conversation.model);
+            }
+            Intent::Follow(Arc::new(conversation))
         }
-        if rules.keeps() {
-            let id = handle.id();
-            advice = format!("; this continues the old one: q -s {id}");
+        (found, obstacle) => {
+            let obstacle = obstacle.unwrap_or_default();
+            let mut note = format!("{obstacle}; starting a new conversation");
+            if let FileContent::Conversation(_) = found
+                && rules.keeps()
+            {
+                let id = handle.id();
+                note += &format!("; this continues the old one: q -s {id}");
+            }
+            notes.note(&note);
+            // What stays with a conversation must not get into one that another q has begun.
+            if arguments.system.is_some() || !arguments.tools.is_empty() {
+                Intent::New
+            } else {
+                Intent::FollowOrNew
+            }
         }
-    }
-    let obstacle = obstacle.unwrap_or_default();
-    notes.note(&format!("{obstacle}; starting a new conversation{advice}"));
-    let arguments = &settings.typed;
-    let mut intent = Intent::FollowOrNew;
-    // What stays with a conversation must not get into one that another q has begun.
-    if arguments.system.is_some() || !arguments.tools.is_empty() {
-        intent = Intent::New;
-    }
-    Ok(Session::new(Some(handle), target, intent, settings))
+    };
+    Ok(Session {
+        handle: Some(handle),
+        intent,
+        target,
+    })
 }
 
 /// The server that is known already, unless the conversation keeps one.
@@ -292,19 +304,4 @@ fn known_or_found(
         Some(target) if keeps.is_none() => Ok(target),
         _ => discover::find(settings, keeps, notes),
     }
-}
-
-/// Lets this server continue a conversation, with its model if no other is named. Returns to whom it is handed over, if it is.
-fn continue_with(
-    target: &mut Target,
-    conversation: &Conversation,
-    responder: Responder,
-) -> Option<String> {
-    let provider = responder.provider;
-    if provider != conversation.provider {
-        return Some(provider);
-    }
-    target.choice.continue_with(&conversation.model);
-    let model = responder.model?;
-    (model != conversation.model).then(|| format!("{provider}, model {model}"))
 }

@@ -1,7 +1,5 @@
 //! Starts tool servers side by side, each on a thread, and collects what they and commands offer.
 
-use std::sync::Arc;
-
 use super::known::KnownList;
 use super::names::Selection;
 use super::offers::{self, Offer};
@@ -46,7 +44,6 @@ impl Starting {
         selection: Option<&Selection>,
         settings: &Settings,
         context: &Context,
-        interrupts: &Arc<Interrupts>,
         groups: &Groups,
     ) -> Result<Starting, Error> {
         let notes = &context.notes;
@@ -59,13 +56,13 @@ impl Starting {
         };
         let prepared = preparation.prepare_all()?;
         if !prepared.is_empty() {
-            end_on_signal(groups, interrupts);
+            end_on_signal(groups, &context.interrupts);
         }
         let Preparation { keys, hidden, .. } = preparation;
         let mut servers = Servers::new(groups, keys, hidden);
         for spec in prepared {
             let list = KnownList::read(context.cache.as_deref(), &spec, settings);
-            servers.start(spec, list, interrupts, notes)?;
+            servers.start(spec, list, &context.interrupts, notes)?;
         }
         servers.receive(notes);
         let mut starting = Starting {

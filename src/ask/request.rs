@@ -1,0 +1,176 @@
+//! Makes the next request of a run, and leaves out of further ones what the provider does not accept.
+
+use std::io::{self, IsTerminal};
+
+use super::prompt;
+use super::run::Run;
+use crate::error::Error;
+use crate::provider::failure::{self, Meaning};
+use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
+use crate::server::call::CallError;
+
+/// Advice for a prompt that cannot be made shorter.
+const TOO_LONG: &str =
+    "a question with less input, or a model with a larger context (-m), may work";
+
+/// How many bytes of base64 a terminal shows.
+const SHOWN_OF_BASE64: usize = 32;
+
+impl Run {
+    /// The next request.
+    pub fn request(&self) -> Result<Request, Error> {
+        let values = &self.settings.values;
+        let progress = &self.progress;
+        let form = self.form();
+        // A copy shares the text.
+        let mut question = self.question.clone();
+        if let Some(shape) = &self.shape
+            && !matches!(form, AnswerForm::Shaped(_))
+        {
+            question = prompt::with_shape(&question, shape);
+        }
+        let sends = |extra| !progress.left_out.contains(&extra);
+        let mut effort = None;
+        if sends(Extra::Effort) {
+            effort = self.effort();
+        }
+        let answer = self.record.answer();
+        let prompt = Prompt {
+            model: &self.model,
+            system: &self.system,
+            messages: prompt::messages(&self.window.messages, &question, values.history),
+            max_tokens: values.max_tokens,
+            effort,
+            refuses_storage: sends(Extra::Store),
+            caches: sends(Extra::Cache),
+            stream: !self.settings.typed.no_stream,
+            tools: self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools),
+            web: self.settings.typed.web,
+            steps: &answer.steps,
+            paused_turn: &progress.paused_turn,
+            forbids_calls: self.must_answer(answer.steps.len()),
+            form,
+        };
+        self.target.request(&prompt, &self.settings.options)
+    }
+
+    /// Whether the model has called so often that it must answer now.
+    pub fn must_answer(&self, rounds: usize) -> bool {
+        self.toolbox.is_some() && rounds >= self.settings.values.rounds
+    }
+
+    /// The effort that is asked for.
+    fn effort(&self) -> Option<&str> {
+        let set = self.settings.values.effort.as_deref();
+        set.or(self.target.provider().quirks.effort)
+    }
+
+    /// How the API enforces the shape; after each refusal, in a way that more servers support. Not every API does so
+    /// together with tools or a search.
+    fn form(&self) -> AnswerForm<'_> {
+        let api = self.target.provider().api;
+        let is_alone = self.toolbox.is_none() && !self.settings.typed.web;
+        let shape = match &self.shape {
+            Some(shape) if is_alone && api.can_enforce(shape) => shape,
+            _ => return AnswerForm::Any,
+        };
+        let left_out = self.progress.left_out.iter();
+        match left_out.filter(|extra| **extra == Extra::Form).count() {
+            0 => AnswerForm::Shaped(shape),
+            1 if api.enforces_maps && shape.is_object() => AnswerForm::Object,
+            _ => AnswerForm::Any,
+        }
+    }
+
+    /// The body of the request as text. A terminal gets only the beginning of base64.
+    pub fn body_to_show(&self) -> Result<String, Error> {
+        let mut body = self.request()?.body.unwrap_or_default().to_string();
+        if !io::stdout().is_terminal() {
+            return Ok(body);
+        }
+        for message in self.window.messages.iter().chain([&self.question]) {
+            for attachment in &message.attachments {
+                let data = &*attachment.data;
+                if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
+                    let length = data.len();
+                    let shown = format!("{beginning}… ({length} bytes of base64)");
+                    body = body.replace(data, &shown);
+                }
+            }
+        }
+        Ok(body)
+    }
+
+    /// Changes what the provider did not accept, for another request. Returns whether anything can be changed; if not, the
+    /// failure may have got advice.
+    pub fn adapt_to(&mut self, failed: &mut CallError) -> bool {
+        match failed.meaning {
+            Meaning::TooLong => {
+                let is_shorter = self.window.halve();
+                if !is_shorter {
+                    failed.error = failed.error.clone().advise_also(TOO_LONG);
+                }
+                is_shorter
+            }
+            Meaning::UnknownModel if !self.progress.is_healed => self.heal(failed),
+            Meaning::Refuses(extra) => self.leave_out(extra, failed),
+            _ => false,
+        }
+    }
+
+    /// Leaves out of further requests what the server has refused in this one, unless only the user can leave it out.
+    fn leave_out(&mut self, extra: Extra, failed: &mut CallError) -> bool {
+        let notes = &self.notes;
+        let provider = &self.target.provider().name;
+        let error = &mut failed.error;
+        match extra {
+            Extra::Effort => {
+                let effort = self.effort().unwrap_or_default();
+                let mut levels = failure::levels_in(&error.message, effort);
+                if !levels.is_empty() {
+                    levels = format!(" (levels that {provider} names: {levels})");
+                }
+                if self.settings.effort_is_typed {
+                    error.advice = Some(format!("choose another level, or leave out -e{levels}"));
+                    return false;
+                }
+                notes.note(&format!(
+                    "{provider} refuses the effort {effort}, so q asks without it{levels}"
+                ));
+            }
+            Extra::Store => notes.note(&format!(
+                "{provider} refuses the field store, so it may keep this request"
+            )),
+            Extra::Attachments if !self.record.leave_out_images() => return false,
+            Extra::Attachments | Extra::Cache | Extra::Form => {}
+        }
+        notes.detail(|| format!("{error}; asking again without what it refuses"));
+        self.progress.left_out.push(extra);
+        true
+    }
+
+    /// Replaces a model that the server does not know with the newest one of its family, once.
+    fn heal(&mut self, failed: &mut CallError) -> bool {
+        self.progress.is_healed = true;
+        let healed = self
+            .target
+            .heal(&self.model, failed.error.clone(), &self.notes);
+        let newest = match healed {
+            Ok(newest) => newest,
+            Err(error) => {
+                failed.error = error;
+                return false;
+            }
+        };
+        let provider = &self.target.provider().name;
+        let model = &self.model;
+        let file = self.settings.file.display();
+        self.notes.note(&format!(
+            "{provider} no longer serves {model}; asking {newest}: model = \"{newest}\" in {file}, or Q_MODEL={newest}, \
+             silences this note"
+        ));
+        self.record.set_model(&newest);
+        self.model = newest;
+        true
+    }
+}
