@@ -300,8 +300,17 @@ fn known_or_found(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Target, Error> {
-    match known {
-        Some(target) if keeps.is_none() => Ok(target),
-        _ => discover::find(settings, keeps, notes),
+    let Some(mut known) = known else {
+        return discover::find(settings, keeps, notes);
+    };
+    if keeps.is_none() {
+        return Ok(known);
     }
+    let found = discover::find(settings, keeps, notes)?;
+    if found.provider().name != known.provider().name {
+        return Ok(found);
+    }
+    // A connection may be open.
+    known.choice = found.choice;
+    Ok(known)
 }

@@ -72,14 +72,16 @@ fn a_connection_is_opened_while_q_waits_for_a_pipe_or_for_tool_servers() {
     sandbox.config("[tools.slow]\ncommand = [\"sleep\", \"1000\"]\n");
     sandbox.shell("mkfifo wait").run().success();
 
-    let q = OPENAI.q(&sandbox, &server, &["hi"]).stdin_open();
-    let mut running = q.spawn();
-    server.wait_for_connections(1);
-    server.expect_requests(0);
-    running.close_stdin();
-    running.wait().exit(0).stdout("the answer\n");
-    assert_eq!(connections(&server), [0]);
-
+    let named = &["-p", "openai", "-s", "work", "hi"];
+    for (number, args) in [&["hi"][..], named, named].into_iter().enumerate() {
+        let q = OPENAI.q(&sandbox, &server, args).stdin_open();
+        let mut running = q.spawn();
+        server.wait_for_connections(number + 1);
+        server.expect_requests(number);
+        running.close_stdin();
+        running.wait().exit(0).stdout("the answer\n");
+    }
+    assert_eq!(connections(&server), [0, 1, 2]);
     for args in [&["-a", "wait", "hi"], &["-t", "slow", "hi"]] {
         let _case = case(args);
         let opened = server.connections();
@@ -88,7 +90,7 @@ fn a_connection_is_opened_while_q_waits_for_a_pipe_or_for_tool_servers() {
         running.signal(libc::SIGTERM);
         running.wait().killed_by(libc::SIGTERM);
     }
-    server.expect_requests(1);
+    server.expect_requests(3);
 }
 
 #[test]
