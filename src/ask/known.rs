@@ -33,17 +33,17 @@ impl Run {
 
     /// The known answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
     pub fn look_up(&self, file: &AnswerFile) -> Result<Option<KnownAnswer>, Error> {
-        let notes = &self.notes;
-        let path = file.path.display();
         if self.settings.typed.again {
             return Ok(None);
         }
         let known = file.read().unwrap_or_else(|reason| {
-            notes.note(&reason);
+            self.notes.note(&reason);
             None
         });
+        let path = file.path.display();
         if known.is_some() {
-            notes.detail(|| format!("the answer is known: {path}"));
+            let detail = || format!("the answer is known: {path}");
+            self.notes.detail(detail);
         } else if self.settings.cached() == Cached::Only {
             let message =
                 format!("the answer is not known, and cached = only asks no server: {path}");
@@ -96,15 +96,9 @@ impl Run {
             sources: json!(answer.sources.list),
             created: Timestamp::now(),
         };
-        let path = file.path.display();
-        match file.write(&known) {
-            Ok(()) => self
-                .notes
-                .detail(|| format!("the answer is kept in {path}")),
-            Err(error) => {
-                let note = format!("the answer is not kept: {error}");
-                self.notes.note(&note);
-            }
+        if let Err(error) = file.write(&known) {
+            let note = format!("the answer is not kept: {error}");
+            self.notes.note(&note);
         }
     }
 }
