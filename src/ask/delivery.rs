@@ -7,6 +7,7 @@ use serde_json::json;
 use super::record::{Answer, Record};
 use super::run::Run;
 use super::screen::Screen;
+use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::output::{Notes, OutputError, Stdout, code, unless_reader_gone};
 use crate::provider::finish::Finish;
@@ -26,11 +27,11 @@ pub struct Delivery {
 
 impl Delivery {
     /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
-    pub fn new(run: &Run) -> Result<Delivery, Error> {
+    pub fn new(run: &Run, context: &Context) -> Result<Delivery, Error> {
         let mut stdout = Stdout::open()?;
         let mut shows_pieces = false;
         if run.prints_prose() {
-            stdout.format(run.look);
+            stdout.format(context.look(&run.settings.values));
             let shows_steps = run.toolbox.is_none() || stdout.is_terminal();
             shows_pieces = shows_steps && !run.settings.typed.no_stream;
         }

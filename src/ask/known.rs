@@ -5,6 +5,7 @@ use serde_json::json;
 use super::delivery::Delivery;
 use super::run::Run;
 use crate::answers::{self, AnswerFile, KnownAnswer};
+use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::message::Sources;
 use crate::provider::finish::Finish;
@@ -16,9 +17,13 @@ use crate::text::fence;
 
 impl Run {
     /// The place of the answer to the first request; `None` if it must not be known.
-    pub fn answer_file(&self) -> Result<Option<AnswerFile>, Error> {
-        let Some(answers) = &self.answers else {
+    pub fn answer_file(&self, context: &Context) -> Result<Option<AnswerFile>, Error> {
+        if self.settings.cached() == Cached::Off {
             return Ok(None);
+        }
+        let Some(answers) = context.answers(&self.settings.values) else {
+            let error = "there is no home folder, so there are no known answers";
+            return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
         };
         let provider = self.target.provider();
         let base_url = provider.address()?.join("");
@@ -72,16 +77,14 @@ impl Run {
     /// Keeps an answer that was delivered, though perhaps without code in it, unless it would not do another time.
     pub fn keep(&self, file: &AnswerFile, reply: &Reply, result: &Result<(), Error>) {
         let is_whole = matches!(reply.finished(), None | Some(Finish::Complete(_)));
-        let is_delivered = match result {
-            Ok(()) => is_whole,
-            Err(error) => is_whole && error.kind == ErrorKind::NoCode,
-        };
+        let failure = result.as_ref().err();
+        let is_delivered = failure.is_none_or(|failure| failure.kind == ErrorKind::NoCode);
         let answer = self.record.answer().clone();
         let shape = self.shape.as_ref();
         let is_misshapen = shape.is_some_and(|shape| shape.find_in(&answer.text).is_err());
         // It is blank if it was too long to be kept.
         let is_blank = answer.text.trim().is_empty();
-        if !is_delivered || is_blank || is_misshapen || !self.settings.keeps_answer() {
+        if is_blank || is_misshapen || !is_whole || !is_delivered || !self.settings.keeps_answer() {
             return;
         }
         let known = KnownAnswer {

@@ -68,7 +68,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     }
 
     let mut run = Run::resolve(checked, question, session, toolbox, context)?;
-    let result = run.ask();
+    let result = run.ask(context);
     if result.is_ok() {
         groups.be_patient();
     }

@@ -33,12 +33,12 @@ struct Search<'a> {
 
 /// The regular files that a pattern names, sorted. `None`: it is no pattern, but an address or the name of a file.
 pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
-    let Some(text) = pattern.to_str() else {
-        return Ok(None);
+    // A link that leads nowhere is a file, too.
+    let is_file = Path::new(pattern).symlink_metadata().is_ok();
+    let text = match pattern.to_str() {
+        Some(text) if is_pattern(text) && !text.contains("://") && !is_file => text,
+        _ => return Ok(None),
     };
-    if !is_pattern(text) || text.contains("://") || exists(Path::new(text)) {
-        return Ok(None);
-    }
     let wrong = |reason: &str| {
         let error = format!("cannot use the pattern {text}: {reason}");
         Error::new(ErrorKind::Input, error)
@@ -70,11 +70,6 @@ pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, E
     }
     files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
     Ok(Some(files))
-}
-
-/// Whether there is a file, a folder or a link, even one that leads nowhere.
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }
 
 fn is_pattern(text: &str) -> bool {

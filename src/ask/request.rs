@@ -112,7 +112,7 @@ impl Run {
                 }
                 is_shorter
             }
-            Meaning::UnknownModel if !self.progress.is_healed => self.heal(failed),
+            Meaning::UnknownModel => self.heal(failed),
             Meaning::Refuses(extra) => self.leave_out(extra, failed),
             _ => false,
         }
@@ -149,9 +149,8 @@ impl Run {
         true
     }
 
-    /// Replaces a model that the server does not know with the newest one of its family, once.
+    /// Replaces a model that the server does not know with the newest one of its family, if that is another one.
     fn heal(&mut self, failed: &mut CallError) -> bool {
-        self.progress.is_healed = true;
         let healed = self
             .target
             .heal(&self.model, failed.error.clone(), &self.notes);

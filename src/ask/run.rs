@@ -10,11 +10,10 @@ use super::prompt;
 use super::record::Record;
 use super::session::Session;
 use super::window::Window;
-use crate::answers::Answers;
 use crate::context::Context;
 use crate::error::Error;
 use crate::message::Message;
-use crate::output::{Look, Notes};
+use crate::output::Notes;
 use crate::provider::reply::Tail;
 use crate::provider::request::Extra;
 use crate::server::discover;
@@ -39,11 +38,7 @@ pub struct Run {
     pub toolbox: Option<Toolbox>,
     /// The shape that the answer must have.
     pub shape: Option<Shape>,
-    /// How prose looks on a terminal.
-    pub look: Look,
     pub record: Arc<Record>,
-    /// Where the answer may be known; `None` if it must not be.
-    pub answers: Option<Answers>,
     pub progress: Progress,
 }
 
@@ -63,8 +58,6 @@ pub struct Progress {
     pub failed_searches: Vec<String>,
     /// The answer was known, so nobody was asked.
     pub is_known: bool,
-    /// The newest model of its family has replaced one that the server does not know.
-    pub is_healed: bool,
 }
 
 impl Run {
@@ -86,10 +79,6 @@ impl Run {
         if let Some(to) = &session.handed_to(&model) {
             window.report_hand_over(to, notes);
         }
-        let mut answers = None;
-        if settings.cached() != Cached::Off {
-            answers = Some(context.answers(values).ok_or_else(no_folder)?);
-        }
 
         let read = session.intent.read();
         let kept = read.and_then(|conversation| conversation.system.clone());
@@ -106,9 +95,7 @@ impl Run {
             question,
             toolbox,
             shape: checked.shape,
-            look: context.look(values),
             record: Arc::new(record),
-            answers,
             progress: Progress::default(),
             notes: notes.clone(),
             settings: checked.settings,
@@ -120,12 +107,6 @@ impl Run {
         let arguments = &self.settings.typed;
         self.shape.is_none() && !arguments.extract && !arguments.json
     }
-}
-
-/// The error where known answers have no place.
-fn no_folder() -> Error {
-    let error = "there is no home folder, so there are no known answers";
-    Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS")
 }
 
 /// The model to ask. For a dry run, only a server on this machine is asked for its list.

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::delivery::Delivery;
 use super::run::Run;
 use crate::answers::AnswerFile;
+use crate::context::Context;
 use crate::error::Error;
 use crate::output::{print, source_lines};
 use crate::provider::finish::Finish;
@@ -19,8 +20,8 @@ use crate::tools::{MAX_CALLS, Toolbox};
 
 impl Run {
     /// Answers the question, from a file if the answer is known, and saves the exchange. A dry run prints the request instead.
-    pub fn ask(&mut self) -> Result<(), Error> {
-        let file = self.answer_file()?;
+    pub fn ask(&mut self, context: &Context) -> Result<(), Error> {
+        let file = self.answer_file(context)?;
         if self.settings.typed.dry_run {
             self.report_request();
             self.window.report_left_out(&self.notes);
@@ -38,7 +39,7 @@ impl Run {
         if known.is_none() {
             self.target.fetch_key(&self.notes)?;
         }
-        let delivery = Delivery::new(self)?;
+        let delivery = Delivery::new(self, context)?;
         match known {
             Some(known) => self.deliver(known, &delivery),
             None => self.ask_until_answered(file.as_ref(), &delivery),
@@ -176,14 +177,15 @@ impl Run {
         let result = delivery.finish(end, reply, self);
 
         let notes = &self.notes;
-        let answer = self.record.answer().clone();
+        let sources = source_lines(&self.record.answer().sources.list);
         if has_output {
             let mut lines = failed_search_lines(&self.progress.failed_searches);
-            lines.push_str(&source_lines(&answer.sources.list));
+            lines.push_str(&sources);
             notes.note(&secret::redact(&lines, secrets));
         }
         self.window.report_left_out(notes);
-        if self.must_answer(answer.steps.len()) {
+        let count = self.record.answer().steps.len();
+        if self.must_answer(count) {
             let rounds = self.settings.values.rounds;
             notes.note(&format!(
                 "the model had to answer, because rounds = {rounds} allows no more calls"
