@@ -39,17 +39,17 @@ impl Session {
 
     /// The provider, perhaps with its model, that continues the current conversation after another one.
     pub fn handed_to(&self, model: &str) -> Option<String> {
+        let is_current = self.handle.as_ref()?.which.is_current();
         let provider = &self.target.provider().name;
-        let Intent::Follow(read) = &self.intent else {
-            return None;
-        };
-        if !self.handle.as_ref()?.which.is_current() {
-            return None;
+        match &self.intent {
+            Intent::Follow(read) if is_current && *provider != read.provider => {
+                Some(provider.clone())
+            }
+            Intent::Follow(read) if is_current && model != read.model => {
+                Some(format!("{provider}, model {model}"))
+            }
+            _ => None,
         }
-        if *provider != read.provider {
-            return Some(provider.clone());
-        }
-        (model != read.model).then(|| format!("{provider}, model {model}"))
     }
 
     /// What saves the exchange with the answer of this model; `None` if nothing is saved.

@@ -1,7 +1,7 @@
 //! Takes a question to its answer: asks, runs the tools that the model calls, and asks again.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -56,29 +56,23 @@ impl Run {
         let notes = self.notes.clone();
         let call = target.call(&notes)?;
         loop {
-            let (reply, mut end) = self.ask_once(&call, delivery)?;
-            let reply = &reply;
-            if end.is_ok() {
-                match self.prepare_next(reply, delivery) {
-                    Ok(true) => {
-                        self.report_reply(reply);
-                        continue;
-                    }
-                    // The last reply may have no text where all of it came before a pause.
-                    Ok(false) if self.record.answer().is_blank() => {
-                        end = Err(call.no_answer(reply).into());
-                    }
-                    Ok(false) => {}
-                    Err(error) => end = Err(error),
-                }
+            let (reply, end) = self.ask_once(&call, delivery)?;
+            let mut end = end.and_then(|()| self.prepare_next(&reply, delivery));
+            if let Ok(true) = end {
+                self.report_reply(&reply);
+                continue;
+            }
+            // The last reply may have no text where all of it came before a pause.
+            if end.is_ok() && self.record.answer().is_blank() {
+                end = Err(call.no_answer(&reply).into());
             }
             let is_answered = end.is_ok();
-            let result = self.finish(&call.secrets, reply, end, delivery);
-            self.report_reply(reply);
+            let result = self.finish(&call.secrets, &reply, end.map(drop), delivery);
+            self.report_reply(&reply);
             if let Some(file) = file
                 && is_answered
             {
-                self.keep(file, reply, &result);
+                self.keep(file, &reply, &result);
             }
             return result;
         }
@@ -98,7 +92,7 @@ impl Run {
             let request = self.request()?;
             let mut end = call.stream(&request, self.progress.tail, &mut reply, &mut |piece| {
                 if !piece.text.is_empty() {
-                    first_word.get_or_insert_with(|| began.elapsed());
+                    first_word.get_or_insert_with(|| began.elapsed().as_secs_f64());
                 }
                 delivery.take(piece)
             });
@@ -109,8 +103,7 @@ impl Run {
                 continue;
             }
             let total = began.elapsed().as_secs_f64();
-            self.progress.timing = first_word.map(|first_word: Duration| {
-                let first_word = first_word.as_secs_f64();
+            self.progress.timing = first_word.map(|first_word| {
                 format!("first word after {first_word:.3} s, all after {total:.3} s")
             });
             let failed_searches = &reply.failed_searches;
