@@ -6,7 +6,6 @@ mod delivery;
 mod input;
 mod known;
 mod pattern;
-mod prompt;
 mod question;
 mod record;
 mod request;
@@ -69,11 +68,10 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
 
     let mut run = Run::resolve(checked, question, session, toolbox, context)?;
     let result = run.ask(context);
+    // The run has the tool servers, which end when this returns.
     if result.is_ok() {
         groups.be_patient();
     }
-    // The run has the tool servers, which end here.
-    drop(run);
     result
 }
 

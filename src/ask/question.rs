@@ -95,11 +95,7 @@ mod tests {
         if files == "b" {
             new.push(Content::Text(text("OTHER")));
         }
-        let input = if input.is_empty() {
-            None
-        } else {
-            Some(text(input))
-        };
+        let input = Some(text(input));
         let words = non_blank(words.to_owned());
         Draft::new(new, input, words).into_question(Some(last))
     }

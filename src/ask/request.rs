@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal};
 
-use super::prompt;
 use super::run::Run;
 use crate::error::Error;
 use crate::provider::failure::{self, Meaning};
 use crate::provider::request::{AnswerForm, Extra, Prompt, Request};
 use crate::server::call::CallError;
+use crate::text::fence;
 
 /// Advice for a prompt that cannot be made shorter.
 const TOO_LONG: &str =
@@ -27,7 +27,10 @@ impl Run {
         if let Some(shape) = &self.shape
             && !matches!(form, AnswerForm::Shaped(_))
         {
-            question = prompt::with_shape(&question, shape);
+            let schema = &shape.schema;
+            let order =
+                format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
+            question.text = fence::join([&*question.text, &order]).into();
         }
         let sends = |extra| !progress.left_out.contains(&extra);
         let mut effort = None;
@@ -38,7 +41,7 @@ impl Run {
         let prompt = Prompt {
             model: &self.model,
             system: &self.system,
-            messages: prompt::messages(&self.window.messages, &question, values.history),
+            messages: self.window.with(question),
             max_tokens: values.max_tokens,
             effort,
             refuses_storage: sends(Extra::Store),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::checked::CheckedArguments;
-use super::prompt;
 use super::record::Record;
 use super::session::Session;
 use super::window::Window;
@@ -129,12 +128,23 @@ fn default_system_prompt(settings: &Settings) -> String {
     if let Some(system) = &settings.values.system {
         return system.clone();
     }
-    let mut system = prompt::system(settings.typed.extract);
+    let form = if settings.typed.extract {
+        "Only code is taken from the answer: put all of it into one fenced code block."
+    } else {
+        "Answer in plain text for a terminal, briefly and directly, without Markdown; put code and commands into \
+         fenced code blocks only where they are asked for."
+    };
+    let mut system = format!("You answer questions from a Unix command line. {form}");
     // An answer that is known tomorrow, and elsewhere, does not depend on these.
     if settings.cached() == Cached::Off {
-        let shell = settings.environment.get("SHELL");
+        system += &format!(" The user's operating system is {OS}");
+        let shell = settings.environment.get("SHELL").unwrap_or_default();
+        let (_, name) = shell.rsplit_once('/').unwrap_or(("", shell));
+        if !name.is_empty() {
+            system += &format!(", shell {name}");
+        }
         let today = Timestamp::now().date();
-        system.push_str(&prompt::surroundings(OS, shell, today));
+        system += &format!(". Today is {today} (UTC).");
     }
     system
 }

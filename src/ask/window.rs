@@ -1,4 +1,5 @@
-//! Chooses the messages of the conversation that go with the question, and fewer of them if they are too many.
+//! Chooses the messages of the conversation that go with the question, and fewer of them if they are too many. Puts them
+//! together with the question.
 
 use crate::message::{Message, Role};
 use crate::output::Notes;
@@ -39,6 +40,16 @@ impl Window {
         window
     }
 
+    /// The messages to send: these, oldest first, and the question.
+    pub fn with(&self, question: Message) -> Vec<Message> {
+        let mut messages = self.messages.clone();
+        messages.push(question);
+        if self.form == History::Prompt && messages.len() > 1 {
+            messages = vec![flattened(&messages)];
+        }
+        messages
+    }
+
     /// Leaves out the older half. Returns whether there was anything to leave out.
     pub fn halve(&mut self) -> bool {
         let before = self.messages.len();
@@ -76,4 +87,21 @@ impl Window {
             ));
         }
     }
+}
+
+/// Messages as one, with all their attachments. The last one is the question.
+fn flattened(messages: &[Message]) -> Message {
+    let mut attachments = Vec::new();
+    let mut parts = Vec::new();
+    for message in messages {
+        attachments.extend_from_slice(&message.attachments);
+        let name = match message.role {
+            Role::User => "Human",
+            Role::Assistant => "Assistant",
+        };
+        let text = &message.text;
+        parts.push(format!("{name}: {text}"));
+    }
+    let prompt = format!("Previous conversation:\n{}", parts.join("\n\n"));
+    Message::with_attachments(Role::User, attachments, prompt)
 }
