@@ -47,7 +47,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let draft = checked.read(reader, notes)?;
 
     let session = session::open(known_target, settings, context)?;
-    let last_question = session.last_question();
+    let last_question = session::last_question(&session.intent);
     let question = draft.into_question(last_question.as_ref());
 
     let finish = |servers: Starting| {

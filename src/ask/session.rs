@@ -29,14 +29,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// The question to ask again.
-    pub fn last_question(&self) -> Option<Message> {
-        let Intent::Again(read) = &self.intent else {
-            return None;
-        };
-        Some(read.exchanges.last()?.question()?.to_message())
-    }
-
     /// The provider, perhaps with its model, that continues the current conversation after another one.
     pub fn handed_to(&self, model: &str) -> Option<String> {
         let is_current = self.handle.as_ref()?.which.is_current();
@@ -150,18 +142,34 @@ pub fn open(
     Ok(session)
 }
 
-/// A conversation that keeps its own provider and model, unless others are typed.
+/// A conversation by its name, id or path, or one whose last question is asked again. It keeps its own provider and model,
+/// unless others are typed. One with a name may be new.
 fn open_own(
     known: Option<Target>,
     settings: &Settings,
     context: &Context,
 ) -> Result<Session, Error> {
-    let opened = context.open(Purpose::Ask)?;
-    let (handle, intent) = if settings.typed.again {
-        again(opened)?
-    } else {
-        named(opened, settings.typed.follow, &context.notes)?
+    let arguments = &settings.typed;
+    let (handle, conversation) = context.open(Purpose::Ask)?.conversation()?;
+    let must_exist = arguments.again || arguments.follow || handle.which.is_id();
+    if conversation.is_none() && must_exist && !handle.which.is_current() {
+        return Err(handle.missing());
+    }
+    let intent = match conversation.map(Arc::new) {
+        Some(read) if arguments.again => Intent::Again(read),
+        Some(read) => Intent::Follow(read),
+        None => Intent::Named,
     };
+    if arguments.again && last_question(&intent).is_none() {
+        return Err(Error::nothing("there is no question to ask again"));
+    }
+    if intent == Intent::Named && io::stderr().is_terminal() {
+        let mut note = format!("{} is a new conversation", handle.id());
+        if let Some(other) = handle.nearest() {
+            note += &format!("; did you mean {other}?");
+        }
+        context.notes.note(&note);
+    }
     let target = known_or_found(known, intent.read(), settings, &context.notes)?;
     if handle.which.is_id() && settings.saves() {
         // No sweep may remove it before the exchange is saved.
@@ -172,6 +180,14 @@ fn open_own(
         intent,
         target,
     })
+}
+
+/// The question to ask again.
+pub fn last_question(intent: &Intent) -> Option<Message> {
+    let Intent::Again(read) = intent else {
+        return None;
+    };
+    Some(read.exchanges.last()?.question()?.to_message())
 }
 
 /// Continues the current conversation, or begins one.
@@ -200,37 +216,6 @@ fn open_current(
         intent: Intent::New,
         target: known_or_found(known, None, settings, &context.notes)?,
     })
-}
-
-/// The conversation whose last question is asked again.
-fn again(opened: Opened) -> Result<(Handle, Intent), Error> {
-    let (handle, conversation) = opened.existing()?;
-    if let Some(conversation) = conversation
-        && let Some(last) = conversation.exchanges.last()
-        && last.question().is_some()
-    {
-        return Ok((handle, Intent::Again(Arc::new(conversation))));
-    }
-    Err(Error::nothing("there is no question to ask again"))
-}
-
-/// A conversation by its name, id or path. One with a name may be new.
-fn named(opened: Opened, must_exist: bool, notes: &Notes) -> Result<(Handle, Intent), Error> {
-    let (handle, conversation) = opened.conversation()?;
-    if let Some(conversation) = conversation {
-        return Ok((handle, Intent::Follow(Arc::new(conversation))));
-    }
-    if must_exist || handle.which.is_id() {
-        return Err(handle.missing());
-    }
-    if io::stderr().is_terminal() {
-        let mut note = format!("{} is a new conversation", handle.id());
-        if let Some(other) = handle.nearest() {
-            note += &format!("; did you mean {other}?");
-        }
-        notes.note(&note);
-    }
-    Ok((handle, Intent::Named))
 }
 
 /// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
