@@ -175,13 +175,11 @@ fn configuration() -> PathBuf {
 
 /// The folder `q` below the one that a variable names, else below one of the home, on every platform. `None` without a home.
 fn own_folder(variable: &str, name: &str) -> Option<PathBuf> {
-    let folder = folder_of(variable).or_else(|| in_home(name))?;
-    Some(folder.join("q"))
-}
-
-fn in_home(name: &str) -> Option<PathBuf> {
-    let folders = directories::BaseDirs::new()?;
-    absolute(folders.home_dir().join(name))
+    let folder = folder_of(variable).or_else(|| {
+        let folders = directories::BaseDirs::new()?;
+        absolute(folders.home_dir().join(name))
+    });
+    Some(folder?.join("q"))
 }
 
 /// The folder that a variable names. The XDG base directory specification demands that a relative one is ignored.

@@ -138,18 +138,19 @@ impl Usage {
     }
 
     fn merged(self, other: Usage, tokens: fn(u64, u64) -> u64, cost: fn(f64, f64) -> f64) -> Usage {
-        let count = |one, more| merge(one, more, tokens);
+        let count = |one, more| either(one, more, tokens);
         Usage {
             input_tokens: count(self.input_tokens, other.input_tokens),
             output_tokens: count(self.output_tokens, other.output_tokens),
             cached_tokens: count(self.cached_tokens, other.cached_tokens),
             reasoning_tokens: count(self.reasoning_tokens, other.reasoning_tokens),
-            cost: merge(self.cost, other.cost, cost),
+            cost: either(self.cost, other.cost, cost),
         }
     }
 }
 
-fn merge<T>(a: Option<T>, b: Option<T>, both: fn(T, T) -> T) -> Option<T> {
+/// Both counts as one, or the one that is known.
+pub fn either<T>(a: Option<T>, b: Option<T>, both: fn(T, T) -> T) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(both(a, b)),
         (a, b) => a.or(b),

@@ -23,12 +23,12 @@ const OPTIONS: MatchOptions = MatchOptions {
 };
 
 /// A search for the files that a pattern names.
-struct Search<'a> {
+struct Search {
     pattern: Pattern,
     /// The pattern has a `**`. Links are not followed then, because they may form a circle.
     has_any_folders: bool,
     files: Vec<PathBuf>,
-    notes: &'a Notes,
+    notes: Notes,
 }
 
 /// The regular files that a pattern names, sorted. `None`: it is no pattern, but an address or the name of a file.
@@ -49,21 +49,19 @@ pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, E
     if path.ends_with(ANY_FOLDERS) {
         path.push("*");
     }
-    let mut parts = Vec::from_iter(&path);
-    let fixed = parts
-        .iter()
-        .take_while(|part| !is_pattern(&part.to_string_lossy()));
-    let patterns = parts.split_off(fixed.count());
-    let folder = PathBuf::from_iter(parts);
+    let parts = Vec::from_iter(&path);
+    let mut names = parts.iter();
+    let first = names.position(|part| is_pattern(&part.to_string_lossy()));
+    let (folder, patterns) = parts.split_at(first.unwrap_or_default());
 
     let whole = path.to_string_lossy();
     let mut search = Search {
         pattern: Pattern::new(&whole).map_err(|error| wrong(error.msg))?,
         has_any_folders: patterns.contains(&OsStr::new(ANY_FOLDERS)),
         files: Vec::new(),
-        notes,
+        notes: notes.clone(),
     };
-    search.search(&folder, patterns.len());
+    search.search(&PathBuf::from_iter(folder), patterns.len());
     let mut files = search.files;
     if files.len() > MAX_FILES {
         return Err(wrong(&format!("it names more than {MAX_FILES} files")));
@@ -76,7 +74,7 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-impl Search<'_> {
+impl Search {
     /// Finds the files so many levels below a folder, with a `**` on any level.
     fn search(&mut self, folder: &Path, levels: usize) {
         if self.files.len() > MAX_FILES {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage};
+use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage, either};
 use crate::output::Notes;
 use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
 use crate::session::lock::LOCK_PATIENCE;
@@ -131,10 +131,7 @@ impl Record {
     /// Adds the usage of a request.
     pub fn add_usage(&self, usage: Option<Usage>) {
         let mut answer = self.answer();
-        answer.usage = match (answer.usage, usage) {
-            (Some(earlier), Some(usage)) => Some(earlier.plus(usage)),
-            (earlier, usage) => earlier.or(usage),
-        };
+        answer.usage = either(answer.usage, usage, Usage::plus);
     }
 
     /// Adds a piece of the answer. Some servers mark every piece as the last one, so text after it makes the answer
