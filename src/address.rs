@@ -12,8 +12,13 @@ use crate::secret::{self, Secret};
 /// What is wrong with an address like `localhost:8080`.
 const NO_SCHEME: &str = "is not a URL: it must begin with http:// or https://";
 
-/// The paths of questions, which q adds itself. Addresses in the documents of vendors often end in one of them.
-const PATHS_OF_QUESTIONS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
+/// What q itself adds to an address for a question. Addresses in the documents of vendors often end like this.
+const PATHS_OF_QUESTIONS: [&str; 4] = [
+    "/chat/completions",
+    "/responses",
+    "/v1/messages",
+    "/messages",
+];
 
 /// An `http` or `https` URL with a host. Paths are added to it, and its query is added to each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,15 +72,9 @@ impl Address {
         for path in PATHS_OF_QUESTIONS {
             if let Some(before) = shown.to_ascii_lowercase().strip_suffix(path) {
                 let meant = &shown[..before.len()];
-                let mut error =
-                    format!("ends in {path}, which q adds itself: it must be {meant}{query}");
-                // With Anthropic's API, q adds the version, too.
-                if let Some(top) = meant.strip_suffix("/v1")
-                    && path == "/messages"
-                {
-                    error += &format!(", or {top}{query} for the API anthropic");
-                }
-                return Err(error);
+                return Err(format!(
+                    "ends in {path}, which q adds itself: it must be {meant}{query}"
+                ));
             }
         }
         Ok(self)
@@ -170,8 +169,8 @@ pub struct Endpoint {
     pub server: Address,
     /// Both may contain a key.
     path_and_query: Secret,
-    /// Values in it that must not be shown.
-    hidden: Vec<Secret>,
+    /// Its path may contain a key, too.
+    pub hides_path: bool,
 }
 
 impl Endpoint {
@@ -190,15 +189,8 @@ impl Endpoint {
         Ok(Endpoint {
             server,
             path_and_query: Secret::new(path_and_query),
-            hidden: Vec::new(),
+            hides_path: false,
         })
-    }
-
-    /// The same, with values that must not be shown where they are parts of its path.
-    pub fn hiding(mut self, mut values: Vec<Secret>) -> Endpoint {
-        values.retain(|value| self.path_and_query().contains(value.expose()));
-        self.hidden = values;
-        self
     }
 
     /// The path and the query, for the request and for nothing else.
@@ -206,30 +198,31 @@ impl Endpoint {
         self.path_and_query.expose()
     }
 
-    /// The parts of the URL that must not be shown: its password, the values of its query, and those that are hidden.
+    fn path_and_its_query(&self) -> (&str, &str) {
+        let path = self.path_and_query();
+        path.split_once('?').unwrap_or((path, ""))
+    }
+
+    /// The parts of the URL that must not be shown: its password, the values of its query, and the path if it is hidden.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.server.secrets();
-        if let Some((_, query)) = self.path_and_query().split_once('?') {
-            secrets.extend(values_of(query));
+        let (path, query) = self.path_and_its_query();
+        secrets.extend(values_of(query));
+        if self.hides_path {
+            secrets.extend(path.split('/').map(Secret::new));
         }
-        secrets.extend(self.hidden.iter().cloned());
         secrets
     }
 }
 
-/// The URL without user, password and query, and without parts that are hidden.
+/// The URL without user, password and query, and without a path that is hidden.
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path_and_query().split('?').next().unwrap_or_default();
-        let parts = path.split('/').map(|part| {
-            let mut hidden = self.hidden.iter();
-            if hidden.any(|value| part.contains(value.expose())) {
-                return "…";
-            }
-            part
-        });
-        let shown = Vec::from_iter(parts).join("/");
-        write!(formatter, "{}{shown}", self.server)
+        let (mut path, _) = self.path_and_its_query();
+        if self.hides_path {
+            path = "/…";
+        }
+        write!(formatter, "{}{path}", self.server)
     }
 }
 
@@ -288,7 +281,7 @@ mod tests {
         let table = r##"
             /chat/completions | https://h/v1 | https://h/v1/chat/completions
             /responses | https://h/v1?… | https://u:secret@h/v1/responses/?key=secret
-            /messages | https://h/v1, or https://h for the API anthropic | https://h/v1/messages
+            /v1/messages | https://h | https://h/v1/messages
             /messages | https://h/a | https://h/a/messages
             /chat/completions | https://h/V1 | https://h/V1/Chat/Completions
         "##;
@@ -339,10 +332,10 @@ mod tests {
         let secrets = exposed(endpoint.expect("a URL").secrets());
         let expected = "hunter22 hunter22 bWU6aHVudGVyMjI= 12%2F45 12/45 x x";
         assert_eq!(secrets, expected);
-        let endpoint = Endpoint::parse("https://h/a-b/mcp").expect("a URL");
-        let endpoint = endpoint.hiding(vec![Secret::new("b"), Secret::new("h/")]);
-        assert_eq!(endpoint.to_string(), "https://h/…/mcp");
-        assert_eq!(exposed(endpoint.secrets()), "b");
+        let mut endpoint = Endpoint::parse("https://h/a-b/mcp?k=v").expect("a URL");
+        endpoint.hides_path = true;
+        assert_eq!(endpoint.to_string(), "https://h/…");
+        assert_eq!(exposed(endpoint.secrets()), "v v  a-b mcp");
         let texts = "|h.example/mcp|ftp://h/mcp|https:///mcp|https://h/a b";
         for text in texts.split('|') {
             assert!(Endpoint::parse(text).is_err(), "{text}");

@@ -63,7 +63,7 @@ fn server(name: &str, section: Value, environment: &Environment) -> Result<ToolS
 
 impl SharedServer {
     fn local(&self, command: &str, environment: &Environment) -> Result<LocalProgram, String> {
-        let fill = |text: &str| filled(text, environment, &mut Vec::new());
+        let fill = |text: &str| filled(text, environment);
         let mut program = LocalProgram::new(vec![fill(command)?]);
         check_command(&program.command)?;
         for argument in &self.args {
@@ -79,13 +79,13 @@ impl SharedServer {
     }
 
     fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
+        let endpoint = Endpoint::parse(&filled(url, environment)?);
+        let mut endpoint = endpoint.map_err(|reason| format!("its url {reason}"))?;
         // What a variable adds to the address may be a key.
-        let mut keys = Vec::new();
-        let url = filled(url, environment, &mut keys)?;
-        let endpoint = Endpoint::parse(&url).map_err(|reason| format!("its url {reason}"))?;
-        let mut server = RemoteServer::new(endpoint.hiding(keys));
+        endpoint.hides_path = url.contains("${");
+        let mut server = RemoteServer::new(endpoint);
         for (name, value) in &self.headers {
-            let value = Secret::new(filled(value, environment, &mut Vec::new())?);
+            let value = Secret::new(filled(value, environment)?);
             value::check_header(name, &value)?;
             server.headers.push((name.clone(), value));
         }
@@ -99,12 +99,8 @@ fn plain(name: &str) -> String {
     name.to_ascii_lowercase().replace(is_other, "-")
 }
 
-/// The text with its variables: `${NAME}` and `${NAME:-default}`. Adds their values to `values`.
-fn filled(
-    text: &str,
-    environment: &Environment,
-    values: &mut Vec<Secret>,
-) -> Result<String, String> {
+/// The text with its variables: `${NAME}` and `${NAME:-default}`.
+fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${")
@@ -115,14 +111,10 @@ fn filled(
             Some((name, default)) => (name, Some(default)),
             None => (variable, None),
         };
-        if let Some(value) = environment.get(name) {
-            values.push(Secret::new(value));
-            filled.push_str(value);
-        } else if let Some(default) = default {
-            filled.push_str(default);
-        } else {
+        let Some(value) = environment.get(name).or(default) else {
             return Err(format!("the variable {name} is not set"));
-        }
+        };
+        filled.push_str(value);
         rest = following;
     }
     filled.push_str(rest);
