@@ -5,28 +5,21 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
-use crate::text::short_form::{self, Field, Kind, Purpose};
+use crate::text::short_form::{self, Field, Kind};
 
 /// Programs that run text as code. Those with a name that begins with `python` do so, too.
 const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
 
 /// A command with placeholders for the model's arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Argv {
     /// The first is the program, which has no placeholders.
-    run: Vec<String>,
-    stdin: Option<String>,
+    pub run: Vec<String>,
+    pub stdin: Option<String>,
     /// The arguments. Each has a placeholder.
-    inputs: Vec<Field>,
+    pub inputs: Vec<Field>,
     /// An argument may make an element begin with `-`.
-    dashes: bool,
-}
-
-/// A pair of single braces in a text, and where it begins and ends.
-struct Pair {
-    start: usize,
-    name: String,
-    end: usize,
+    pub dashes: bool,
 }
 
 /// A command with all its arguments, ready to run.
@@ -37,37 +30,42 @@ pub struct Invocation {
 }
 
 impl Argv {
-    /// Reads a command from its configuration. Without `input`, every argument is text. An error begins with the key that is
-    /// wrong.
-    pub fn parse(
-        run: &[String],
-        stdin: Option<&str>,
-        input: Option<&str>,
-        dashes: bool,
-    ) -> Result<Argv, String> {
-        let inputs = match input {
-            Some(input) => short_form::parse(input, Purpose::Arguments)
-                .map_err(|reason| format!("input: {reason}"))?,
-            None => untyped_inputs(run, stdin)?,
-        };
-        let argv = Argv {
-            run: run.to_vec(),
-            stdin: stdin.map(str::to_owned),
-            inputs,
-            dashes,
-        };
-        argv.check_elements()?;
-        argv.check_code()?;
-        argv.check_inputs()?;
-        argv.check_optional()?;
-        Ok(argv)
+    /// Checks a command as the configuration has it. Without inputs, every placeholder is one, and is text. An error begins
+    /// with the key that is wrong.
+    pub fn complete(&mut self) -> Result<(), String> {
+        if self.inputs.is_empty() {
+            self.inputs = self.untyped_inputs()?;
+        }
+        self.check_elements()?;
+        self.check_code()?;
+        self.check_inputs()?;
+        self.check_optional()
     }
 
-    /// The names of inputs in single braces. Any other brace stands for itself.
-    fn placeholders(&self, text: &str) -> Vec<Pair> {
-        let mut pairs = pairs(text);
-        pairs.retain(|pair| is_name(&pair.name) && self.has_input(&pair.name));
-        pairs
+    /// Every placeholder as an argument that is text.
+    fn untyped_inputs(&self) -> Result<Vec<Field>, String> {
+        let mut inputs: Vec<Field> = Vec::new();
+        for text in self.run.iter().chain(&self.stdin) {
+            for (_, name) in in_braces(text) {
+                if is_name(name) {
+                    if !inputs.iter().any(|field| field.name == name) {
+                        inputs.push(Field::text(name));
+                    }
+                } else if is_like_a_name(name) {
+                    return Err(format!(
+                        "run: the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
+                    ));
+                }
+            }
+        }
+        Ok(inputs)
+    }
+
+    /// The inputs in single braces, each with its place. Any other brace stands for itself.
+    fn placeholders<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
+        let mut places = in_braces(text);
+        places.retain(|(_, name)| is_name(name) && self.has_input(name));
+        places
     }
 
     fn has_placeholder(&self, text: &str) -> bool {
@@ -82,13 +80,13 @@ impl Argv {
     fn check_elements(&self) -> Result<(), String> {
         for (index, text) in self.run.iter().enumerate() {
             let placeholders = self.placeholders(text);
-            let Some(first) = placeholders.first() else {
+            let Some((start, _)) = placeholders.first() else {
                 continue;
             };
             if index == 0 {
                 return Err("run: the program cannot be an argument".to_owned());
             }
-            if text.starts_with('-') && !text[..first.start].contains('=') {
+            if text.starts_with('-') && !text[..*start].contains('=') {
                 return Err(format!(
                     "run: “{text}” is an option, in which an argument may only come after “=”"
                 ));
@@ -104,28 +102,24 @@ impl Argv {
             return Ok(());
         };
         let own = &self.run[interpreter + 1..];
-        let mut is_value = false;
+        let has_options = own.first().is_some_and(|text| text.starts_with('-'));
+        let is_option = |text: &str| text.starts_with(['-', '+']);
         let mut has_script = false;
         let mut reads_input = false;
+        let mut before = "";
         for text in own {
-            if self.has_placeholder(text) {
-                return Err(is_code(text));
+            // What seemed to be the script may be the value of an option.
+            let may_be_code = !has_script || (has_options && takes_code(before));
+            if may_be_code && self.has_placeholder(text) {
+                return Err(format!(
+                    "run: “{text}” is code, in which the model may write nothing"
+                ));
             }
-            let is_option = text.starts_with(['-', '+']);
-            if !is_option && !is_value {
-                has_script = true;
-                break;
-            }
-            reads_input |= bundles(text, "s");
+            reads_input |= !has_script && bundles(text, "s");
             // A shell's `-o` is followed by the name of a setting.
-            is_value = is_option && text.ends_with('o');
-        }
-        // What seemed to be the script may be the value of an option.
-        let has_options = own.first().is_some_and(|text| text.starts_with('-'));
-        for pair in own.windows(2) {
-            if has_options && takes_code(&pair[0]) && self.has_placeholder(&pair[1]) {
-                return Err(is_code(&pair[1]));
-            }
+            let is_value = is_option(before) && before.ends_with('o');
+            has_script |= !is_option(text) && !is_value;
+            before = text;
         }
         if let Some(stdin) = &self.stdin
             && (reads_input || !has_script)
@@ -142,7 +136,7 @@ impl Argv {
             let mut is_used = false;
             for text in self.run.iter().chain(&self.stdin) {
                 let placeholders = self.placeholders(text);
-                if !placeholders.iter().any(|place| place.name == *name) {
+                if !placeholders.iter().any(|(_, used)| used == name) {
                     continue;
                 }
                 is_used = true;
@@ -210,7 +204,7 @@ impl Argv {
             let is_option = filled.iter().any(|element| element.starts_with('-'));
             // The user wrote the defaults.
             let is_given =
-                |place: &Pair| arguments.get(&place.name).is_some_and(|it| !it.is_null());
+                |(_, name): &(usize, &str)| arguments.get(*name).is_some_and(|it| !it.is_null());
             if is_option
                 && !self.dashes
                 && !text.starts_with('-')
@@ -254,62 +248,34 @@ impl Argv {
     fn fill_element(&self, text: &str, texts: &BTreeMap<&str, Vec<String>>) -> Option<Vec<String>> {
         let mut filled = String::new();
         let mut from = 0;
-        for Pair { start, name, end } in self.placeholders(text) {
-            let values = texts.get(name.as_str())?;
-            if *text == whole(&name) {
+        for (start, name) in self.placeholders(text) {
+            let values = texts.get(name)?;
+            let whole = whole(name);
+            if text == whole {
                 return Some(values.clone());
             }
             filled.push_str(&text[from..start]);
             filled.push_str(&values.concat());
-            from = end;
+            from = start + whole.len();
         }
         filled.push_str(&text[from..]);
         Some(vec![filled])
     }
 }
 
-/// Every placeholder as an argument that is text.
-fn untyped_inputs(run: &[String], stdin: Option<&str>) -> Result<Vec<Field>, String> {
-    let mut inputs: Vec<Field> = Vec::new();
-    for text in run.iter().map(String::as_str).chain(stdin) {
-        for Pair { name, .. } in pairs(text) {
-            if is_name(&name) {
-                if !inputs.iter().any(|field| field.name == name) {
-                    inputs.push(Field::text(&name));
-                }
-            } else if is_like_a_name(&name) {
-                return Err(format!(
-                    "run: the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
-                ));
-            }
+/// What stands in single braces, each with its place. Two braces of one kind in a row stand for themselves.
+fn in_braces(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for (start, _) in text.match_indices('{') {
+        if let Some((name, after)) = text[start + 1..].split_once('}')
+            && !name.contains('{')
+            && !text[..start].ends_with('{')
+            && !after.starts_with('}')
+        {
+            found.push((start, name));
         }
     }
-    Ok(inputs)
-}
-
-/// The pairs of single braces in a text. Two braces of one kind in a row never belong to a pair.
-fn pairs(text: &str) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    let mut from = 0;
-    while let Some(found) = text[from..].find('{') {
-        let start = from + found;
-        let inside = text[start..].trim_start_matches('{');
-        from = text.len() - inside.len();
-        let Some((name, after)) = inside.split_once('}') else {
-            break;
-        };
-        let is_single = from - start == 1 && !after.starts_with('}');
-        if is_single && !name.contains('{') {
-            let end = text.len() - after.len();
-            pairs.push(Pair {
-                start,
-                name: name.to_owned(),
-                end,
-            });
-            from = end;
-        }
-    }
-    pairs
+    found
 }
 
 /// An element that is this argument and nothing else.
@@ -340,10 +306,6 @@ fn takes_code(text: &str) -> bool {
 fn bundles(text: &str, letters: &str) -> bool {
     let is_short = text.starts_with('-') && !text.starts_with("--");
     is_short && text.contains(|letter| letters.contains(letter))
-}
-
-fn is_code(text: &str) -> String {
-    format!("run: “{text}” is code, in which the model may write nothing")
 }
 
 /// The name of a program without its folder.
@@ -425,6 +387,27 @@ mod tests {
 
     fn full(path: &str) -> Result<String, String> {
         Ok(format!("/full/{path}"))
+    }
+
+    impl Argv {
+        fn parse(
+            run: &[String],
+            stdin: Option<&str>,
+            input: Option<&str>,
+            dashes: bool,
+        ) -> Result<Argv, String> {
+            let mut argv = Argv {
+                run: run.to_vec(),
+                stdin: stdin.map(str::to_owned),
+                inputs: Vec::new(),
+                dashes,
+            };
+            if let Some(input) = input {
+                argv.inputs = short_form::parse(input, short_form::Purpose::Arguments)?;
+            }
+            argv.complete()?;
+            Ok(argv)
+        }
     }
 
     fn parse(run: &[&str], input: Option<&str>) -> Result<Argv, String> {

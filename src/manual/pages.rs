@@ -71,8 +71,8 @@ fn settings() -> String {
     let mut text = String::new();
     for row in SETTINGS {
         text.push_str(&format!("{}, {}\n: {}", row.key, row.variable(), row.doc));
-        if let Some(default) = row.default {
-            text.push_str(&format!(" ({default})"));
+        if !row.default.is_empty() {
+            text.push_str(&format!(" ({})", row.default));
         }
         text.push_str("\n\n");
     }

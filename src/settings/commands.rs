@@ -6,12 +6,13 @@ use toml::de::DeValue;
 
 use super::duration;
 use super::program::{LocalProgram, check_command};
-use super::value::{self, TableEntry, string, switch};
+use super::value::{self, TableEntry, Wrong, string, switch};
 use crate::argv::Argv;
 use crate::text::habits::Place;
+use crate::text::short_form::{self, Purpose};
 
 /// A command that the model may call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Command {
     pub name: String,
     /// What it does, for the model.
@@ -24,71 +25,43 @@ pub struct Command {
     pub timeout: Option<Duration>,
 }
 
+const KEYS: &[&str] = &[
+    "run", "about", "stdin", "input", "reads", "dashes", "timeout", "env", "env_from", "cwd",
+];
+
 impl Command {
     /// Reads a table. `shared` and `timeout` are what its section sets for all of its commands.
     pub(super) fn read(
         entry: &TableEntry,
         shared: &LocalProgram,
         timeout: Option<Duration>,
-    ) -> Result<Command, String> {
-        let mut keys = Keys {
+    ) -> Result<Command, Wrong> {
+        let mut command = Command {
+            name: entry.key.to_owned(),
             program: shared.clone(),
             timeout,
-            ..Keys::default()
+            ..Command::default()
         };
-        for TableEntry { key, value, .. } in value::entries(entry.value)? {
-            if let Err(reason) = keys.set(key, value) {
-                return Err(format!("{key}: {reason}"));
-            }
+        value::for_each(entry.value, |entry| command.set(entry.key, entry.value))?;
+        if command.program.command.is_empty() {
+            return Err("has no run".into());
         }
-        let mut program = keys.program;
-        check_command(&program.command).map_err(|reason| format!("run: {reason}"))?;
-        if program.command.is_empty() {
-            return Err("has no run".to_owned());
-        }
-        let argv = Argv::parse(
-            &program.command,
-            keys.stdin.as_deref(),
-            keys.input.as_deref(),
-            keys.dashes,
-        )?;
-        program.command.truncate(1);
-        Ok(Command {
-            name: entry.key.to_owned(),
-            about: keys.about,
-            argv,
-            reads: keys.reads,
-            program,
-            timeout: keys.timeout,
-        })
+        command.argv.complete()?;
+        Ok(command)
     }
-}
 
-const KEYS: &[&str] = &[
-    "run", "about", "stdin", "input", "reads", "dashes", "timeout", "env", "env_from", "cwd",
-];
-
-/// The keys of a table `[tools.NAME.COMMAND]`, as they are written.
-#[derive(Default)]
-struct Keys {
-    about: String,
-    stdin: Option<String>,
-    input: Option<String>,
-    reads: bool,
-    dashes: bool,
-    program: LocalProgram,
-    timeout: Option<Duration>,
-}
-
-impl Keys {
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
         match key {
-            "run" => self.program.command = value::command(value)?,
+            "run" => {
+                self.argv.run = value::command(value)?;
+                check_command(&self.argv.run)?;
+                self.program.command = self.argv.run[..1].to_vec();
+            }
             "about" => self.about = string(value)?,
-            "stdin" => self.stdin = Some(string(value)?),
-            "input" => self.input = Some(string(value)?),
+            "stdin" => self.argv.stdin = Some(string(value)?),
+            "input" => self.argv.inputs = short_form::parse(&string(value)?, Purpose::Arguments)?,
             "reads" => self.reads = switch(value)?,
-            "dashes" => self.dashes = switch(value)?,
+            "dashes" => self.argv.dashes = switch(value)?,
             "timeout" => self.timeout = duration::patience(&string(value)?)?,
             "env" | "env_from" | "cwd" => self.program.set(key, value)?,
             _ => return Err(value::unknown(Place::Command, key, KEYS)),

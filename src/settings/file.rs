@@ -1,14 +1,17 @@
-//! The configuration file: its keys and sections with their lines, or what is wrong on which line (pure).
+//! The configuration file: its keys and sections with their places, or what is wrong on which line (pure).
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
 use super::key::Key;
+use super::origin::{Origin, Sourced};
 use super::table::{self, SettingKind, Values};
 use super::tools::ToolServer;
-use super::value::{self, Fault, Section, TableEntry, in_order, string, unknown};
+use super::value::{self, TableEntry, Wrong, for_each, string, unknown};
 use crate::address::Address;
+use crate::error::Error;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
 use crate::provider::request::Field;
@@ -23,32 +26,25 @@ pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digit
 /// The kinds of sections.
 const SECTIONS: [&str; 3] = ["providers", "tools", "roles"];
 
-/// A configuration file. Everything in it is in the order of the file.
+/// A configuration file. Its sections are in the order of the file.
 #[derive(Debug, Default)]
 pub struct File {
-    pub settings: Vec<FileSetting>,
+    /// By key.
+    pub settings: BTreeMap<String, Sourced>,
     pub providers: Vec<ProviderSection>,
     pub tools: Vec<ToolServer>,
     pub roles: Vec<RoleSection>,
-}
-
-/// A setting in the file, with its value as text.
-#[derive(Debug)]
-pub struct FileSetting {
-    pub key: String,
-    pub text: String,
-    pub line: usize,
 }
 
 /// A section `[providers.NAME]`.
 #[derive(Debug, Default)]
 pub struct ProviderSection {
     pub name: String,
-    pub line: usize,
+    pub origin: Origin,
     pub api: Option<&'static Dialect>,
     pub base_url: Option<Address>,
     pub key: Key,
-    pub model: Option<String>,
+    pub model: Option<Sourced>,
     pub headers: Vec<(String, Secret)>,
     pub options: Vec<Field>,
 }
@@ -61,71 +57,68 @@ pub struct RoleSection {
     pub options: Arguments,
     /// A file with the system prompt.
     pub system_file: Option<String>,
-    /// Its keys, each with its line.
-    pub lines: BTreeMap<String, usize>,
+    /// Where each of its keys is.
+    pub origins: BTreeMap<String, Origin>,
 }
 
-/// Reads the text of a configuration file. An error begins with the line.
-pub fn read(text: &str) -> Result<File, String> {
+/// Finds the lines of a file.
+struct Lines {
+    path: PathBuf,
+    /// Where each line ends, in bytes.
+    ends: Vec<usize>,
+}
+
+impl Lines {
+    /// The origin of what is at this place.
+    fn origin(&self, at: usize) -> Origin {
+        Origin::File {
+            path: self.path.clone(),
+            line: 1 + self.ends.partition_point(|end| *end < at),
+        }
+    }
+}
+
+/// Reads the text of a configuration file, which has this path.
+pub fn read(text: &str, path: &Path) -> Result<File, Error> {
     let ends = text.match_indices('\n').map(|(at, _)| at);
-    let lines = Lines(ends.collect());
-    read_entries(text, &lines).map_err(|fault| {
-        let line = lines.of(fault.at);
-        format!("line {line}: {}", fault.message)
+    let lines = Lines {
+        path: path.to_owned(),
+        ends: ends.collect(),
+    };
+    read_entries(text, &lines).map_err(|Wrong { at, message }| {
+        let origin = lines.origin(at.unwrap_or_default());
+        let error = Error::settings(format!("{origin}: {message}"));
+        error.advise("q --help lists the settings")
     })
 }
 
-fn read_entries(text: &str, lines: &Lines) -> Result<File, Fault> {
-    let table = DeTable::parse(text).map_err(|error| Fault {
-        at: error.span().map_or(0, |span| span.start),
+fn read_entries(text: &str, lines: &Lines) -> Result<File, Wrong> {
+    let table = DeTable::parse(text).map_err(|error| Wrong {
+        at: error.span().map(|span| span.start),
         message: error.message().to_owned(),
     })?;
+    let table = DeValue::Table(table.into_inner());
     let mut file = File::default();
-    for entry in in_order(table.get_ref()) {
-        let key = entry.key;
-        if SECTIONS.contains(&key) {
-            for section in sections(&entry)? {
-                match key {
-                    "providers" => file.providers.push(ProviderSection::read(&section, lines)?),
-                    "tools" => file.tools.push(ToolServer::read(&section)?),
-                    _ => file.roles.push(RoleSection::read(&section, lines)?),
-                }
-            }
-        } else {
-            file.settings.push(FileSetting {
-                key: key.to_owned(),
-                text: setting(key, entry.value).map_err(|reason| entry.fault("", &reason))?,
-                line: lines.of(entry.at),
-            });
-        }
-    }
+    for_each(&table, |entry| file.set(entry, lines))?;
     Ok(file)
 }
 
-/// The sections `[KIND.NAME]`, in the order of the file.
-fn sections<'a>(kind: &TableEntry<'a>) -> Result<Vec<Section<'a>>, Fault> {
-    let path = format!("{}.", kind.key);
-    let named = value::entries(kind.value).map_err(|reason| kind.fault("", &reason))?;
-    let mut sections = Vec::new();
-    for entry in named {
-        let entries = value::entries(entry.value).map_err(|reason| entry.fault(&path, &reason))?;
-        sections.push(Section {
-            name: entry.key,
-            path: format!("{path}{}", entry.key),
-            at: entry.at,
-            entries,
-        });
-    }
-    Ok(sections)
-}
-
-/// Where each line of the file ends, in bytes.
-struct Lines(Vec<usize>);
-
-impl Lines {
-    /// The line of a place in bytes, counted from 1.
-    fn of(&self, at: usize) -> usize {
-        1 + self.0.partition_point(|end| *end < at)
+impl File {
+    fn set(&mut self, entry: &TableEntry, lines: &Lines) -> Result<(), Wrong> {
+        let TableEntry { key, value, at } = *entry;
+        if !SECTIONS.contains(&key) {
+            let set = Sourced::new(&setting(key, value)?, lines.origin(at));
+            self.settings.insert(key.to_owned(), set);
+            return Ok(());
+        }
+        for_each(value, |section| {
+            match key {
+                "providers" => self.providers.push(ProviderSection::read(section, lines)?),
+                "tools" => self.tools.push(ToolServer::read(section)?),
+                _ => self.roles.push(RoleSection::read(section, lines)?),
+            }
+            Ok(())
+        })
     }
 }
 
@@ -134,22 +127,23 @@ const PROVIDER_KEYS: &[&str] = &[
 ];
 
 impl ProviderSection {
-    fn read(section: &Section, lines: &Lines) -> Result<ProviderSection, Fault> {
+    fn read(section: &TableEntry, lines: &Lines) -> Result<ProviderSection, Wrong> {
         let mut provider = ProviderSection {
-            name: section.name.to_owned(),
-            line: lines.of(section.at),
+            name: section.key.to_owned(),
+            origin: lines.origin(section.at),
             ..ProviderSection::default()
         };
-        section.read_entries(|key, value| provider.set(key, value))?;
+        for_each(section.value, |entry| provider.set(entry, lines))?;
         Ok(provider)
     }
 
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+    fn set(&mut self, entry: &TableEntry, lines: &Lines) -> Result<(), Wrong> {
+        let TableEntry { key, value, at } = *entry;
         match key {
             "api" => self.api = Some(dialect(&string(value)?)?),
             "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
             "key_env" | "key_cmd" => self.key.set(key, value)?,
-            "model" => self.model = Some(setting(key, value)?),
+            "model" => self.model = Some(Sourced::new(&setting(key, value)?, lines.origin(at))),
             "headers" => self.headers = value::headers(value)?,
             "options" => {
                 for option in options(value)? {
@@ -191,23 +185,23 @@ const ROLE_KEYS: &[&str] = &[
 ];
 
 impl RoleSection {
-    fn read(section: &Section, lines: &Lines) -> Result<RoleSection, Fault> {
-        let name = section.name;
-        if !is_role(name) {
-            return Err(section.fault(ROLE_NAMES));
+    fn read(section: &TableEntry, lines: &Lines) -> Result<RoleSection, Wrong> {
+        if !is_role(section.key) {
+            return Err(ROLE_NAMES.into());
         }
         let mut role = RoleSection {
-            name: name.to_owned(),
+            name: section.key.to_owned(),
             ..RoleSection::default()
         };
-        section.read_entries(|key, value| role.set(key, value))?;
-        for entry in &section.entries {
-            role.lines.insert(entry.key.to_owned(), lines.of(entry.at));
-        }
+        for_each(section.value, |entry| {
+            let origin = lines.origin(entry.at);
+            role.origins.insert(entry.key.to_owned(), origin);
+            role.set(entry.key, entry.value)
+        })?;
         Ok(role)
     }
 
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
         let options = &mut self.options;
         match key {
             "provider" => options.provider = Some(setting(key, value)?),
@@ -228,23 +222,24 @@ impl RoleSection {
 }
 
 /// The fields of a request, as they would be typed after `-o`.
-fn options(value: &DeValue) -> Result<Vec<String>, String> {
+fn options(value: &DeValue) -> Result<Vec<String>, Wrong> {
     let mut options = Vec::new();
-    for entry in value::entries(value)? {
-        let key = entry.key;
-        if !value::is_json(entry.value) {
-            return Err(format!("{key}: must be a value that JSON has"));
-        }
+    for_each(value, |entry| {
         let json: serde_json::Value = value::read(entry.value, "a value that JSON has")?;
-        let option = format!("{key}={json}");
+        // JSON has no dates, and no numbers without end.
+        if entry.value.is_datetime() || json.is_null() {
+            return Err("must be a value that JSON has".into());
+        }
+        let option = format!("{}={json}", entry.key);
         Field::parse(&option)?;
         options.push(option);
-    }
+        Ok(())
+    })?;
     Ok(options)
 }
 
 /// The value of a setting as its environment variable would have it.
-fn setting(key: &str, value: &DeValue) -> Result<String, String> {
+fn setting(key: &str, value: &DeValue) -> Result<String, Wrong> {
     let Some(row) = table::find(key) else {
         let mut keys = SECTIONS.to_vec();
         keys.extend(table::SETTINGS.iter().map(|row| row.key));
@@ -252,18 +247,15 @@ fn setting(key: &str, value: &DeValue) -> Result<String, String> {
     };
     let text = match row.kind {
         SettingKind::Limit(_) if value.is_str() => string(value)?,
-        SettingKind::Limit(_) | SettingKind::Whole(..) => whole_number(value)?,
+        SettingKind::Limit(_) | SettingKind::Whole(..) => {
+            value::read::<i64>(value, "a whole number")?.to_string()
+        }
         SettingKind::Switch(_) => value::switch(value)?.to_string(),
         _ => string(value)?,
     };
     // The other values do not matter: this one is only checked.
     row.set(&mut Values::default(), &text)?;
     Ok(text)
-}
-
-fn whole_number(value: &DeValue) -> Result<String, String> {
-    let number: i64 = value::read(value, "a whole number")?;
-    Ok(number.to_string())
 }
 
 /// A value for `--schema`. The JSON file that it may name is read only when the role is used.
@@ -282,6 +274,10 @@ mod tests {
     use super::*;
     use crate::message::tests::rows;
 
+    fn read(text: &str) -> Result<File, Error> {
+        super::read(text, Path::new("F"))
+    }
+
     #[test]
     fn settings_and_providers_are_read_with_their_lines() {
         let file = read(concat!(
@@ -291,16 +287,20 @@ mod tests {
         ))
         .expect("a valid file");
         let mut settings = Vec::new();
-        for setting in &file.settings {
-            settings.push((setting.key.as_str(), setting.text.as_str(), setting.line));
+        for (key, Sourced { text, origin }) in &file.settings {
+            settings.push(format!("{key} = {text}: {origin}"));
         }
-        let expected = r#"[("provider", "work", 1), ("max_history", "400000", 2), ("save", "false", 3), ("expire", "12h", 4)]"#;
-        assert_eq!(format!("{settings:?}"), expected);
+        let expected = "expire = 12h: F, line 4; max_history = 400000: F, line 2; provider = work: F, line 1; save = false: F, line 3";
+        assert_eq!(settings.join("; "), expected);
         let [work, another] = &file.providers[..] else {
             panic!("two providers")
         };
-        let found = (&*work.name, work.line, work.api.map(|api| api.name));
-        assert_eq!(found, ("work", 6, Some("anthropic")));
+        let found = (
+            &*work.name,
+            work.origin.to_string(),
+            work.api.map(|api| api.name),
+        );
+        assert_eq!(found, ("work", "F, line 6".to_owned(), Some("anthropic")));
         let address = work.base_url.as_ref().map(ToString::to_string);
         assert_eq!(address.as_deref(), Some("https://llm.corp.example/v1"));
         let command = vec!["pass".to_owned(), "x".to_owned()];
@@ -328,14 +328,14 @@ mod tests {
             3 | not both | [providers.work]␊key_env = "A"␊key_cmd = ["b"]
             2 | must be a list | [providers.work]␊key_cmd = "pass show"
             3 | a b: no header can have this name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
-            2 | providers.work.options: -m chooses the model | [providers.work]␊options = { model = "m" }
+            2 | providers.work.options.model: -m chooses the model | [providers.work]␊options = { model = "m" }
             1 | providers: must be a table | providers = 1
             1 | provider: must be a string | [provider.work]␊model = "m"
         "##,
         ) {
             let text = &text.replace('␊', "\n");
-            let wrong = read(text).map(|_| ()).expect_err(text);
-            let is_right = wrong.starts_with(&format!("line {line}: ")) && wrong.contains(words);
+            let wrong = read(text).map(|_| ()).expect_err(text).message;
+            let is_right = wrong.starts_with(&format!("F, line {line}: ")) && wrong.contains(words);
             assert!(is_right && !wrong.contains("sk-123"), "{text}: {wrong}");
         }
     }
@@ -361,7 +361,7 @@ mod tests {
         #[test]
         fn whatever_a_file_says_it_is_read_or_a_line_of_it_is_named(lines in prop::collection::vec(lines(), 0..8)) {
             if let Err(wrong) = read(&lines.join("\n")) {
-                let line = wrong.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+                let line = wrong.message.strip_prefix("F, line ").and_then(|rest| rest.split_once(": "));
                 let line: usize = line.expect("a line").0.parse().expect("a number");
                 prop_assert!((1..=lines.len().max(1)).contains(&line), "{}", wrong);
             }

@@ -74,14 +74,14 @@ impl Settings {
         let mut values = Values::default();
         let mut levels = BTreeMap::new();
         for row in table::SETTINGS {
-            let set = levels_of(row, &typed, environment, &written, file);
+            let set = levels_of(row, &typed, environment, &written);
             for Sourced { text, origin } in &set {
                 row.set(&mut values, text)
                     .map_err(|reason| origin.wrong(row.key, &reason))?;
             }
             levels.insert(row.key, set);
         }
-        let providers = providers::all(written.providers, environment, file);
+        let providers = providers::all(written.providers, environment);
         let unnamed =
             first_with_key(&providers, environment).map(|provider| provider.name.as_str());
         if !model_fits(&levels["provider"], &levels["model"], unnamed) {
@@ -115,25 +115,24 @@ impl Settings {
     fn check_providers(&self) -> Result<(), Error> {
         for role in &self.roles {
             if let Some(name) = &role.options.provider {
-                let origin = role.origin("provider", &self.file);
-                self.check_provider(name, &origin, &role.key("provider"))?;
+                self.check_provider(name, |reason| role.wrong("provider", reason))?;
             }
         }
         // As with any setting, a level must be right even where another one decides.
-        for named in &self.levels["provider"] {
-            self.check_provider(&named.text, &named.origin, "provider")?;
+        for Sourced { text, origin } in &self.levels["provider"] {
+            self.check_provider(text, |reason| origin.wrong("provider", reason))?;
         }
         Ok(())
     }
 
-    fn check_provider(&self, name: &str, origin: &Origin, key: &str) -> Result<(), Error> {
+    fn check_provider(&self, name: &str, wrong: impl Fn(&str) -> Error) -> Result<(), Error> {
         if self.provider_named(name).is_some() {
             return Ok(());
         }
         let meant = did_you_mean(name, self.providers.iter().map(|provider| &provider.name));
         let names = self.provider_names();
         let file = self.file.display();
-        let error = origin.wrong(key, &format!("there is no provider “{name}”"));
+        let error = wrong(&format!("there is no provider “{name}”"));
         Err(error.advise(format!(
             "{meant}-p chooses one of {names}\na section [providers.NAME] in {file} adds one"
         )))
@@ -215,17 +214,14 @@ impl Settings {
         Ok(servers)
     }
 
-    /// Where the role in use names this tool server, for errors.
-    pub fn place_of_server(&self, name: &str) -> String {
+    /// The error for the name of a tool server, which may come from the role in use.
+    pub fn wrong_server(&self, name: &str, reason: &str) -> Error {
         let mut roles = self.roles.iter();
         let in_use = roles.find(|role| Some(&role.name) == self.typed.role.as_ref());
         let is_server = |tool: &String| tool.split("__").next() == Some(name);
         match in_use {
-            Some(role) if role.options.tools.iter().any(is_server) => {
-                let origin = role.origin("tools", &self.file);
-                format!("{origin}: {}: ", role.key("tools"))
-            }
-            _ => String::new(),
+            Some(role) if role.options.tools.iter().any(is_server) => role.wrong("tools", reason),
+            _ => Error::settings(reason),
         }
     }
 
@@ -277,10 +273,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         return Ok(file::File::default());
     }
     let text = read_text(path, MAX_TEXT).map_err(Error::settings)?;
-    file::read(&text).map_err(|reason| {
-        let error = Error::settings(format!("{}, {reason}", path.display()));
-        error.advise("q --help lists the settings")
-    })
+    file::read(&text, path)
 }
 
 /// What each level sets, from the lowest to the highest.
@@ -289,21 +282,12 @@ fn levels_of(
     arguments: &Arguments,
     environment: &Environment,
     written: &file::File,
-    file: &Path,
 ) -> Vec<Sourced> {
     let mut levels = Vec::new();
-    if let Some(default) = row.default {
-        levels.push(Sourced::new(default, Origin::Default));
+    if !row.default.is_empty() {
+        levels.push(Sourced::new(row.default, Origin::Default));
     }
-    for setting in &written.settings {
-        if setting.key == row.key {
-            let origin = Origin::File {
-                path: file.to_owned(),
-                line: setting.line,
-            };
-            levels.push(Sourced::new(&setting.text, origin));
-        }
-    }
+    levels.extend(written.settings.get(row.key).cloned());
     if let Some(text) = environment.get(&row.variable()) {
         levels.push(Sourced::new(text, Origin::Variable(row.variable())));
     }
@@ -317,24 +301,20 @@ fn levels_of(
 }
 
 /// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it
-/// does not count if a higher level names another one. If no level names a provider, `unnamed` is used.
+/// does not count if a higher level names another one. Until a level names a provider, it is `unnamed`.
 fn model_fits(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -> bool {
     let Some(model) = models.last() else {
         return false;
     };
     let mut own = unnamed;
-    let mut above = Vec::new();
-    for provider in providers {
-        let name = provider.text.as_str();
-        if provider.origin.rank() <= model.origin.rank() {
-            own = Some(name);
-        } else {
-            above.push(name);
+    for Sourced { text, origin } in providers {
+        let is_other = own.is_some_and(|own| own != text);
+        if is_other && origin.rank() > model.origin.rank() {
+            return false;
         }
+        own = Some(text);
     }
-    // Without any provider so far, the model belongs to the first one that a higher level names.
-    let own = own.or(above.first().copied());
-    above.iter().all(|name| Some(*name) == own)
+    true
 }
 
 #[cfg(test)]

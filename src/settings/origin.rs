@@ -43,10 +43,14 @@ impl FromIterator<(OsString, OsString)> for Environment {
 }
 
 /// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Origin {
+    #[default]
     Default,
-    File { path: PathBuf, line: usize },
+    File {
+        path: PathBuf,
+        line: usize,
+    },
     Variable(String),
     Option(&'static str),
 }

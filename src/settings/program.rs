@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::origin::Environment;
 use super::pattern;
-use super::value;
+use super::value::{self, Wrong};
 use crate::secret::{self, Secret};
 
 /// The variables that every program gets; a star matches any characters.
@@ -44,7 +44,7 @@ impl LocalProgram {
     }
 
     /// Sets `env`, `env_from` or `cwd`.
-    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
         match key {
             "env" => self.env.extend(value::table(value)?),
             "env_from" => self.env_from.extend(value::strings(value)?),

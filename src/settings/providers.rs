@@ -1,6 +1,5 @@
 //! The configured providers: the built-in ones, as file and environment change them, and the file's own (pure).
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::file::ProviderSection;
@@ -33,11 +32,7 @@ pub struct Provider {
 }
 
 /// All providers: those of the file in its order, then the other rows of the table.
-pub fn all(
-    mut sections: Vec<ProviderSection>,
-    environment: &Environment,
-    file: &Path,
-) -> Vec<Arc<Provider>> {
+pub fn all(mut sections: Vec<ProviderSection>, environment: &Environment) -> Vec<Arc<Provider>> {
     for row in table::PROVIDERS {
         if !sections.iter().any(|section| section.name == row.name) {
             sections.push(ProviderSection {
@@ -48,13 +43,13 @@ pub fn all(
     }
     let sections = sections.into_iter();
     sections
-        .map(|section| Arc::new(provider(section, environment, file)))
+        .map(|section| Arc::new(provider(section, environment)))
         .collect()
 }
 
 /// A provider as its section, its row of the table and the environment describe it.
-fn provider(section: ProviderSection, environment: &Environment, file: &Path) -> Provider {
-    let ProviderSection { name, line, .. } = section;
+fn provider(section: ProviderSection, environment: &Environment) -> Provider {
+    let ProviderSection { name, origin, .. } = section;
     let row = table::find(&name).unwrap_or(&OPENAI_LIKE);
     // The environment wins over the file.
     let address = if let Some(moved) = moved(&name, row, environment) {
@@ -62,10 +57,7 @@ fn provider(section: ProviderSection, environment: &Environment, file: &Path) ->
     } else if let Some(address) = section.base_url {
         Ok(address)
     } else if row.base_url.is_empty() {
-        let file = file.display();
-        Err(format!(
-            "{file}, line {line}: providers.{name}: has no base_url"
-        ))
+        Err(format!("{origin}: providers.{name}: has no base_url"))
     } else {
         Address::parse(row.base_url)
     };
@@ -75,16 +67,12 @@ fn provider(section: ProviderSection, environment: &Environment, file: &Path) ->
         key = Key::Variables(names.collect());
     }
     let usual = row.model.map(|model| Sourced::new(model, Origin::Default));
-    let model = section.model.map(|model| {
-        let path = file.to_owned();
-        Sourced::new(&model, Origin::File { path, line })
-    });
     let mut provider = Provider {
         name,
         api: row.api,
         address,
         key,
-        model: model.or(usual),
+        model: section.model.or(usual),
         headers: section.headers,
         options: section.options,
         quirks: row.quirks,
@@ -189,7 +177,7 @@ mod tests {
 
     fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
         let environment = Environment::new(variables);
-        let providers = all(Vec::new(), &environment, Path::new("config.toml"));
+        let providers = all(Vec::new(), &environment);
         let provider = providers
             .iter()
             .find(|provider| provider.name == name)

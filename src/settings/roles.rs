@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, RoleSection, is_role};
-use super::origin::Origin;
 use super::text::{MAX_TEXT, read_text};
 use super::tools::NO_TOOLS;
 use crate::error::Error;
@@ -13,22 +12,10 @@ use crate::shape::Shape;
 use crate::text::nearest::did_you_mean;
 
 impl RoleSection {
-    /// Where one of its keys is, in this configuration file.
-    pub fn origin(&self, key: &str, file: &Path) -> Origin {
-        let line = self.lines.get(key).copied().unwrap_or_default();
-        Origin::File {
-            path: file.to_owned(),
-            line,
-        }
-    }
-
-    /// The full name of one of its keys, for errors.
-    pub fn key(&self, key: &str) -> String {
-        format!("roles.{}.{key}", self.name)
-    }
-
-    fn wrong(&self, key: &str, reason: &str, file: &Path) -> Error {
-        self.origin(key, file).wrong(&self.key(key), reason)
+    /// The error for one of its keys.
+    pub fn wrong(&self, key: &str, reason: &str) -> Error {
+        let name = format!("roles.{}.{key}", self.name);
+        self.origins[key].wrong(&name, reason)
     }
 }
 
@@ -60,7 +47,7 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
     {
         let text = read_text(&file.with_file_name(path), MAX_TEXT);
         let shape = text.and_then(|text| Shape::from_json(&text));
-        let shape = shape.map_err(|reason| section.wrong("schema", &reason, file))?;
+        let shape = shape.map_err(|reason| section.wrong("schema", &reason))?;
         all.schema = Some(shape.schema.to_string());
     }
     Ok(all)
@@ -78,7 +65,7 @@ fn system_prompt(
         let text = read_text(&file.with_file_name(path), MAX_TEXT);
         return text
             .map(Some)
-            .map_err(|reason| section.wrong("system_file", &reason, file));
+            .map_err(|reason| section.wrong("system_file", &reason));
     }
     let Some(path) = prompt else {
         return Ok(None);

@@ -68,8 +68,8 @@ pub enum Cached {
 #[derive(Debug)]
 pub struct SettingRow {
     pub key: &'static str,
-    /// The default, as a user would write it; `None` if there is no default.
-    pub default: Option<&'static str>,
+    /// The default, as a user would write it; empty if there is none.
+    pub default: &'static str,
     pub kind: SettingKind,
     pub doc: &'static str,
 }
@@ -81,9 +81,9 @@ pub enum SettingKind {
     Text(fn(&mut Values, String)),
     AnyText(fn(&mut Values, String)),
     /// A number in a range.
-    Whole(RangeInclusive<u64>, fn(&mut Values, u64)),
+    Whole(RangeInclusive<usize>, fn(&mut Values, usize)),
     /// A number from 1, or the word `all` for no limit.
-    Limit(fn(&mut Values, u64)),
+    Limit(fn(&mut Values, usize)),
     /// A full path.
     Path(fn(&mut Values, String)),
     /// A duration, or `0` alone.
@@ -95,149 +95,161 @@ pub enum SettingKind {
     Switch(fn(&mut Values, bool)),
 }
 
+const fn row(
+    key: &'static str,
+    default: &'static str,
+    kind: SettingKind,
+    doc: &'static str,
+) -> SettingRow {
+    SettingRow {
+        key,
+        default,
+        kind,
+        doc,
+    }
+}
+
 /// The upper limit of numbers that need none of their own.
-const MAX: u64 = u32::MAX as u64;
+const MAX: usize = u32::MAX as usize;
 
 /// Every setting, in the order of the documents.
 pub const SETTINGS: &[SettingRow] = &[
-    SettingRow {
-        key: "provider",
-        default: None,
+    row(
+        "provider",
+        "",
         // An unknown name is refused with a list of the known ones.
-        kind: AnyText(|_, _| {}),
-        doc: "which provider to ask; unset: the first with a key, else the first local server",
-    },
-    SettingRow {
-        key: "model",
-        default: None,
-        kind: Text(|_, _| {}),
-        doc: "the model to ask; unset: the provider's default",
-    },
-    SettingRow {
-        key: "system",
-        default: None,
-        kind: AnyText(|values, text| values.system = Some(text)),
-        doc: "replaces the built-in system prompt",
-    },
-    SettingRow {
-        key: "messages",
-        default: Some("10"),
-        kind: Whole(0..=MAX, |values, number| values.messages = number as usize),
-        doc: "how many of the last messages a follow-up sends",
-    },
-    SettingRow {
-        key: "max_history",
-        default: Some("400000"),
-        kind: Whole(0..=MAX, |values, number| {
-            values.max_history = number as usize;
-        }),
-        doc: "the most bytes of these messages together; older ones are left out, with a note",
-    },
-    SettingRow {
-        key: "history",
-        default: Some("prompt"),
-        kind: Choice(&["prompt", "messages"], |values, index| {
+        AnyText(|_, _| {}),
+        "which provider to ask; unset: the first with a key, else the first local server",
+    ),
+    row(
+        "model",
+        "",
+        Text(|_, _| {}),
+        "the model to ask; unset: the provider's default",
+    ),
+    row(
+        "system",
+        "",
+        AnyText(|values, text| values.system = Some(text)),
+        "replaces the built-in system prompt",
+    ),
+    row(
+        "messages",
+        "10",
+        Whole(0..=MAX, |values, number| values.messages = number),
+        "how many of the last messages a follow-up sends",
+    ),
+    row(
+        "max_history",
+        "400000",
+        Whole(0..=MAX, |values, number| values.max_history = number),
+        "the most bytes of these messages together; older ones are left out, with a note",
+    ),
+    row(
+        "history",
+        "prompt",
+        Choice(&["prompt", "messages"], |values, index| {
             values.history = [History::Prompt, History::Messages][index];
         }),
-        doc: "how these messages are sent: in one prompt, or as user and assistant messages",
-    },
-    SettingRow {
-        key: "pairs",
-        default: Some("20"),
-        kind: Limit(|values, number| {
-            values.rules.pairs = usize::try_from(number).unwrap_or(usize::MAX);
+        "how these messages are sent: in one prompt, or as user and assistant messages",
+    ),
+    row(
+        "pairs",
+        "20",
+        Limit(|values, number| values.rules.pairs = number),
+        "question-answer pairs that the current conversation keeps, or \"all\"",
+    ),
+    row(
+        "expire",
+        "24h",
+        Span(|values, duration| values.rules.expire = duration),
+        "idle time after which -f starts a new conversation",
+    ),
+    row(
+        "keep",
+        "30d",
+        Span(|values, duration| values.rules.keep = duration),
+        "how long a conversation that is not current is kept; \"never\" removes none, \"0\" keeps none",
+    ),
+    row(
+        "max_tokens",
+        "",
+        Whole(1..=MAX, |values, number| {
+            values.max_tokens = Some(number as u64);
         }),
-        doc: "question-answer pairs that the current conversation keeps, or \"all\"",
-    },
-    SettingRow {
-        key: "expire",
-        default: Some("24h"),
-        kind: Span(|values, duration| values.rules.expire = duration),
-        doc: "idle time after which -f starts a new conversation",
-    },
-    SettingRow {
-        key: "keep",
-        default: Some("30d"),
-        kind: Span(|values, duration| values.rules.keep = duration),
-        doc: "how long a conversation that is not current is kept; \"never\" removes none, \"0\" keeps none",
-    },
-    SettingRow {
-        key: "max_tokens",
-        default: None,
-        kind: Whole(1..=MAX, |values, number| values.max_tokens = Some(number)),
-        doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
-    },
-    SettingRow {
-        key: "timeout",
-        default: Some("5m"),
-        kind: Patience(|values, duration| values.timeout = duration),
-        doc: "silence on the connection after which q gives up",
-    },
-    SettingRow {
-        key: "retries",
-        default: Some("3"),
-        kind: Whole(0..=100, |values, number| values.retries = number as u32),
-        doc: "how often a request that failed before the first word is tried again",
-    },
-    SettingRow {
-        key: "save",
-        default: Some("true"),
-        kind: Switch(|values, on| values.save = on),
-        doc: "\"false\" saves nothing, like --no-save",
-    },
-    SettingRow {
-        key: "cached",
-        default: Some("off"),
-        kind: Choice(&["off", "on", "only"], |values, index| {
+        "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
+    ),
+    row(
+        "timeout",
+        "5m",
+        Patience(|values, duration| values.timeout = duration),
+        "silence on the connection after which q gives up",
+    ),
+    row(
+        "retries",
+        "3",
+        Whole(0..=100, |values, number| values.retries = number as u32),
+        "how often a request that failed before the first word is tried again",
+    ),
+    row(
+        "save",
+        "true",
+        Switch(|values, on| values.save = on),
+        "\"false\" saves nothing, like --no-save",
+    ),
+    row(
+        "cached",
+        "off",
+        Choice(&["off", "on", "only"], |values, index| {
             values.cached = [Cached::Off, Cached::On, Cached::Only][index];
         }),
-        doc: "\"on\" answers from a file what has been answered before, like --cached; \"only\" never asks a provider",
-    },
-    SettingRow {
-        key: "answers",
-        default: None,
-        kind: Path(|values, path| values.answers = Some(path)),
-        doc: "the full path of the folder for known answers; unset: the folder q/answers among the caches",
-    },
-    SettingRow {
-        key: "wrap",
-        default: Some("true"),
-        kind: Switch(|values, on| values.wrap = on),
-        doc: "\"false\" leaves the lines of an answer as they are, even on a terminal",
-    },
-    SettingRow {
-        key: "style",
-        default: Some("true"),
-        kind: Switch(|values, on| values.style = on),
-        doc: "\"false\" leaves out bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
-    },
-    SettingRow {
-        key: "mismatch",
-        default: Some("new"),
-        kind: Choice(&["new", "continue"], |values, index| {
+        "\"on\" answers from a file what has been answered before, like --cached; \"only\" never asks a provider",
+    ),
+    row(
+        "answers",
+        "",
+        Path(|values, path| values.answers = Some(path)),
+        "the full path of the folder for known answers; unset: the folder q/answers among the caches",
+    ),
+    row(
+        "wrap",
+        "true",
+        Switch(|values, on| values.wrap = on),
+        "\"false\" leaves the lines of an answer as they are, even on a terminal",
+    ),
+    row(
+        "style",
+        "true",
+        Switch(|values, on| values.style = on),
+        "\"false\" leaves out bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
+    ),
+    row(
+        "mismatch",
+        "new",
+        Choice(&["new", "continue"], |values, index| {
             values.rules.continue_on_mismatch = index == 1;
         }),
-        doc: "what -f does with another provider or model: start a new conversation, or continue the old one",
-    },
-    SettingRow {
-        key: "effort",
-        default: None,
-        kind: Text(|values, text| values.effort = Some(text)),
-        doc: "how much the model thinks: low, medium, high or a value that the provider defines; one that it refuses is left out, \
+        "what -f does with another provider or model: start a new conversation, or continue the old one",
+    ),
+    row(
+        "effort",
+        "",
+        Text(|values, text| values.effort = Some(text)),
+        "how much the model thinks: low, medium, high or a value that the provider defines; one that it refuses is left out, \
               with a note; unset: its default",
-    },
-    SettingRow {
-        key: "rounds",
-        default: Some("10"),
-        kind: Whole(1..=1_000, |values, number| values.rounds = number as usize),
-        doc: "the most rounds of tool calls per question",
-    },
-    SettingRow {
-        key: "mcp",
-        default: None,
-        kind: Path(|values, path| values.mcp = Some(path)),
-        doc: "the full path of a JSON file with more tool servers, under mcpServers as other programs have it",
-    },
+    ),
+    row(
+        "rounds",
+        "10",
+        Whole(1..=1_000, |values, number| values.rounds = number),
+        "the most rounds of tool calls per question",
+    ),
+    row(
+        "mcp",
+        "",
+        Path(|values, path| values.mcp = Some(path)),
+        "the full path of a JSON file with more tool servers, under mcpServers as other programs have it",
+    ),
 ];
 
 /// The row of a setting.
@@ -280,7 +292,7 @@ impl SettingRow {
             }
             Path(set) => set(values, text.to_owned()),
             Whole(range, set) => set(values, whole(text, range)?),
-            Limit(set) if text == "all" => set(values, u64::MAX),
+            Limit(set) if text == "all" => set(values, usize::MAX),
             Limit(set) => set(values, whole(text, &(1..=MAX))?),
             Span(set) if text == "0" => set(values, Some(Duration::ZERO)),
             Span(set) => set(values, duration::parse(text)?),
@@ -301,7 +313,7 @@ impl SettingRow {
 }
 
 /// Reads a number in a range.
-fn whole(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
+fn whole(text: &str, range: &RangeInclusive<usize>) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if range.contains(&number) => Ok(number),
         _ => {
@@ -321,8 +333,8 @@ mod tests {
     fn every_default_is_a_value_of_its_setting() {
         let mut values = Values::default();
         for row in SETTINGS {
-            if let Some(default) = row.default {
-                assert_eq!(row.set(&mut values, default), Ok(()), "{}", row.key);
+            if !row.default.is_empty() {
+                assert_eq!(row.set(&mut values, row.default), Ok(()), "{}", row.key);
             }
         }
         let found = (values.messages, values.rules.pairs, values.max_history);

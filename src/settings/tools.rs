@@ -10,7 +10,7 @@ use super::duration;
 use super::key::Key;
 use super::pattern;
 use super::program::{LocalProgram, check_command, exposed};
-use super::value::{self, Fault, Section, TableEntry};
+use super::value::{self, TableEntry, Wrong, for_each, string, strings};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::text::habits::Place;
@@ -97,66 +97,65 @@ impl ToolServer {
     }
 
     /// Reads a section.
-    pub(super) fn read(section: &Section) -> Result<ToolServer, Fault> {
-        let name = section.name;
-        check_name(name).map_err(|reason| section.fault(&reason))?;
-        let entries = section.entries.iter();
-        let (commands, mut keys): (Vec<_>, Vec<&TableEntry>) =
-            entries.partition(|entry| is_command(entry));
-        let is_server = keys
-            .iter()
-            .any(|entry| matches!(entry.key, "command" | "url"));
-
-        let mut server = ToolServer::new(name, ServerKind::Local(LocalProgram::default()));
+    pub(super) fn read(section: &TableEntry) -> Result<ToolServer, Wrong> {
+        check_name(section.key)?;
+        let local = ServerKind::Local(LocalProgram::default());
+        let mut server = ToolServer::new(section.key, local);
+        let mut is_server = false;
         // The other keys depend on whether there is a url.
-        keys.sort_by_key(|entry| entry.key != "url");
-        for entry in keys {
-            let set = if is_server && entry.key == "about_run" {
-                Err(MISFIT.to_owned())
-            } else {
-                server.set(entry.key, entry.value)
-            };
-            set.map_err(|reason| section.fault_in(entry, &reason))?;
-        }
-        if is_server {
-            return match commands.first() {
-                Some(entry) => Err(section.fault_in(entry, MISFIT)),
-                None => Ok(server),
-            };
-        }
-        if commands.is_empty() {
-            let reason = "has neither a command nor a url, nor a table with a run";
-            return Err(section.fault(reason));
-        }
-        if let ServerKind::Local(shared) = &server.kind {
-            if let Some(about) = &mut server.about {
-                *about = LocalProgram {
-                    command: std::mem::take(&mut about.command),
+        for_each(section.value, |entry| {
+            if is_command(entry) {
+                return Ok(());
+            }
+            is_server |= matches!(entry.key, "command" | "url");
+            if entry.key == "url" {
+                let url = Endpoint::parse(&string(entry.value)?)?;
+                server.kind = ServerKind::Remote(RemoteServer::new(url));
+            }
+            Ok(())
+        })?;
+        for_each(section.value, |entry| {
+            let is_command = is_command(entry);
+            if is_server && (is_command || entry.key == "about_run") {
+                return Err(MISFIT.into());
+            }
+            if is_command {
+                return Ok(());
+            }
+            server.set(entry.key, entry.value)
+        })?;
+        if let ServerKind::Local(shared) = &server.kind
+            && !is_server
+        {
+            let mut commands = Vec::new();
+            for_each(section.value, |entry| {
+                if is_command(entry) {
+                    check_name(entry.key)?;
+                    commands.push(Command::read(entry, shared, server.timeout)?);
+                }
+                Ok(())
+            })?;
+            if commands.is_empty() {
+                return Err("has neither a command nor a url, nor a table with a run".into());
+            }
+            if let Some(about) = server.about.take() {
+                server.about = Some(LocalProgram {
+                    command: about.command,
                     ..shared.clone()
-                };
+                });
             }
-            let mut read = Vec::new();
-            for entry in commands {
-                let command = check_name(entry.key)
-                    .and_then(|()| Command::read(entry, shared, server.timeout))
-                    .map_err(|reason| section.fault_in(entry, &reason))?;
-                read.push(command);
-            }
-            server.kind = ServerKind::Commands(read);
+            server.kind = ServerKind::Commands(commands);
         }
         Ok(server)
     }
 
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
         match (key, &mut self.kind) {
-            ("url", _) => {
-                let url = Endpoint::parse(&value::string(value)?)?;
-                self.kind = ServerKind::Remote(RemoteServer::new(url));
-            }
-            ("only", _) => self.only = Some(value::strings(value)?),
-            ("allow", _) => self.allow = value::strings(value)?,
-            ("timeout", _) => self.timeout = duration::patience(&value::string(value)?)?,
-            ("start", _) => self.start = duration::patience(&value::string(value)?)?,
+            ("url", _) => {}
+            ("only", _) => self.only = Some(strings(value)?),
+            ("allow", _) => self.allow = strings(value)?,
+            ("timeout", _) => self.timeout = duration::patience(&string(value)?)?,
+            ("start", _) => self.start = duration::patience(&string(value)?)?,
             ("about_run", _) => {
                 let command = value::command(value)?;
                 check_command(&command)?;
@@ -169,8 +168,8 @@ impl ToolServer {
             ("env" | "env_from" | "cwd", ServerKind::Local(program)) => program.set(key, value)?,
             ("headers", ServerKind::Remote(site)) => site.headers = value::headers(value)?,
             ("key_env" | "key_cmd", ServerKind::Remote(site)) => site.key.set(key, value)?,
-            ("run", _) => return Err("belongs in a table such as [tools.date.today]".to_owned()),
-            _ if KEYS.contains(&key) => return Err(MISFIT.to_owned()),
+            ("run", _) => return Err("belongs in a table such as [tools.date.today]".into()),
+            _ if KEYS.contains(&key) => return Err(MISFIT.into()),
             _ => return Err(value::unknown(Place::Server, key, KEYS)),
         }
         Ok(())
@@ -261,7 +260,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
 mod tests {
     use toml::de::DeTable;
 
-    use super::value::in_order;
     use super::*;
     use crate::message::tests::rows;
     use crate::settings::origin::Environment;
@@ -275,13 +273,12 @@ mod tests {
 
     fn read_as(name: &str, text: &str) -> Result<ToolServer, String> {
         let table = DeTable::parse(text).expect("TOML");
-        let section = Section {
-            name,
-            path: format!("tools.{name}"),
+        let section = TableEntry {
+            key: name,
             at: 0,
-            entries: in_order(table.get_ref()),
+            value: &DeValue::Table(table.into_inner()),
         };
-        ToolServer::read(&section).map_err(|fault| fault.message)
+        ToolServer::read(&section).map_err(|wrong| wrong.within(&section).message)
     }
 
     fn read(text: &str) -> Result<ToolServer, String> {
@@ -308,7 +305,7 @@ mod tests {
         }
         for [words, text] in rows(
             r##"
-            tools.db.command: names no command | command = []
+            db.command: names no command | command = []
             must be a list | command = "uvx"
             relative path | command = ["./server"]
             relative path | command = ["a/b"]
@@ -318,11 +315,11 @@ mod tests {
             too short | timeout = "0s"
             must be a string | start = 5
             there is no setting “alow” | alow = []
-            tools.db: has neither a command nor a url | only = []
-            tools.db.key_env: does not go with | command = ["x"]␊key_env = "K"
-            tools.db.command: does not go with | url = "https://x"␊command = ["x"]
+            db: has neither a command nor a url | only = []
+            db.key_env: does not go with | command = ["x"]␊key_env = "K"
+            db.command: does not go with | url = "https://x"␊command = ["x"]
             cwd: does not go with | cwd = "/"␊url = "https://x"
-            tools.db.url: is not a URL | url = "x"
+            db.url: is not a URL | url = "x"
             url: must be a string | url = 1
             must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
             key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
@@ -394,27 +391,27 @@ mod tests {
         }
         for [words, text] in rows(
             r##"
-            tools.db.a: does not go with | command = ["x"]␊[a]␊run = ["x"]
-            tools.db.env: run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
-            tools.db.a: has no run | [a]
-            tools.db.a: run: names no command | [a]␊run = []
+            db.a: does not go with | command = ["x"]␊[a]␊run = ["x"]
+            db.env.run: must be a string | [a]␊run = ["x"]␊[url]␊run = ["x"]␊[env]␊run = 1
+            db.a: has no run | [a]
+            db.a.run: names no command | [a]␊run = []
             run: names no command | [a]␊run = [""]
             run: must be a list | [a]␊run = "x"
             run: “./x” is a relative path | [a]␊run = ["./x"]
-            tools.db.a: run: the program cannot be | [a]␊run = ["{x}"]
-            tools.db.a: input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
+            db.a: run: the program cannot be | [a]␊run = ["{x}"]
+            db.a: input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
             reads: must be true or false | [a]␊run = ["x"]␊reads = 1
-            tools.db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
-            tools.db.about_run: names no command | about_run = []␊[a]␊run = ["x"]
-            tools.db.about_run: does not go with | command = ["x"]␊about_run = ["x"]
+            db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
+            db.about_run: names no command | about_run = []␊[a]␊run = ["x"]
+            db.about_run: does not go with | command = ["x"]␊about_run = ["x"]
             read: there is no setting “read” | [a]␊run = ["x"]␊read = true
             there is no setting “allow” | [a]␊run = ["x"]␊allow = []
             too short | [a]␊run = ["x"]␊timeout = "0s"
             cwd: “x” is a relative path | [a]␊run = ["x"]␊cwd = "x"
-            tools.db.a_b: the name must be | [a_b]␊run = ["x"]
-            tools.db.none: the name must be | [none]␊run = ["x"]
+            db.a_b: the name must be | [a_b]␊run = ["x"]
+            db.none: the name must be | [none]␊run = ["x"]
             headers: does not go with | [headers]␊run = ["x"]
-            tools.db.run: belongs in a table such as | run = ["x"]
+            db.run: belongs in a table such as | run = ["x"]
         "##,
         ) {
             let wrong = read(&text.replace('␊', "\n")).expect_err(text);

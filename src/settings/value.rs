@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeValue, ValueDeserializer};
 
 use crate::secret::Secret;
 use crate::text::habits::{self, Place};
@@ -16,25 +16,51 @@ pub struct TableEntry<'a> {
     pub value: &'a DeValue<'a>,
 }
 
-/// A section `[KIND.NAME]`.
-pub struct Section<'a> {
-    pub name: &'a str,
-    /// With its kind, such as `tools.db`.
-    pub path: String,
-    /// Its place, in bytes.
-    pub at: usize,
-    pub entries: Vec<TableEntry<'a>>,
-}
-
-/// An error, and its place in bytes.
+/// What is wrong with a file.
 #[derive(Debug)]
-pub struct Fault {
-    pub at: usize,
+pub struct Wrong {
+    /// The place, in bytes; `None` until it is known.
+    pub at: Option<usize>,
+    /// Once the place is known, it begins with the key and the sections around it.
     pub message: String,
 }
 
-/// The entries of a table in the order of the file.
-pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<TableEntry<'a>> {
+impl<Reason: Into<String>> From<Reason> for Wrong {
+    fn from(reason: Reason) -> Wrong {
+        Wrong {
+            at: None,
+            message: reason.into(),
+        }
+    }
+}
+
+impl Wrong {
+    /// The same, found in the value of this entry. If that is a table and the reason begins with one of its keys, the place is
+    /// that of this key.
+    pub fn within(mut self, entry: &TableEntry) -> Wrong {
+        let message = self.message;
+        if self.at.is_some() {
+            self.message = format!("{}.{message}", entry.key);
+            return self;
+        }
+        self.at = Some(entry.at);
+        if let Some(table) = entry.value.as_table()
+            && let Some((name, _)) = message.split_once(':')
+            && let Some((key, _)) = table.get_key_value(name)
+        {
+            self.at = Some(key.span().start);
+        }
+        self.message = format!("{}: {message}", entry.key);
+        self
+    }
+}
+
+/// Hands the entries of a table to `read`, in the order of the file.
+pub fn for_each<'a>(
+    table: &'a DeValue<'a>,
+    mut read: impl FnMut(&TableEntry<'a>) -> Result<(), Wrong>,
+) -> Result<(), Wrong> {
+    let table = table.as_table().ok_or("must be a table")?;
     let mut entries = Vec::new();
     for (key, value) in table {
         entries.push(TableEntry {
@@ -44,55 +70,10 @@ pub fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<TableEntry<'a>> {
         });
     }
     entries.sort_by_key(|entry| entry.at);
-    entries
-}
-
-/// The entries of a value that must be a table.
-pub fn entries<'a>(value: &'a DeValue<'a>) -> Result<Vec<TableEntry<'a>>, String> {
-    let table = value.as_table().ok_or("must be a table")?;
-    Ok(in_order(table))
-}
-
-impl TableEntry<'_> {
-    /// The error for an entry below this path. If its value is a table and the reason begins with one of its keys, the
-    /// place is that of this key.
-    pub fn fault(&self, path: &str, reason: &str) -> Fault {
-        let mut at = self.at;
-        if let Some(table) = self.value.as_table()
-            && let Some((name, _)) = reason.split_once(':')
-            && let Some((key, _)) = table.get_key_value(name)
-        {
-            at = key.span().start;
-        }
-        let message = format!("{path}{}: {reason}", self.key);
-        Fault { at, message }
+    for entry in entries {
+        read(&entry).map_err(|wrong| wrong.within(&entry))?;
     }
-}
-
-impl Section<'_> {
-    /// Hands the key and the value of each entry to `set`, which says what is wrong with them.
-    pub fn read_entries(
-        &self,
-        mut set: impl FnMut(&str, &DeValue) -> Result<(), String>,
-    ) -> Result<(), Fault> {
-        for entry in &self.entries {
-            set(entry.key, entry.value).map_err(|reason| self.fault_in(entry, &reason))?;
-        }
-        Ok(())
-    }
-
-    /// The error for the section itself.
-    pub fn fault(&self, reason: &str) -> Fault {
-        Fault {
-            at: self.at,
-            message: format!("{}: {reason}", self.path),
-        }
-    }
-
-    /// The error for an entry.
-    pub fn fault_in(&self, entry: &TableEntry, reason: &str) -> Fault {
-        entry.fault(&format!("{}.", self.path), reason)
-    }
+    Ok(())
 }
 
 /// The value as a type of Rust. An error does not show it, because it may be a key.
@@ -100,17 +81,6 @@ pub fn read<T: DeserializeOwned>(value: &DeValue, wanted: &str) -> Result<T, Str
     let value = Spanned::new(0..0, value.clone());
     let read = T::deserialize(ValueDeserializer::from(value));
     read.map_err(|_| format!("must be {wanted}"))
-}
-
-/// Whether JSON has this value: it has no dates, and no numbers without end.
-pub fn is_json(value: &DeValue) -> bool {
-    match value {
-        DeValue::Datetime(_) => false,
-        DeValue::Float(float) => float.as_str().parse().is_ok_and(f64::is_finite),
-        DeValue::Array(items) => items.iter().all(|item| is_json(item.get_ref())),
-        DeValue::Table(table) => table.iter().all(|(_, item)| is_json(item.get_ref())),
-        _ => true,
-    }
 }
 
 pub fn string(value: &DeValue) -> Result<String, String> {
@@ -145,18 +115,18 @@ pub fn variable(value: &DeValue) -> Result<String, String> {
 }
 
 /// Names, each with its text, in the order of the file.
-pub fn table(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
+pub fn table(value: &DeValue) -> Result<Vec<(String, Secret)>, Wrong> {
     let mut pairs = Vec::new();
-    for entry in entries(value)? {
-        let name = entry.key;
-        let text = string(entry.value).map_err(|reason| format!("{name}: {reason}"))?;
-        pairs.push((name.to_owned(), Secret::new(text)));
-    }
+    for_each(value, |entry| {
+        let text = Secret::new(string(entry.value)?);
+        pairs.push((entry.key.to_owned(), text));
+        Ok(())
+    })?;
     Ok(pairs)
 }
 
 /// The headers of every request.
-pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
+pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, Wrong> {
     let headers = table(value)?;
     for (name, text) in &headers {
         check_header(name, text)?;
@@ -176,10 +146,10 @@ pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
 }
 
 /// The error for an unknown key. `keys` are those that there are.
-pub fn unknown(place: Place, key: &str, keys: &[&str]) -> String {
+pub fn unknown(place: Place, key: &str, keys: &[&str]) -> Wrong {
     let mut reason = format!("there is no setting “{key}”");
     if let Some(meant) = habits::meant(place, key, keys) {
         reason += &format!("; did you mean {meant}?");
     }
-    reason
+    reason.into()
 }

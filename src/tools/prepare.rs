@@ -206,8 +206,7 @@ impl Preparation<'_> {
 }
 
 fn unknown(name: &str, configured: &[Configured], settings: &Settings) -> Error {
-    let place = settings.place_of_server(name);
-    let error = Error::settings(format!("{place}there are no tools named “{name}”"));
+    let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
     let file = settings.file.display();
     if configured.is_empty() {
         return error.advise(format!(
