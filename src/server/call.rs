@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::client::{self, Client, Response, TransportError};
-use super::reading::{self, ReadError};
+use super::reading::{self, ReadError, TakePiece};
 use super::retry;
 use crate::error::{Error, ErrorKind};
 use crate::output::{Notes, OutputError};
@@ -91,7 +91,7 @@ impl Call<'_> {
         request: &Request,
         tail: Tail,
         reply: &mut Reply,
-        take: &mut dyn FnMut(Piece) -> Result<(), OutputError>,
+        take: TakePiece,
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
@@ -118,10 +118,9 @@ impl Call<'_> {
         &self,
         request: &Request,
         reply: &mut Reply,
-        take: &mut dyn FnMut(Piece) -> Result<(), OutputError>,
+        take: TakePiece,
     ) -> Result<(), CallEnd> {
         let response = self.send(request)?;
-        let content_type = response.content_type().to_owned();
         let waiting = self.waiting();
         let mut take = |piece: Piece| {
             self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
@@ -132,7 +131,7 @@ impl Call<'_> {
             }
             take(piece)
         };
-        let read = reading::read_reply(self.api, &content_type, response.body, reply, &mut take);
+        let read = reading::read_reply(self.api, response, reply, &mut take);
         self.notes.end_thoughts();
         match read {
             Ok(()) => Ok(self.check(reply)?),
@@ -197,7 +196,7 @@ impl Call<'_> {
 
     fn fetch_once(&self, request: &Request) -> Result<String, CallError> {
         let response = self.send(request)?;
-        let read = reading::read_text(response.body);
+        let read = reading::read_text(Vec::new(), response);
         read.map_err(|error| self.explain_reading(error, request))
     }
 

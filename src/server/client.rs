@@ -6,7 +6,7 @@ mod roots;
 mod side_by_side;
 
 use std::io::{self, ErrorKind, Read};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -15,6 +15,7 @@ use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, AsSendBody, Proxy, Timeout};
 
+pub use self::connections::State;
 use self::connections::{CONNECT_TIMEOUT, Connections, MAX_IDLE};
 use super::retry;
 use crate::address::Address;
@@ -23,6 +24,7 @@ use crate::provider::failure::{self, ServerError};
 use crate::provider::request::Request;
 use crate::secret::{self, Secret};
 use crate::settings::Environment;
+use crate::threads::lock;
 
 /// The most that q reads of an error's body.
 const MAX_ERROR_BODY: u64 = 1 << 20;
@@ -36,8 +38,9 @@ const SENT_AT_ONCE: usize = 32 << 10;
 
 /// A response with a status of success; its body is read as it arrives.
 pub struct Response {
-    headers: http::HeaderMap,
+    pub headers: http::HeaderMap,
     pub body: Box<dyn Read + Send>,
+    pub connection: Arc<Mutex<State>>,
 }
 
 impl Response {
@@ -121,11 +124,8 @@ impl TransportError {
 /// A client for one address.
 pub struct Client {
     agent: Agent,
-    /// In place of the agent once it has met an authority that it does not know; it knows all of the system's.
-    knowing_all: OnceLock<Agent>,
-    /// The system may have certificates that the agent does not know.
-    may_know_more: bool,
     connections: Connections,
+    state: Arc<Mutex<State>>,
     pub address: Address,
     proxy: Option<NamedProxy>,
     /// The longest silence, unless a request has limits of its own.
@@ -148,17 +148,31 @@ impl Client {
     ) -> Result<Client, Error> {
         let named_proxy = proxy_for(address, environment)?;
         // A proxy may be asked over TLS, too.
-        let (trusted, may_know_more) = if address.is_https() || named_proxy.is_some() {
+        let trusted = if address.is_https() || named_proxy.is_some() {
             roots::load(environment)?
         } else {
-            (RootCerts::WebPki, false)
+            RootCerts::WebPki
         };
-        let connections = Connections::new();
+        // This time-out costs a thread.
+        let resolve_timeout = (!address.is_loopback()).then_some(CONNECT_TIMEOUT);
+        let config = Config::builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(named_proxy.as_ref().map(|named| named.proxy.clone()))
+            .tls_config(TlsConfig::builder().root_certs(trusted).build())
+            .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
+            .timeout_resolve(resolve_timeout)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .max_idle_age(MAX_IDLE)
+            .input_buffer_size(RECEIVED_AT_ONCE)
+            .output_buffer_size(SENT_AT_ONCE)
+            .build();
+        let state = Arc::default();
+        let connections = Connections::new(&state);
         Ok(Client {
-            agent: agent(address, named_proxy.as_ref(), trusted, &connections),
-            knowing_all: OnceLock::new(),
-            may_know_more,
+            agent: Agent::with_parts(config, connections.clone(), connections.clone()),
             connections,
+            state,
             address: address.clone(),
             proxy: named_proxy,
             silence: timeout,
@@ -193,8 +207,8 @@ impl Client {
         };
         let attempt = || self.attempt(method, &request.path, &request.headers, limits);
         let mut sent = attempt();
-        // A connection that had been idle is replaced once.
-        if sent.as_ref().is_err_and(connections::was_closed_while_idle) {
+        // A connection that had been idle is replaced once. But silence may mean that the server is at work on the request.
+        if matches!(sent, Err(ureq::Error::Io(_))) && lock(&self.state).was_idle {
             sent = attempt();
         }
         self.received(sent, secrets)
@@ -214,8 +228,7 @@ impl Client {
         self.received(sent, secrets)
     }
 
-    /// Sends a request once. An unknown authority ends a connection before anything is sent, so it is looked for among all
-    /// certificates of the system.
+    /// Sends a request once.
     fn attempt(
         &self,
         method: Method,
@@ -223,34 +236,36 @@ impl Client {
         headers: &[(String, Secret)],
         limits: Limits,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        let send = |agent: &Agent| {
-            let mut request = http::Request::builder().uri(self.address.join(path));
-            for (name, value) in headers {
-                request = request.header(name, value.expose());
-            }
-            match method {
-                Method::Get => run(agent, request.body(())?, limits),
-                Method::Delete => run(agent, request.method("DELETE").body(())?, limits),
-                Method::Post(body) => {
-                    let mut request = request.method("POST").body(body)?;
-                    let content_type = request.headers_mut().entry("content-type");
-                    content_type.or_insert(HeaderValue::from_static("application/json"));
-                    run(agent, request, limits)
-                }
-            }
-        };
-        if let Some(agent) = self.knowing_all.get() {
-            return send(agent);
+        lock(&self.state).patience = None;
+        let mut request = http::Request::builder().uri(self.address.join(path));
+        for (name, value) in headers {
+            request = request.header(name, value.expose());
         }
-        match send(&self.agent) {
-            // No certificate that the agent knows has signed the server's.
-            Err(error) if self.may_know_more && error.to_string().contains(UNKNOWN_ISSUER) => {
-                let (proxy, connections) = (self.proxy.as_ref(), Connections::new());
-                let all = || agent(&self.address, proxy, roots::load_all(), &connections);
-                send(self.knowing_all.get_or_init(all))
+        match method {
+            Method::Get => self.run(request.body(())?, limits),
+            Method::Delete => self.run(request.method("DELETE").body(())?, limits),
+            Method::Post(body) => {
+                let mut request = request.method("POST").body(body)?;
+                let content_type = request.headers_mut().entry("content-type");
+                content_type.or_insert(HeaderValue::from_static("application/json"));
+                self.run(request, limits)
             }
-            sent => sent,
         }
+    }
+
+    fn run(
+        &self,
+        request: http::Request<impl AsSendBody>,
+        limits: Limits,
+    ) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        let limited = self
+            .agent
+            .configure_request(request)
+            .timeout_per_read(limits.silence)
+            .timeout_per_write(limits.silence)
+            .timeout_global(limits.total)
+            .build();
+        self.agent.run(limited)
     }
 
     /// Returns the response once its headers have come and its status is one of success.
@@ -267,6 +282,7 @@ impl Client {
         Ok(Response {
             headers: parts.headers,
             body: Box::new(body.into_reader()),
+            connection: Arc::clone(&self.state),
         })
     }
 
@@ -344,37 +360,14 @@ fn describe(error: ureq::Error) -> TransportError {
     }
 }
 
-fn agent(
-    address: &Address,
-    proxy: Option<&NamedProxy>,
-    trusted: RootCerts,
-    connections: &Connections,
-) -> Agent {
-    // This time-out costs a thread.
-    let resolve_timeout = (!address.is_loopback()).then_some(CONNECT_TIMEOUT);
-    let config = Config::builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .proxy(proxy.map(|named| named.proxy.clone()))
-        .tls_config(TlsConfig::builder().root_certs(trusted).build())
-        .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
-        .timeout_resolve(resolve_timeout)
-        .timeout_connect(Some(CONNECT_TIMEOUT))
-        .max_idle_age(MAX_IDLE)
-        .input_buffer_size(RECEIVED_AT_ONCE)
-        .output_buffer_size(SENT_AT_ONCE)
-        .build();
-    Agent::with_parts(config, connections.clone(), connections.clone())
-}
-
 /// Describes an error that the system reports.
 fn io_failure(error: &io::Error) -> TransportError {
     let text = error.to_string();
     if let Some(reason) = text.strip_prefix(LOOKUP_FAILURE) {
         // `EAI_AGAIN` in the words of glibc, musl and the BSDs.
-        let is_passing = reason.contains("Temporary failure") || reason.contains("ry again");
+        let is_transient = reason.contains("Temporary failure") || reason.contains("ry again");
         return TransportError {
-            is_transient: is_passing,
+            is_transient,
             ..TransportError::advised(
                 format!("{UNRESOLVED}: {reason}"),
                 "check the network\ncheck the name in the address",
@@ -396,20 +389,6 @@ fn io_failure(error: &io::Error) -> TransportError {
     }
 }
 
-fn run<Body: AsSendBody>(
-    agent: &Agent,
-    request: http::Request<Body>,
-    limits: Limits,
-) -> Result<http::Response<ureq::Body>, ureq::Error> {
-    let limited = agent
-        .configure_request(request)
-        .timeout_per_read(limits.silence)
-        .timeout_per_write(limits.silence)
-        .timeout_global(limits.total)
-        .build();
-    agent.run(limited)
-}
-
 /// The value of a header; empty if there is none, or if it is not text.
 fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> &'h str {
     let value = headers.get(name).map(HeaderValue::to_str);
@@ -428,9 +407,6 @@ pub fn with_status(status: Option<u16>, says: &str) -> String {
     }
 }
 
-/// The TLS library's name for an authority that it does not know.
-const UNKNOWN_ISSUER: &str = "UnknownIssuer";
-
 /// The beginning of q's own words for it, or for the name of a proxy.
 const UNRESOLVED: &str = "a name cannot be resolved";
 
@@ -438,19 +414,16 @@ const UNRESOLVED: &str = "a name cannot be resolved";
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
 fn tls_failure(reason: &str) -> TransportError {
-    let advice = if reason.contains(UNKNOWN_ISSUER) {
-        Some(
+    let mut failure = TransportError::new(format!("TLS: {reason}"));
+    // These are the library's names.
+    if reason.contains("UnknownIssuer") {
+        failure.advice = Some(
             "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
-        )
+        );
     } else if reason.contains("InvalidContentType") {
-        Some("if the server has no TLS, its address begins with http://")
-    } else {
-        None
-    };
-    TransportError {
-        advice,
-        ..TransportError::new(format!("TLS: {reason}"))
+        failure.advice = Some("if the server has no TLS, its address begins with http://");
     }
+    failure
 }
 
 /// The proxy for an address, by its scheme.

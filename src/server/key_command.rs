@@ -8,11 +8,9 @@ use crate::settings::check_key;
 
 /// Runs the command and returns the key. The command's standard error passes through.
 pub fn run(command: &[String]) -> Result<Secret, Error> {
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(Error::settings("key_cmd names no command"));
-    };
+    let program = &command[0];
     let output = Command::new(program)
-        .args(arguments)
+        .args(&command[1..])
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output();

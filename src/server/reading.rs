@@ -1,15 +1,15 @@
 //! Reads the body of a response as it arrives: hands on the pieces of the answer, and finds out how it ends.
 
 use std::io::{self, Read};
-use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
+use super::client::Response;
 use super::stream::{self, MAX_EVENT, TooLong};
 use crate::output::OutputError;
 use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
-use crate::threads;
+use crate::threads::lock;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
 const END_SILENCE: Duration = Duration::from_secs(10);
@@ -59,12 +59,15 @@ pub type TakePiece<'a> = &'a mut dyn FnMut(Piece) -> Result<(), OutputError>;
 /// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
 pub fn read_reply(
     api: &Dialect,
-    content_type: &str,
-    body: Box<dyn Read + Send>,
+    response: Response,
     reply: &mut Reply,
     take: TakePiece,
 ) -> Result<(), ReadError> {
-    let mut body = Body::new(body);
+    let mut body = Body {
+        response,
+        buffer: vec![0; READ_SIZE],
+        filled: 0,
+    };
     // Servers that are busy send blank lines to keep the connection alive.
     let mut first = None;
     while first.is_none() && body.fill(None).map_err(ReadError::Connection)? > 0 {
@@ -72,7 +75,7 @@ pub fn read_reply(
     }
     // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
     if matches!(first, Some(b'{' | b'[')) {
-        let text = collect(body)?;
+        let text = read_text(body.bytes().to_vec(), body.response)?;
         let read = api.read_whole(&text, reply);
         let is_empty = reply.is_blank() && reply.calls().is_empty();
         if is_empty || read.is_err() {
@@ -81,60 +84,49 @@ pub fn read_reply(
         take(reply.take_piece(read.is_ok()))?;
         return Ok(read?);
     }
-    read_stream(api, content_type, body, reply, take)
+    read_stream(api, body, reply, take)
 }
 
-/// Reads a body that is not a reply to its end.
-pub fn read_text(body: Box<dyn Read + Send>) -> Result<String, ReadError> {
-    collect(Body::new(body))
-}
-
-fn collect(mut body: Body) -> Result<String, ReadError> {
-    let mut bytes = body.bytes().to_vec();
-    while body.fill(None).map_err(ReadError::Connection)? > 0 {
-        bytes.extend_from_slice(body.bytes());
-        if bytes.len() > MAX_EVENT {
-            return Err(ReadError::Broken(format!(
-                "the response has more than {MAX_EVENT} bytes"
-            )));
-        }
+/// Reads a body to its end, after the bytes that have come of it already.
+pub fn read_text(mut bytes: Vec<u8>, response: Response) -> Result<String, ReadError> {
+    let mut rest = response.body.take(MAX_EVENT as u64 + 1);
+    let read = rest.read_to_end(&mut bytes);
+    read.map_err(ReadError::Connection)?;
+    if bytes.len() > MAX_EVENT {
+        return Err(ReadError::Broken(format!(
+            "the response has more than {MAX_EVENT} bytes"
+        )));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn read_stream(
     api: &Dialect,
-    content_type: &str,
     mut body: Body,
     reply: &mut Reply,
     take: TakePiece,
 ) -> Result<(), ReadError> {
     let mut parser = stream::Parser::default();
     let mut has_events = false;
-    // If it is not a stream, its beginning best says what it is.
-    let mut beginning = Vec::new();
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
     loop {
-        if !has_events && beginning.len() < READ_SIZE {
-            beginning.extend_from_slice(body.bytes());
-        }
+        let mut read = Ok(());
         let mut event = |data: &str| {
             has_events = true;
             // An event after the end does not belong to the answer.
-            if reply.ended {
-                return Ok(());
+            if read.is_ok() && !reply.ended {
+                read = api.read_event(data, reply);
             }
-            api.read_event(data, reply).map_err(ReadError::Reply)
         };
-        let read = match end {
+        let fed = match end {
             None => parser.feed(body.bytes(), &mut event),
             Some(_) => parser.finish(&mut event),
         };
-        take(reply.take_piece(read.is_ok()))?;
-        let is_malformed = matches!(read, Err(ReadError::Reply(ReplyError::Malformed(_))));
+        take(reply.take_piece(fed.is_ok() && read.is_ok()))?;
+        fed?;
         // At the end, an event that cannot be read may have been cut off. The reason for that follows below.
-        if end.is_none() || !is_malformed {
+        if end.is_none() || !matches!(read, Err(ReplyError::Malformed(_))) {
             read?;
         }
         if reply.ended {
@@ -149,7 +141,8 @@ fn read_stream(
                 reply.end();
                 return Ok(take(reply.take_piece(true))?);
             }
-            return Err(why_incomplete(end, has_events, &beginning, content_type));
+            end.map_err(ReadError::Connection)?;
+            return Err(why_incomplete(has_events, &parser, &body.response));
         }
         let mut limit = None;
         if reply.is_finished() {
@@ -163,29 +156,21 @@ fn read_stream(
     }
 }
 
-/// Why a stream that has ended like this is not a complete answer.
-fn why_incomplete(
-    end: io::Result<()>,
-    has_events: bool,
-    beginning: &[u8],
-    content_type: &str,
-) -> ReadError {
-    if let Err(error) = end {
-        return ReadError::Connection(error);
-    }
+/// Why a stream that has ended is not a complete answer.
+fn why_incomplete(has_events: bool, parser: &stream::Parser, response: &Response) -> ReadError {
     let broken = |why: &str| ReadError::Broken(why.to_owned());
-    if beginning.trim_ascii().is_empty() {
-        return broken("the server accepted the question and sent nothing");
-    }
     if has_events {
         return broken("the stream ended before the answer did");
     }
-    ReadError::NotFromApi(what_it_is(beginning, content_type))
+    if parser.stray().is_empty() {
+        return broken("the server accepted the question and sent nothing");
+    }
+    ReadError::NotFromApi(what_it_is(parser.stray(), response.content_type()))
 }
 
-/// What a response is that is not the API's, by its beginning.
-pub fn what_it_is(beginning: &[u8], content_type: &str) -> String {
-    match failure::title(&String::from_utf8_lossy(beginning)) {
+/// What a response is that is not the API's.
+pub fn what_it_is(body: &str, content_type: &str) -> String {
+    match failure::title(body) {
         Some(title) => format!("the server sent an HTML page: “{title}”"),
         None => format!(
             "the response is neither JSON nor an event stream (content type “{content_type}”)"
@@ -195,46 +180,17 @@ pub fn what_it_is(beginning: &[u8], content_type: &str) -> String {
 
 /// The body of a response, as it arrives.
 struct Body {
-    reader: BodyReader,
+    response: Response,
     buffer: Vec<u8>,
     filled: usize,
 }
 
-/// Where the bytes of a body come from.
-enum BodyReader {
-    Direct(Box<dyn Read + Send>),
-    /// A thread reads them, and q can stop waiting for it.
-    Thread(Receiver<io::Result<Vec<u8>>>),
-}
-
 impl Body {
-    fn new(reader: Box<dyn Read + Send>) -> Body {
-        Body {
-            reader: BodyReader::Direct(reader),
-            buffer: vec![0; READ_SIZE],
-            filled: 0,
-        }
-    }
-
-    /// Waits for more. Returns how much has come: nothing at the end, or if nothing comes before the limit.
+    /// Waits for more, at most this long. Returns how much has come: nothing at the end.
     fn fill(&mut self, limit: Option<Duration>) -> io::Result<usize> {
+        lock(&self.response.connection).patience = limit;
         self.filled = 0;
-        if limit.is_some() && matches!(self.reader, BodyReader::Direct(_)) {
-            self.hand_over();
-        }
-        match &mut self.reader {
-            BodyReader::Direct(reader) => self.filled = reader.read(&mut self.buffer)?,
-            BodyReader::Thread(arriving) => {
-                let arrived = match limit {
-                    Some(limit) => arriving.recv_timeout(limit).ok(),
-                    None => arriving.recv().ok(),
-                };
-                if let Some(bytes) = arrived {
-                    self.buffer = bytes?;
-                    self.filled = self.buffer.len();
-                }
-            }
-        }
+        self.filled = self.response.body.read(&mut self.buffer)?;
         Ok(self.filled)
     }
 
@@ -244,47 +200,23 @@ impl Body {
             return;
         }
         let began = Instant::now();
-        while let Ok(1..) = self.fill(Some(REST.saturating_sub(began.elapsed()))) {}
+        while began.elapsed() < REST && matches!(self.fill(Some(REST)), Ok(1..)) {}
     }
 
     /// What the last call of `fill` brought.
     fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
-
-    /// Lets a thread read the rest. The client's time-outs cannot be changed during a request, but q need not wait for a
-    /// thread.
-    fn hand_over(&mut self) {
-        // The thread reads at most one piece ahead, however much the server sends.
-        let (send, arriving) = mpsc::sync_channel(1);
-        let BodyReader::Direct(mut reader) =
-            std::mem::replace(&mut self.reader, BodyReader::Thread(arriving))
-        else {
-            return;
-        };
-        // If no thread can be started, the body counts as ended.
-        let _ = threads::start(move || {
-            let mut buffer = vec![0; READ_SIZE];
-            loop {
-                let count = reader.read(&mut buffer);
-                let is_last = !matches!(count, Ok(1..));
-                let read = count.map(|count| buffer[..count].to_vec());
-                if send.send(read).is_err() || is_last {
-                    return;
-                }
-            }
-        });
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use super::*;
     use crate::message::tests::rows;
     use crate::provider::table::OPENAI_LIKE;
+    use crate::server::client::State;
 
     const HELLO: &str = r#"data: {"choices":[{"delta":{"content":"Hello"}}]}"#;
     const STOP: &str = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -298,18 +230,34 @@ mod tests {
                 return Ok(0);
             }
             let part = self.0.remove(0)?;
-            buffer[..part.len()].copy_from_slice(part.as_bytes());
-            Ok(part.len())
+            let count = part.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&part.as_bytes()[..count]);
+            if count < part.len() {
+                self.0.insert(0, Ok(&part[count..]));
+            }
+            Ok(count)
         }
     }
 
     /// The pieces, each with whether it was the last, and how reading ended.
-    fn reads(parts: Vec<io::Result<&'static str>>) -> (Vec<(String, bool)>, Result<(), ReadError>) {
+    type Reads = (Vec<(String, bool)>, Result<(), ReadError>);
+
+    fn reads(parts: Vec<io::Result<&'static str>>) -> Reads {
+        reads_of(Box::new(BodyParts(parts)), Arc::default())
+    }
+
+    fn reads_of(body: Box<dyn Read + Send>, connection: Arc<Mutex<State>>) -> Reads {
+        let mut headers = http::HeaderMap::new();
+        let content_type = http::HeaderValue::from_static("text/plain");
+        headers.insert("content-type", content_type);
         let mut pieces = Vec::new();
         let ended = read_reply(
             OPENAI_LIKE.api,
-            "text/plain",
-            Box::new(BodyParts(parts)),
+            Response {
+                headers,
+                body,
+                connection,
+            },
             &mut Reply::default(),
             &mut |piece| {
                 pieces.push((piece.text, piece.is_last));
@@ -379,68 +327,39 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_body_is_not_read_far_ahead() {
-        /// A body that never ends, and counts how often it is read.
-        struct Endless(Arc<AtomicUsize>);
-
-        impl Read for Endless {
-            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                self.0.fetch_add(1, Ordering::Relaxed);
-                Ok(buffer.len())
-            }
-        }
-
-        let reads = Arc::new(AtomicUsize::new(0));
-        let mut body = Body::new(Box::new(Endless(Arc::clone(&reads))));
-        for taken in 1..1_000 {
-            body.fill(Some(END_SILENCE)).expect("bytes");
-            // One that waits to be taken, one that waits for its place, and one that is being read.
-            assert!(reads.load(Ordering::Relaxed) <= taken + 3);
-        }
-    }
-
-    /// A body that pauses for longer than [`END_SILENCE`] before each part that is empty.
-    struct Pausing(BodyParts);
+    /// A body that pauses for longer than any limit before each part that is empty.
+    struct Pausing(BodyParts, Arc<Mutex<State>>);
 
     impl Read for Pausing {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            if matches!(self.0.0.first(), Some(Ok(""))) {
-                drop(self.0.0.remove(0));
-                std::thread::sleep(END_SILENCE + Duration::from_millis(200));
+            let parts = &mut self.0.0;
+            if matches!(parts.first(), Some(Ok(""))) {
+                drop(parts.remove(0));
+                if lock(&self.1).patience.is_some() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
             }
             self.0.read(buffer)
         }
     }
 
-    /// The text of an answer that ends well, in which an empty part is a pause.
-    fn with_pauses(parts: &[&'static str]) -> String {
-        let mut answer = String::new();
-        let body = Box::new(Pausing(BodyParts(
-            parts.iter().map(|part| Ok(*part)).collect(),
-        )));
-        let ended = read_reply(
-            OPENAI_LIKE.api,
-            "text/plain",
-            body,
-            &mut Reply::default(),
-            &mut |piece| {
-                answer.push_str(&piece.text);
-                Ok(())
-            },
-        );
-        assert!(ended.is_ok(), "{ended:?}");
-        answer
-    }
-
     #[test]
-    fn a_pause_ends_nothing_once_text_has_followed_the_finish_reason() {
+    fn a_pause_ends_an_answer_after_its_finish_reason_unless_text_has_followed() {
         let end = "\n\n";
-        let before = [HELLO, end, STOP, end, HELLO, end];
-        let after = ["", HELLO, "\n\ndata: [DONE]\n\n"];
-        assert_eq!(
-            with_pauses(&[&before[..], &after].concat()),
-            "HelloHelloHello"
-        );
+        let done = "\n\ndata: [DONE]\n\n";
+        for (parts, expected) in [
+            (&[HELLO, end, STOP, end, "", HELLO, done][..], "Hello"),
+            (
+                &[HELLO, end, STOP, end, HELLO, end, "", HELLO, done],
+                "HelloHelloHello",
+            ),
+        ] {
+            let connection = Arc::default();
+            let parts = BodyParts(parts.iter().map(|part| Ok(*part)).collect());
+            let body = Pausing(parts, Arc::clone(&connection));
+            let (pieces, ended) = reads_of(Box::new(body), connection);
+            assert!(ended.is_ok(), "{ended:?}");
+            assert_eq!(text(&pieces), expected);
+        }
     }
 }

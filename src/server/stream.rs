@@ -27,7 +27,7 @@ pub struct Parser {
     data: Vec<u8>,
     /// The event is named `error`.
     is_error: bool,
-    /// Lines that are not fields, beginning with one that looks like JSON: some servers report errors like this.
+    /// Lines that are not fields: some servers report errors like this, or send a page.
     stray: String,
     /// The last line ended in CR, so an LF next to it belongs to it.
     after_carriage_return: bool,
@@ -36,56 +36,32 @@ pub struct Parser {
 impl Parser {
     /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of an event named
     /// `error` comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
-    pub fn feed<E: From<TooLong>>(
-        &mut self,
-        mut bytes: &[u8],
-        event: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn feed(&mut self, mut bytes: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            self.extend(&bytes[..end])?;
             let is_line_feed = bytes[end] == b'\n';
-            if self.line.is_empty() {
-                let belongs_to_other = end == 0 && is_line_feed && self.after_carriage_return;
-                if !belongs_to_other {
-                    self.end_line(&bytes[..end], event)?;
-                }
-            } else {
-                self.extend(&bytes[..end])?;
-                // The line's memory is kept for the next one.
-                let line = std::mem::take(&mut self.line);
-                self.end_line(&line, event)?;
-                self.line = line;
-                self.line.clear();
+            let belongs_to_other =
+                is_line_feed && self.after_carriage_return && self.line.is_empty();
+            if !belongs_to_other {
+                self.end_line(event)?;
             }
             self.after_carriage_return = !is_line_feed;
             bytes = &bytes[end + 1..];
         }
-        self.extend(bytes)?;
-        Ok(())
+        self.extend(bytes)
     }
 
     /// Ends the stream. The rules discard an event without an empty line after it, but servers that leave out the last line
     /// end still mean it, so it is dispatched.
-    pub fn finish<E: From<TooLong>>(
-        &mut self,
-        event: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let line = std::mem::take(&mut self.line);
-        self.end_line(&line, event)?;
-        self.end_line(b"", event)
+    pub fn finish(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
+        self.end_line(event)?;
+        self.end_event(event);
+        Ok(())
     }
 
-    /// Plain JSON in the stream that is not an event, as far as it was kept.
+    /// Lines in the stream that are not fields, as far as they were kept.
     pub(super) fn stray(&self) -> &str {
         &self.stray
-    }
-
-    fn keep_stray(&mut self, line: &[u8]) {
-        let begins_json = matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
-        let continues = !self.stray.is_empty();
-        if (begins_json || continues) && self.stray.len() + line.len() < MAX_STRAY {
-            self.stray.push_str(&String::from_utf8_lossy(line));
-            self.stray.push('\n');
-        }
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
@@ -96,34 +72,31 @@ impl Parser {
         Ok(())
     }
 
-    fn end_line<E: From<TooLong>>(
-        &mut self,
-        line: &[u8],
-        event: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn end_line(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
+        // Its memory is kept for the next line.
+        let mut whole = std::mem::take(&mut self.line);
         // The mark may stand before the first line.
-        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        let line = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&whole);
         if line.is_empty() {
-            return self.end_event(event);
-        }
-        if let Some(name) = line.strip_prefix(b"event:") {
+            self.end_event(event);
+        } else if let Some(name) = line.strip_prefix(b"event:") {
             self.is_error = name.trim_ascii() == b"error";
         } else if let Some(value) = line.strip_prefix(b"data:") {
             self.add_data(value.strip_prefix(b" ").unwrap_or(value))?;
-        } else if !adds_nothing(line) {
-            self.keep_stray(line);
+        } else if !adds_nothing(line) && self.stray.len() + line.len() < MAX_STRAY {
+            self.stray.push_str(&String::from_utf8_lossy(line));
+            self.stray.push('\n');
         }
+        whole.clear();
+        self.line = whole;
         Ok(())
     }
 
     /// Dispatches the event, if it has any data.
-    fn end_event<E: From<TooLong>>(
-        &mut self,
-        event: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn end_event(&mut self, event: &mut impl FnMut(&str)) {
         let is_error = std::mem::take(&mut self.is_error);
         if self.data.is_empty() {
-            return Ok(());
+            return;
         }
         // Most data is valid, and for valid data the plain check is much faster than a lossy one.
         let data = match std::str::from_utf8(&self.data) {
@@ -131,12 +104,11 @@ impl Parser {
             Err(_) => String::from_utf8_lossy(&self.data),
         };
         if is_error {
-            event(&as_error(&data))?;
+            event(&as_error(&data));
         } else {
-            event(&data)?;
+            event(&data);
         }
         self.data.clear();
-        Ok(())
     }
 
     fn add_data(&mut self, value: &[u8]) -> Result<(), TooLong> {
@@ -171,10 +143,7 @@ mod tests {
     fn events(pieces: &[&[u8]]) -> Vec<String> {
         let mut parser = Parser::default();
         let mut events = Vec::new();
-        let mut collect = |data: &str| -> Result<(), TooLong> {
-            events.push(data.to_owned());
-            Ok(())
-        };
+        let mut collect = |data: &str| events.push(data.to_owned());
         for piece in pieces {
             parser.feed(piece, &mut collect).expect("short lines");
         }
@@ -218,24 +187,25 @@ mod tests {
         assert_eq!(found, ["a\nb"]);
     }
 
+    fn ignore(_: &str) {}
+
     /// A parser that was fed this.
     fn fed(stream: &str) -> Parser {
         let mut parser = Parser::default();
-        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
         let fed = parser.feed(stream.as_bytes(), &mut ignore);
         fed.expect("short lines");
         parser
     }
 
     #[test]
-    fn json_that_is_not_an_event_is_kept_apart() {
+    fn lines_that_are_not_fields_are_kept_apart() {
         let stream = ": comment\nevent: x\ndata: a\n\n{\n  \"error\": {\n\"b\": 1}\n}\nevent: y\n";
         assert_eq!(fed(stream).stray(), "{\n  \"error\": {\n\"b\": 1}\n}\n");
-        assert_eq!(fed("event: x\nid: 1\n:c\ntext\n").stray(), "");
+        assert_eq!(fed("event: x\nid: 1\n:c\ntext\n").stray(), "text\n");
     }
 
     #[test]
-    fn json_that_is_not_an_event_is_kept_up_to_a_limit() {
+    fn lines_that_are_not_fields_are_kept_up_to_a_limit() {
         let long = format!("{{{}\n", " ".repeat(MAX_STRAY));
         let half = format!("{{{}\n", " ".repeat(MAX_STRAY / 2));
         assert_eq!(fed(&long).stray().len(), 0);
@@ -251,7 +221,6 @@ mod tests {
     #[test]
     fn a_line_without_end_fails() {
         let mut parser = Parser::default();
-        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
         let piece = vec![b'x'; MAX_EVENT / 2];
         assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
         assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
@@ -261,7 +230,6 @@ mod tests {
     #[test]
     fn lines_of_data_that_are_too_long_together_fail() {
         let mut parser = Parser::default();
-        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
         let line = [b"data:", &*vec![b'x'; MAX_EVENT / 2], b"\n"].concat();
         assert_eq!(parser.feed(&line, &mut ignore), Ok(()));
         assert_eq!(parser.feed(&line[..line.len() / 2], &mut ignore), Ok(()));

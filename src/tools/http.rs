@@ -14,7 +14,7 @@ use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
 use crate::server::reading;
-use crate::server::stream::{self, TooLong};
+use crate::server::stream;
 use crate::threads;
 
 /// How much of an answer is read at once.
@@ -211,7 +211,7 @@ impl Http {
         }
         let mut what = "the server sent no answer".to_owned();
         if !body.is_empty() && !content_type.contains("json") {
-            what = reading::what_it_is(&body, &content_type);
+            what = reading::what_it_is(&String::from_utf8_lossy(&body), &content_type);
         }
         Err(self.failure(&what))
     }
@@ -229,10 +229,7 @@ impl Http {
             let read = response.body.read(&mut buffer);
             let count = read.map_err(|error| self.read_failure(error))?;
             has_ended = count == 0;
-            let mut message = |data: &str| {
-                self.receive(data.as_bytes());
-                Ok::<(), TooLong>(())
-            };
+            let mut message = |data: &str| self.receive(data.as_bytes());
             let fed = if has_ended {
                 parser.finish(&mut message)
             } else {

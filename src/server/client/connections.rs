@@ -1,6 +1,5 @@
 //! The connections of one client: opens one ahead of the first request, knows which were idle, and looks a name up once.
 
-use std::io::{self, ErrorKind};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -23,12 +22,23 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a connection may have been idle when it is used: servers and routers forget those that are.
 pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
+/// What a client and its connection let each other know.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The longest silence, in place of the request's own: the library cannot change the time-outs of a request that has
+    /// begun.
+    pub patience: Option<Duration>,
+    /// The connection had been idle, and nothing has come since: the server may have closed it before the request came.
+    pub was_idle: bool,
+}
+
 /// Opens the connections of a client, and looks names up for them.
 #[derive(Debug, Clone)]
 pub struct Connections(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    state: Arc<Mutex<State>>,
     steps: Box<dyn Connector<(), Out = Connection>>,
     resolver: DefaultResolver,
     /// What the server's name was resolved to.
@@ -38,14 +48,15 @@ struct Shared {
 }
 
 impl Connections {
-    pub fn new() -> Connections {
+    pub fn new(state: &Arc<Mutex<State>>) -> Connections {
         let steps =
             ().chain(SocksConnector::default())
                 .chain(ConnectProxyConnector::default())
                 .chain(SideBySide)
                 .chain(RustlsConnector::default())
-                .chain(LastStep);
+                .chain(LastStep(Arc::clone(state)));
         Connections(Arc::new(Shared {
+            state: Arc::clone(state),
             steps: Box::new(steps),
             resolver: DefaultResolver::default(),
             addresses: Mutex::default(),
@@ -71,9 +82,7 @@ impl Connections {
         let limit = limit(Timeout::Connect);
         let details = details(uri, config, addrs, limit, &self.0.resolver);
         let connected = self.0.steps.connect(&details, None)?;
-        let mut connection = connected.ok_or(Error::ConnectionFailed)?;
-        connection.was_idle = true;
-        Ok(connection)
+        connected.ok_or(Error::ConnectionFailed)
     }
 }
 
@@ -107,9 +116,11 @@ impl Connector for Connections {
         before: Option<()>,
     ) -> Result<Option<Connection>, Error> {
         let opening = lock(&self.0.opening).take();
+        lock(&self.0.state).was_idle = false;
         match opening.map(|opening| opening.recv()) {
             // Whether it is still open cannot be asked: over TLS the server may have sent tickets.
             Some(Ok(Ok(connection))) if connection.opened.elapsed() < MAX_IDLE => {
+                lock(&self.0.state).was_idle = true;
                 Ok(Some(connection))
             }
             // Another try would take as long again.
@@ -127,33 +138,12 @@ fn limit(reason: Timeout) -> NextTimeout {
     }
 }
 
-/// A connection that may have been idle, so that the server may have closed it before the next request came.
+/// A connection of which the client knows the state.
 #[derive(Debug)]
 pub struct Connection {
     transport: Box<dyn Transport>,
     opened: Instant,
-    /// Nothing has come since it was idle.
-    was_idle: bool,
-}
-
-/// The error of a request on a connection that had been idle, if it failed before anything came.
-const CLOSED_WHILE_IDLE: &str = "the server closed the idle connection";
-
-/// Whether a connection failed because it had been idle, so that the request may be sent on a new one.
-pub fn was_closed_while_idle(error: &Error) -> bool {
-    matches!(error, Error::Io(cause) if cause.to_string() == CLOSED_WHILE_IDLE)
-}
-
-impl Connection {
-    /// Silence is no such failure: the server may be at work on the request.
-    fn judged(&self, error: Error) -> Error {
-        match error {
-            Error::Io(cause) if self.was_idle => {
-                Error::Io(io::Error::new(cause.kind(), CLOSED_WHILE_IDLE))
-            }
-            other => other,
-        }
-    }
+    state: Arc<Mutex<State>>,
 }
 
 impl Transport for Connection {
@@ -162,24 +152,23 @@ impl Transport for Connection {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        let sent = self.transport.transmit_output(amount, timeout);
-        sent.map_err(|error| self.judged(error))
+        self.transport.transmit_output(amount, timeout)
     }
 
-    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        let came = self.transport.await_input(timeout);
-        let has_ended = matches!(came, Ok(false));
-        if has_ended && self.was_idle {
-            return Err(self.judged(Error::Io(ErrorKind::UnexpectedEof.into())));
+    fn await_input(&mut self, mut timeout: NextTimeout) -> Result<bool, Error> {
+        if let Some(patience) = lock(&self.state).patience {
+            timeout.per_read = Some(patience.into());
         }
-        let came = came.map_err(|error| self.judged(error))?;
-        self.was_idle = false;
-        Ok(came)
+        let has_come = self.transport.await_input(timeout)?;
+        if has_come {
+            lock(&self.state).was_idle = false;
+        }
+        Ok(has_come)
     }
 
     /// The library asks when a response has been read, and again before the next request.
     fn is_open(&mut self) -> bool {
-        self.was_idle = true;
+        lock(&self.state).was_idle = true;
         self.transport.is_open()
     }
 
@@ -190,7 +179,7 @@ impl Transport for Connection {
 
 /// The end of the steps that make a connection.
 #[derive(Debug)]
-struct LastStep;
+struct LastStep(Arc<Mutex<State>>);
 
 impl<In: Transport> Connector<In> for LastStep {
     type Out = Connection;
@@ -206,7 +195,7 @@ impl<In: Transport> Connector<In> for LastStep {
         Ok(Some(Connection {
             transport: Box::new(transport),
             opened: Instant::now(),
-            was_idle: false,
+            state: Arc::clone(&self.0),
         }))
     }
 }

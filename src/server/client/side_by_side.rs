@@ -52,17 +52,14 @@ impl<In: Transport> Connector<In> for SideBySide {
 
 /// The addresses with both families in turn, beginning with that of the first (section 4).
 fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-    let begins_with_six = addresses.first().is_some_and(SocketAddr::is_ipv6);
-    let (first, second): (Vec<SocketAddr>, Vec<SocketAddr>) = addresses
-        .iter()
-        .partition(|address| address.is_ipv6() == begins_with_six);
-    let mut others = second.into_iter();
-    let mut ordered = Vec::new();
-    for address in first {
-        ordered.push(address);
-        ordered.extend(others.next());
-    }
-    ordered.extend(others);
+    let mut ordered = addresses.to_vec();
+    let mut of_family = [0, 0];
+    // Of each family the first ones come first, then the second ones.
+    ordered.sort_by_cached_key(|address| {
+        let count = &mut of_family[usize::from(address.is_ipv6())];
+        *count += 1;
+        *count
+    });
     ordered
 }
 
