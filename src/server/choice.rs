@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::session::Conversation;
-use crate::settings::{Origin, Provider, Settings, Sourced};
+use crate::settings::{Origin, Provider, Settings};
 
 /// A provider, and the model as far as it is known without asking the server.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub fn choose(settings: &Settings, keeps: Option<&Conversation>) -> Result<Optio
         return Ok(by_settings.map(|provider| of_settings(settings, provider)));
     };
     let provider = match by_settings {
-        Some(provider) if is_by_option(&settings.provider) => provider,
+        Some(provider) if settings.typed.provider.is_some() => provider,
         _ => settings.provider_named(&held.provider).ok_or_else(|| {
             let name = &held.provider;
             let message = format!("the conversation's provider “{name}” is not configured");
@@ -53,17 +53,10 @@ pub fn choose(settings: &Settings, keeps: Option<&Conversation>) -> Result<Optio
         })?,
     };
     let mut choice = of_settings(settings, provider);
-    if provider.name == held.provider && !is_by_option(&settings.model) {
+    if provider.name == held.provider && settings.typed.model.is_none() {
         choice.model = Model::OfConversation(held.model.clone());
     }
     Ok(Some(choice))
-}
-
-/// Whether an option of this run has set the value.
-fn is_by_option(value: &Option<Sourced>) -> bool {
-    value
-        .as_ref()
-        .is_some_and(|value| matches!(value.origin, Origin::Option(_)))
 }
 
 /// A provider with the model that is named for it, else its default.

@@ -46,7 +46,8 @@ pub struct Response {
 impl Response {
     /// The value of a header; empty if there is none, or if it is not text.
     pub fn header(&self, name: &str) -> &str {
-        text_of(&self.headers, name)
+        let value = self.headers.get(name).map(HeaderValue::to_str);
+        value.and_then(Result::ok).unwrap_or_default()
     }
 
     pub fn content_type(&self) -> &str {
@@ -274,41 +275,41 @@ impl Client {
         sent: Result<http::Response<ureq::Body>, ureq::Error>,
         secrets: &[Secret],
     ) -> Result<Response, TransportError> {
-        let response = sent.map_err(|error| self.connection_failure(error))?;
-        if !response.status().is_success() {
-            return Err(self.status_failure(response, secrets));
-        }
-        let (parts, body) = response.into_parts();
-        Ok(Response {
+        let received = sent.map_err(|error| self.connection_failure(error))?;
+        let (parts, body) = received.into_parts();
+        let response = Response {
             headers: parts.headers,
             body: Box::new(body.into_reader()),
             connection: Arc::clone(&self.state),
-        })
+        };
+        if parts.status.is_success() {
+            return Ok(response);
+        }
+        Err(self.status_failure(parts.status, response, secrets))
     }
 
     /// Describes a response with a status other than success.
     fn status_failure(
         &self,
-        response: http::Response<ureq::Body>,
+        status: http::StatusCode,
+        mut response: Response,
         secrets: &[Secret],
     ) -> TransportError {
-        let (parts, body) = response.into_parts();
         let mut beginning = Vec::new();
         // An incomplete body still says more than none.
-        let mut reader = body.into_reader().take(MAX_ERROR_BODY);
+        let mut reader = response.body.by_ref().take(MAX_ERROR_BODY);
         let _ = reader.read_to_end(&mut beginning);
         let said = String::from_utf8_lossy(&beginning).into_owned();
         let mut error = failure::read_redacted(&said, secrets);
-        let retry_after = text_of(&parts.headers, "retry-after");
-        let wait = retry::retry_after(retry_after, OffsetDateTime::now_utc());
+        let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
         error.retry_after = wait.or(error.retry_after);
         let mut location = None;
-        let target = text_of(&parts.headers, "location");
-        if parts.status.is_redirection() && !target.is_empty() {
+        let target = response.header("location");
+        if status.is_redirection() && !target.is_empty() {
             location = Some(secret::redact(&self.redirected_to(target), secrets));
         }
         TransportError {
-            status: Some(parts.status.as_u16()),
+            status: Some(status.as_u16()),
             error,
             body: said,
             location,
@@ -387,12 +388,6 @@ fn io_failure(error: &io::Error) -> TransportError {
         | ErrorKind::UnexpectedEof => TransportError::transient("the server closed the connection"),
         _ => TransportError::new(text),
     }
-}
-
-/// The value of a header; empty if there is none, or if it is not text.
-fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> &'h str {
-    let value = headers.get(name).map(HeaderValue::to_str);
-    value.and_then(Result::ok).unwrap_or_default()
 }
 
 /// What a server says, after its status if there is one: `404 Not Found: no such page`.

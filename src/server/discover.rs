@@ -68,7 +68,7 @@ pub fn running(settings: &Settings) -> Option<Choice> {
             model: Model::First,
         };
         let (send, answer) = mpsc::channel();
-        let target = Target::bare(choice, Some(TIMEOUT), &settings.environment);
+        let target = Target::bare(choice, Some(TIMEOUT), 0, &settings.environment);
         // Nobody waits for this thread to end, because a server that hangs must not delay the others.
         let _ = threads::start(move || {
             if let Ok(model) = target.first_model(&Notes::default()) {
@@ -102,8 +102,7 @@ fn no_provider(settings: &Settings) -> Error {
         match (&provider.key, provider.row.start) {
             (Key::Variables(names), _) => variables.extend(names.first().cloned()),
             (Key::None, Some(command)) => servers.push(format!("{} ({command})", provider.name)),
-            (Key::None, None) => servers.push(provider.name.clone()),
-            (Key::Command(_), _) => {}
+            _ => {}
         }
     }
     variables.truncate(SHOWN_VARIABLES);

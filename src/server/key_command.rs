@@ -1,34 +1,44 @@
-//! Runs the command that prints a key, such as a password manager's, without a shell; its first line is the key.
+//! Gets a key, perhaps from the command that prints it, such as a password manager's; its first line is the key.
 
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::output::Notes;
 use crate::secret::Secret;
-use crate::settings::check_key;
+use crate::settings::{Environment, Key, check_key};
 
-/// Runs the command and returns the key. The command's standard error passes through.
-pub fn run(command: &[String]) -> Result<Secret, Error> {
+/// The key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard error
+/// passes through.
+pub fn fetch(
+    key: &Key,
+    whose: &str,
+    environment: &Environment,
+    notes: &Notes,
+) -> Result<Option<Secret>, Error> {
+    let Key::Command(command) = key else {
+        return key.read(whose, environment);
+    };
+    // It may ask for a password on the same terminal.
+    notes.spinner().stop();
+    let wrong = |what: String| Error::settings(format!("{whose}: key_cmd: {what}"));
     let program = &command[0];
     let output = Command::new(program)
         .args(&command[1..])
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output();
-    let output = output
-        .map_err(|error| Error::settings(format!("key_cmd: cannot run {program}: {error}")))?;
+    let output = output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
     let status = output.status;
     if !status.success() {
-        let error = Error::settings(format!("key_cmd: {program} failed ({status})"));
+        let error = wrong(format!("{program} failed ({status})"));
         return Err(error.advise("run it by hand to see why"));
     }
     let printed = String::from_utf8_lossy(&output.stdout);
-    let key = printed.lines().next().unwrap_or_default().trim_end();
-    if key.is_empty() {
-        return Err(Error::settings(format!(
-            "key_cmd: {program} printed no key on its first line"
-        )));
+    let line = printed.lines().next().unwrap_or_default().trim_end();
+    if line.is_empty() {
+        return Err(wrong(format!("{program} printed no key on its first line")));
     }
-    let key = Secret::new(key);
-    check_key(&key, &format!("what {program} prints"))?;
-    Ok(key)
+    let secret = Secret::new(line);
+    check_key(&secret, &format!("what {program} prints for {whose}"))?;
+    Ok(Some(secret))
 }

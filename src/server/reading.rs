@@ -45,14 +45,6 @@ impl<E: Into<ReplyError>> From<E> for ReadError {
     }
 }
 
-impl From<TooLong> for ReadError {
-    fn from(_: TooLong) -> ReadError {
-        ReadError::Broken(format!(
-            "a line of the stream has more than {MAX_EVENT} bytes"
-        ))
-    }
-}
-
 /// Takes each piece of the answer as it comes.
 pub type TakePiece<'a> = &'a mut dyn FnMut(Piece) -> Result<(), OutputError>;
 
@@ -93,11 +85,13 @@ pub fn read_text(mut bytes: Vec<u8>, response: Response) -> Result<String, ReadE
     let read = rest.read_to_end(&mut bytes);
     read.map_err(ReadError::Connection)?;
     if bytes.len() > MAX_EVENT {
-        return Err(ReadError::Broken(format!(
-            "the response has more than {MAX_EVENT} bytes"
-        )));
+        return Err(too_long("the response"));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn too_long(what: &str) -> ReadError {
+    ReadError::Broken(format!("{what} has more than {MAX_EVENT} bytes"))
 }
 
 fn read_stream(
@@ -124,7 +118,7 @@ fn read_stream(
             Some(_) => parser.finish(&mut event),
         };
         take(reply.take_piece(fed.is_ok() && read.is_ok()))?;
-        fed?;
+        fed.map_err(|TooLong| too_long("a line of the stream"))?;
         // At the end, an event that cannot be read may have been cut off. The reason for that follows below.
         if end.is_none() || !matches!(read, Err(ReplyError::Malformed(_))) {
             read?;

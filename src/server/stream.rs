@@ -125,8 +125,8 @@ impl Parser {
 
 /// Whether a line adds nothing to the data. A comment begins with a colon: its field has the empty name.
 fn adds_nothing(line: &[u8]) -> bool {
-    const FIELDS: [&[u8]; 4] = [b":", b"event", b"id", b"retry"];
-    FIELDS.iter().any(|field| line.starts_with(field))
+    let mut fields = [":", "event", "id", "retry"].iter();
+    fields.any(|field| line.starts_with(field.as_bytes()))
 }
 
 /// An object whose error is this: JSON, or words.

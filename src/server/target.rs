@@ -44,26 +44,26 @@ impl Target {
     /// Checks everything that can be checked before anything is sent; if the answer may be known, the address alone.
     pub fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
         choice.provider.address()?;
-        let target = Target {
-            retries: settings.values.retries,
-            ..Target::bare(choice, settings.values.timeout, &settings.environment)
-        };
+        let environment = &settings.environment;
+        let values = &settings.values;
+        let target = Target::bare(choice, values.timeout, values.retries, environment);
         if settings.cached() != Cached::Off {
             return Ok(target);
         }
         // A dry run sends nothing.
         if !settings.typed.dry_run {
             let provider = target.provider();
-            provider.key.read(&provider.name, &settings.environment)?;
+            provider.key.read(&provider.name, environment)?;
         }
         target.client()?;
         Ok(target)
     }
 
-    /// A server that is asked once, without a key. `timeout` is the longest silence.
+    /// A server that is not checked yet. `timeout` is the longest silence.
     pub(super) fn bare(
         choice: Choice,
         timeout: Option<Duration>,
+        retries: u32,
         environment: &Environment,
     ) -> Target {
         Target {
@@ -71,7 +71,7 @@ impl Target {
             key: OnceLock::new(),
             client: OnceLock::new(),
             timeout,
-            retries: 0,
+            retries,
             environment: environment.clone(),
         }
     }
@@ -128,16 +128,7 @@ impl Target {
         }
         let provider = self.provider();
         let name = &provider.name;
-        let mut key = provider.key.read(name, &self.environment)?;
-        if let Key::Command(command) = &provider.key {
-            // It may ask for a password on the same terminal.
-            notes.spinner().stop();
-            let mut printed = key_command::run(command);
-            if let Err(error) = &mut printed {
-                error.message.insert_str(0, &format!("{name}: "));
-            }
-            key = Some(printed?);
-        }
+        let key = key_command::fetch(&provider.key, name, &self.environment, notes)?;
         let has_key = self.key.get_or_init(|| key).is_some();
         let address = provider.address()?;
         let sends_key = has_key
@@ -198,22 +189,17 @@ impl Target {
         let request = self.complete(self.provider().api.list_models(self.key()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
-        let listed = read_models(&body);
-        let is_list = matches!(&listed, Ok(models) if !models.is_empty());
-        let checked = if is_list {
-            Ok(())
-        } else {
-            failure::check(&body).map_err(ReplyError::from)
+        let listed = match read_models(&body) {
+            Ok(models) if !models.is_empty() => return Ok(models),
+            listed => listed,
+        };
+        let checked = failure::check(&body).map_err(ReplyError::from);
+        let failed = match checked.and(listed) {
+            Ok(_) => call.failed("the provider lists no models"),
+            Err(error) => call.explain_reply(error, &request),
         };
         let advice = "load a model there, name one with -m, or check base_url";
-        match checked.and(listed) {
-            Ok(models) if !models.is_empty() => Ok(models),
-            Ok(_) => Err(call
-                .failed("the provider lists no models")
-                .error
-                .advise(advice)),
-            Err(error) => Err(call.explain_reply(error, &request).error.advise(advice)),
-        }
+        Err(failed.error.advise(advice))
     }
 
     /// A request with the headers that the file and the address add.

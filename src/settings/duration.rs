@@ -11,10 +11,8 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
         return Ok(None);
     }
     for (unit, seconds) in UNITS {
-        let Some(number) = text.strip_suffix(unit) else {
-            continue;
-        };
-        if let Ok(number) = number.parse::<u64>()
+        if let Some(number) = text.strip_suffix(unit)
+            && let Ok(number) = number.parse::<u64>()
             && let Some(total) = number.checked_mul(seconds)
         {
             return Ok(Some(Duration::from_secs(total)));

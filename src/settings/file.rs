@@ -50,7 +50,7 @@ pub struct ProviderSection {
 }
 
 /// A section `[roles.NAME]`.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RoleSection {
     pub name: String,
     /// Its keys as options; its question is in `words`.

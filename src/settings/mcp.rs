@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::origin::Environment;
 use super::program::{LocalProgram, check_command, check_folder};
-use super::tools::{self, Configured, RemoteServer, ServerKind, ToolServer};
+use super::tools::{self, RemoteServer, ServerKind, ToolServer};
 use super::value;
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -32,33 +32,35 @@ struct SharedServer {
 }
 
 /// Reads the text of the file. Disabled servers are left out.
-pub fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
+pub fn read(text: &str, environment: &Environment) -> Result<Vec<ToolServer>, String> {
     let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let mut listed: Vec<Configured> = Vec::new();
+    let mut listed: Vec<ToolServer> = Vec::new();
     for (original_name, section) in file.servers {
         if section["disabled"] == true {
             continue;
         }
-        let name = plain(&original_name);
+        // As `-t` takes it.
+        let is_other = |character: char| !character.is_ascii_alphanumeric();
+        let name = original_name.to_ascii_lowercase().replace(is_other, "-");
         if listed.iter().any(|other| other.name == name) {
             return Err(format!("two servers get the name {name}"));
         }
-        let server = server(&name, section, environment);
-        let server = server.map_err(|reason| format!("{reason} (in the file of the setting mcp)"));
-        listed.push(Configured { name, server });
+        let kind = kind(&name, section, environment).unwrap_or_else(|reason| {
+            ServerKind::Wrong(format!("{reason} (in the file of the setting mcp)"))
+        });
+        listed.push(ToolServer::new(&name, kind));
     }
     Ok(listed)
 }
 
-fn server(name: &str, section: Value, environment: &Environment) -> Result<ToolServer, String> {
+fn kind(name: &str, section: Value, environment: &Environment) -> Result<ServerKind, String> {
     tools::check_name(name)?;
     let section = SharedServer::deserialize(section).map_err(|error| error.to_string())?;
-    let kind = match (&section.command, &section.url) {
-        (Some(command), None) => ServerKind::Local(section.local(command, environment)?),
-        (None, Some(url)) => ServerKind::Remote(section.remote(url, environment)?),
-        _ => return Err("must have either a command or a url".to_owned()),
-    };
-    Ok(ToolServer::new(name, kind))
+    match (&section.command, &section.url) {
+        (Some(command), None) => Ok(ServerKind::Local(section.local(command, environment)?)),
+        (None, Some(url)) => Ok(ServerKind::Remote(section.remote(url, environment)?)),
+        _ => Err("must have either a command or a url".to_owned()),
+    }
 }
 
 impl SharedServer {
@@ -93,12 +95,6 @@ impl SharedServer {
     }
 }
 
-/// The name for `-t`: capitals become lowercase, and all characters except `a-z`, `0-9` and `-` become `-`.
-fn plain(name: &str) -> String {
-    let is_other = |character: char| !character.is_ascii_alphanumeric();
-    name.to_ascii_lowercase().replace(is_other, "-")
-}
-
 /// The text with its variables: `${NAME}` and `${NAME:-default}`.
 fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     let mut filled = String::new();
@@ -125,7 +121,7 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn servers(text: &str) -> Result<Vec<Configured>, String> {
+    fn servers(text: &str) -> Result<Vec<ToolServer>, String> {
         read(
             text,
             &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t")]),
@@ -144,11 +140,10 @@ mod tests {
             "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"},
             "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
         let servers = servers(text).expect("a file");
-        let find = |wanted: &str| {
+        let kind_of = |wanted: &str| {
             let server = servers.iter().find(|one| one.name == wanted);
-            &server.expect("a server").server
+            &server.expect("a server").kind
         };
-        let kind_of = |name: &str| &find(name).as_ref().expect("a valid server").kind;
         let ServerKind::Local(files) = kind_of("my-files") else {
             panic!("no program")
         };
@@ -180,7 +175,9 @@ mod tests {
             ("1st", "the name must be"),
             ("odd", "expected a sequence"),
         ] {
-            let wrong = find(name).as_ref().expect_err(name);
+            let ServerKind::Wrong(wrong) = kind_of(name) else {
+                panic!("{name} is right")
+            };
             assert!(wrong.contains(words), "{name}");
         }
         assert_eq!(servers.len(), 10);

@@ -28,7 +28,7 @@ pub use program::LocalProgram;
 pub use providers::Provider;
 pub use table::{Cached, History, Values};
 pub use text::{MAX_TEXT, read_text};
-pub use tools::{Configured, NO_TOOLS, RemoteServer, ServerKind, ToolServer};
+pub use tools::{NO_TOOLS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
@@ -58,9 +58,12 @@ pub struct Settings {
     pub file: PathBuf,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
-    /// What each level sets, from the lowest to the highest, by key.
-    levels: BTreeMap<&'static str, Vec<Sourced>>,
+    /// By key.
+    levels: BTreeMap<&'static str, Levels>,
 }
+
+/// What each level sets, from the lowest to the highest: the defaults, the file, the environment and the options.
+type Levels = [Option<Sourced>; 4];
 
 impl Settings {
     /// Reads all levels and checks every value.
@@ -75,7 +78,7 @@ impl Settings {
         let mut levels = BTreeMap::new();
         for row in table::SETTINGS {
             let set = levels_of(row, &typed, environment, &written);
-            for Sourced { text, origin } in &set {
+            for Sourced { text, origin } in set.iter().flatten() {
                 row.set(&mut values, text)
                     .map_err(|reason| origin.wrong(row.key, &reason))?;
             }
@@ -119,7 +122,7 @@ impl Settings {
             }
         }
         // As with any setting, a level must be right even where another one decides.
-        for Sourced { text, origin } in &self.levels["provider"] {
+        for Sourced { text, origin } in self.levels["provider"].iter().flatten() {
             self.check_provider(text, |reason| origin.wrong("provider", reason))?;
         }
         Ok(())
@@ -190,14 +193,8 @@ impl Settings {
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
     /// of them matters only if it is used.
-    pub fn tool_servers(&self) -> Result<Vec<Configured>, Error> {
-        let mut servers = Vec::new();
-        for server in &self.tools {
-            servers.push(Configured {
-                name: server.name.clone(),
-                server: Ok(server.clone()),
-            });
-        }
+    pub fn tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
+        let mut servers = self.tools.clone();
         let Some(path) = &self.values.mcp else {
             return Ok(servers);
         };
@@ -252,8 +249,8 @@ impl Settings {
     }
 }
 
-fn highest<'a>(levels: &'a BTreeMap<&str, Vec<Sourced>>, key: &str) -> Option<&'a Sourced> {
-    levels.get(key)?.last()
+fn highest<'a>(levels: &'a BTreeMap<&str, Levels>, key: &str) -> Option<&'a Sourced> {
+    levels.get(key)?.iter().flatten().last()
 }
 
 fn first_with_key<'a>(
@@ -276,40 +273,36 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
     file::read(&text, path)
 }
 
-/// What each level sets, from the lowest to the highest.
 fn levels_of(
     row: &table::SettingRow,
     arguments: &Arguments,
     environment: &Environment,
     written: &file::File,
-) -> Vec<Sourced> {
-    let mut levels = Vec::new();
-    if !row.default.is_empty() {
-        levels.push(Sourced::new(row.default, Origin::Default));
-    }
-    levels.extend(written.settings.get(row.key).cloned());
-    if let Some(text) = environment.get(&row.variable()) {
-        levels.push(Sourced::new(text, Origin::Variable(row.variable())));
-    }
-    let is_strictest = row.key == "cached" && levels.last().is_some_and(|set| set.text == "only");
-    if let Some((name, text)) = table::typed(row.key, arguments)
-        && !is_strictest
-    {
-        levels.push(Sourced::new(&text, Origin::Option(name)));
-    }
-    levels
+) -> Levels {
+    let has_default = !row.default.is_empty();
+    let default = has_default.then(|| Sourced::new(row.default, Origin::Default));
+    let in_file = written.settings.get(row.key).cloned();
+    let variable = environment.get(&row.variable());
+    let variable = variable.map(|text| Sourced::new(text, Origin::Variable(row.variable())));
+    let before = variable.as_ref().or(in_file.as_ref());
+    let is_strictest = row.key == "cached" && before.is_some_and(|set| set.text == "only");
+    let typed = table::typed(row.key, arguments).filter(|_| !is_strictest);
+    let option = typed.map(|(name, text)| Sourced::new(&text, Origin::Option(name)));
+    [default, in_file, variable, option]
 }
 
 /// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it
 /// does not count if a higher level names another one. Until a level names a provider, it is `unnamed`.
-fn model_fits(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -> bool {
-    let Some(model) = models.last() else {
+fn model_fits(providers: &Levels, models: &Levels, unnamed: Option<&str>) -> bool {
+    let Some(of_model) = models.iter().rposition(Option::is_some) else {
         return false;
     };
     let mut own = unnamed;
-    for Sourced { text, origin } in providers {
-        let is_other = own.is_some_and(|own| own != text);
-        if is_other && origin.rank() > model.origin.rank() {
+    for (level, provider) in providers.iter().enumerate() {
+        let Some(Sourced { text, .. }) = provider else {
+            continue;
+        };
+        if level > of_model && own.is_some_and(|own| own != text) {
             return false;
         }
         own = Some(text);

@@ -56,16 +56,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The origin with the higher rank wins.
-    pub(super) fn rank(&self) -> u8 {
-        match self {
-            Origin::Default => 0,
-            Origin::File { .. } => 1,
-            Origin::Variable(_) => 2,
-            Origin::Option(_) => 3,
-        }
-    }
-
     /// The error for a value from here.
     pub(super) fn wrong(&self, key: &str, reason: &str) -> Error {
         match self {

@@ -33,21 +33,20 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
     if section.is_none() && prompt.is_none() {
         return Err(unknown(name, sections, file));
     }
-    let options = section.map(|section| section.options.clone());
-    let mut all = over(options.unwrap_or_default(), typed);
+    let role = section.cloned().unwrap_or_default();
+    let mut all = over(role.options.clone(), typed);
     if all.system.is_none()
-        && let Some(text) = system_prompt(section, prompt, file)?
+        && let Some(text) = system_prompt(&role, prompt, file)?
     {
         all.system = Some(text.trim_end_matches(['\r', '\n']).into());
     }
     if typed.schema.is_none()
-        && let Some(section) = section
         && let Some(path) = &all.schema
         && path.ends_with(".json")
     {
         let text = read_text(&file.with_file_name(path), MAX_TEXT);
         let shape = text.and_then(|text| Shape::from_json(&text));
-        let shape = shape.map_err(|reason| section.wrong("schema", &reason))?;
+        let shape = shape.map_err(|reason| role.wrong("schema", &reason))?;
         all.schema = Some(shape.schema.to_string());
     }
     Ok(all)
@@ -55,25 +54,20 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
 
 /// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name.
 fn system_prompt(
-    section: Option<&RoleSection>,
+    role: &RoleSection,
     prompt: Option<PathBuf>,
     file: &Path,
 ) -> Result<Option<String>, Error> {
-    if let Some(section) = section
-        && let Some(path) = &section.system_file
-    {
+    let text = if let Some(path) = &role.system_file {
         let text = read_text(&file.with_file_name(path), MAX_TEXT);
-        return text
-            .map(Some)
-            .map_err(|reason| section.wrong("system_file", &reason));
-    }
-    let Some(path) = prompt else {
+        text.map_err(|reason| role.wrong("system_file", &reason))?
+    } else if let Some(path) = prompt {
+        let text = read_text(&path, MAX_TEXT);
+        text.map_err(|reason| Error::settings(format!("--role: {reason}")))?
+    } else {
         return Ok(None);
     };
-    match read_text(&path, MAX_TEXT) {
-        Ok(text) => Ok(Some(text)),
-        Err(reason) => Err(Error::settings(format!("--role: {reason}"))),
-    }
+    Ok(Some(text))
 }
 
 /// The options of a role, with typed ones over them.

@@ -64,6 +64,8 @@ pub enum ServerKind {
     Remote(RemoteServer),
     /// No server, but commands; each is a tool.
     Commands(Vec<Command>),
+    /// What is wrong with it, which q reports only if it is used.
+    Wrong(String),
 }
 
 /// A tool server over HTTP.
@@ -73,13 +75,6 @@ pub struct RemoteServer {
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
     pub key: Key,
-}
-
-/// A configured server, or what is wrong with it, which q reports only if it is used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configured {
-    pub name: String,
-    pub server: Result<ToolServer, String>,
 }
 
 impl ToolServer {
@@ -191,7 +186,7 @@ impl ToolServer {
                     format!("{key:?}"),
                 ])
             }
-            ServerKind::Commands(_) => Value::Null,
+            ServerKind::Commands(_) | ServerKind::Wrong(_) => Value::Null,
         }
     }
 
@@ -205,17 +200,10 @@ impl ToolServer {
 
     /// Whether a tool runs without asking. `reads`: its server says that it changes nothing.
     pub fn allows(&self, tool: &str, reads: bool) -> bool {
-        let fits = |pattern: &String| fits(pattern, tool, reads);
-        self.allow.iter().any(fits)
-    }
-
-    /// The patterns in `allow` that allow none of these tools, each with whether it reads.
-    pub fn idle_patterns(&self, tools: &[(&str, bool)]) -> Vec<&String> {
-        let mut idle = Vec::from_iter(&self.allow);
-        for (tool, reads) in tools {
-            idle.retain(|pattern| !fits(pattern, tool, *reads));
-        }
-        idle
+        self.allow.iter().any(|allowed| match allowed.as_str() {
+            "@reads" => reads,
+            pattern => pattern::matches(pattern, tool),
+        })
     }
 }
 
@@ -228,14 +216,6 @@ impl RemoteServer {
             key: Key::None,
         }
     }
-}
-
-/// Whether a pattern in `allow` allows a tool. A tool cannot be named so that the word for all that read means it.
-fn fits(allowed: &str, tool: &str, reads: bool) -> bool {
-    if allowed == "@reads" {
-        return reads;
-    }
-    pattern::matches(allowed, tool)
 }
 
 /// Whether an entry of a section is a command.

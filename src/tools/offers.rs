@@ -37,19 +37,12 @@ fn is_allowed(section: &ToolServer, tool: &ListedTool) -> bool {
     section.allows(&tool.name, tool.reads) || (is_trusted && tool.is_harmless)
 }
 
-/// The tools that a server offers within the limits of its section. `remarks` get what the user should know.
-pub fn of_server(
-    server: usize,
-    section: &ToolServer,
-    about: &About,
-    remarks: &mut Vec<String>,
-) -> Result<Vec<Offer>, Error> {
+/// The tools that a server offers within the limits of its section.
+pub fn of_server(server: usize, section: &ToolServer, about: &About) -> Result<Vec<Offer>, Error> {
     let name = &section.name;
     let tools = &about.tools;
     let mut offers = Vec::new();
-    let mut names = Vec::new();
     for tool in tools {
-        names.push((tool.name.as_str(), tool.reads));
         if section.offers(&tool.name) {
             offers.push(Offer {
                 server,
@@ -67,15 +60,10 @@ pub fn of_server(
     if offers.is_empty() && !tools.is_empty() {
         let error_kind = match section.kind {
             ServerKind::Commands(_) => ErrorKind::Settings,
-            ServerKind::Local(_) | ServerKind::Remote(_) => ErrorKind::Tools,
+            _ => ErrorKind::Tools,
         };
         let message = format!("{name}: only = [...] in [tools.{name}] matches none of its tools");
         return Err(Error::new(error_kind, message).advise("correct its patterns"));
-    }
-    for pattern in section.idle_patterns(&names) {
-        remarks.push(format!(
-            "{name}: “{pattern}” in allow matches none of its tools"
-        ));
     }
     Ok(offers)
 }
@@ -131,7 +119,7 @@ mod tests {
     }
 
     fn offers(section: &ToolServer, about: &About) -> Vec<Offer> {
-        of_server(0, section, about, &mut Vec::new()).expect("offers")
+        of_server(0, section, about).expect("offers")
     }
 
     fn names(offers: &[Offer]) -> Vec<&str> {
@@ -162,14 +150,11 @@ mod tests {
     #[test]
     fn what_a_server_offers_is_limited_by_its_section() {
         let of = |about: &About, only: &str| {
-            let section = section(&format!("{only}\nallow = [\"x\"]"));
-            let mut notes = Vec::new();
-            let offers = of_server(0, &section, about, &mut notes)?;
-            Ok::<_, Error>((offers, notes))
+            let section = section(only);
+            of_server(0, &section, about)
         };
-        let (listed, notes) = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
+        let listed = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
         assert_eq!(names(&listed), ["db__b"]);
-        assert_eq!(notes, ["db: “x” in allow matches none of its tools"]);
         let error = of(&about(&["a"], true), "only = [\"z\"]").expect_err("none");
         assert!(error.message.contains("matches none"), "{}", error.message);
     }

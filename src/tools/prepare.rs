@@ -20,9 +20,7 @@ use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{
-    Command, Configured, Key, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer,
-};
+use crate::settings::{Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer};
 use crate::text::nearest::did_you_mean;
 
 /// Where the system looks for programs if PATH is not set.
@@ -57,15 +55,10 @@ impl Preparation<'_> {
             configured.retain(|server| named.contains(&server.name.as_str()));
         }
         // Remote servers come last: no key is asked for where a program is missing.
-        configured.sort_by_key(|configured| match &configured.server {
-            Ok(server) => matches!(server.kind, ServerKind::Remote(_)),
-            Err(_) => false,
-        });
+        configured.sort_by_key(|server| matches!(server.kind, ServerKind::Remote(_)));
         let mut prepared = Vec::new();
-        for Configured { name, server } in configured {
-            let section = server
-                .map_err(|reason| Error::settings(format!("the tool server {name}: {reason}")));
-            match section.and_then(|section| self.prepare(section)) {
+        for section in configured {
+            match self.prepare(section) {
                 Ok(ready) => prepared.push(ready),
                 Err(error) if selection.is_none() => servers::note(&error, self.notes),
                 Err(error) => return Err(error),
@@ -89,11 +82,12 @@ impl Preparation<'_> {
                 Target::Commands(Commands { runnable, about })
             }
             ServerKind::Remote(remote) => {
-                let site = self.site(&section, remote).map_err(|error| Error {
-                    message: format!("tools.{name}: {}", error.message),
-                    ..error
-                })?;
+                let site = self.site(&section, remote)?;
                 Target::Remote(Arc::new(site))
+            }
+            ServerKind::Wrong(reason) => {
+                let message = format!("the tool server {name}: {reason}");
+                return Err(Error::settings(message));
             }
         };
         Ok(Spec { section, target })
@@ -162,7 +156,8 @@ impl Preparation<'_> {
         let address = &server.url.server;
         // No time-out here: each of its requests has limits of its own.
         let client = Client::new(address, None, &settings.environment)?;
-        let key = self.key(&section.name, &server.key)?;
+        let whose = format!("tools.{}", section.name);
+        let key = key_command::fetch(&server.key, &whose, &settings.environment, self.notes)?;
         let mut headers = server.headers.clone();
         if !has_authorization(&headers) {
             let bearer = key.map(|key| Secret::new(format!("Bearer {}", key.expose())));
@@ -193,19 +188,9 @@ impl Preparation<'_> {
             keys,
         })
     }
-
-    /// The key of a server over HTTP, if it has one.
-    fn key(&self, section: &str, key: &Key) -> Result<Option<Secret>, Error> {
-        if let Key::Command(command) = key {
-            // It may ask for a password on the same terminal.
-            self.notes.spinner().stop();
-            return key_command::run(command).map(Some);
-        }
-        key.read(section, &self.settings.environment)
-    }
 }
 
-fn unknown(name: &str, configured: &[Configured], settings: &Settings) -> Error {
+fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error {
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
     let file = settings.file.display();
     if configured.is_empty() {

@@ -119,14 +119,13 @@ impl Starting {
     /// What all servers offer that have started, or are known. One that has failed is an error, or without a selection a note.
     fn collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
         let mut offers = Vec::new();
-        let mut remarks = Vec::new();
         let mut fences = Vec::new();
         for (index, slot) in self.servers.slots.iter().enumerate() {
             let section = &slot.section;
             let offered = match (slot.about(), slot.error()) {
                 (Some(about), _) => {
                     fences.push(self.instructions(section, about));
-                    offers::of_server(index, section, about, &mut remarks)
+                    offers::of_server(index, section, about)
                 }
                 (None, Some(error)) => Err(error.clone()),
                 (None, None) => continue,
@@ -141,9 +140,6 @@ impl Starting {
         offers::sort(&mut offers);
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
-        }
-        for remark in &remarks {
-            notes.note(remark);
         }
         Ok(Collection {
             offers,

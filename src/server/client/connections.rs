@@ -22,7 +22,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a connection may have been idle when it is used: servers and routers forget those that are.
 pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
-/// What a client and its connection let each other know.
+/// What a client and its connections let each other know.
 #[derive(Debug, Default)]
 pub struct State {
     /// The longest silence, in place of the request's own: the library cannot change the time-outs of a request that has
@@ -30,21 +30,17 @@ pub struct State {
     pub patience: Option<Duration>,
     /// The connection had been idle, and nothing has come since: the server may have closed it before the request came.
     pub was_idle: bool,
+    /// What the server's name was resolved to.
+    addresses: Option<ResolvedSocketAddrs>,
+    /// The connection that is opened before the request that needs it.
+    opening: Option<Receiver<Result<Connection, Error>>>,
 }
 
 /// Opens the connections of a client, and looks names up for them.
 #[derive(Debug, Clone)]
-pub struct Connections(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
+pub struct Connections {
     state: Arc<Mutex<State>>,
-    steps: Box<dyn Connector<(), Out = Connection>>,
-    resolver: DefaultResolver,
-    /// What the server's name was resolved to.
-    addresses: Mutex<Option<ResolvedSocketAddrs>>,
-    /// The connection that is opened before the request that needs it.
-    opening: Mutex<Option<Receiver<Result<Connection, Error>>>>,
+    steps: Arc<dyn Connector<(), Out = Connection>>,
 }
 
 impl Connections {
@@ -55,33 +51,31 @@ impl Connections {
                 .chain(SideBySide)
                 .chain(RustlsConnector::default())
                 .chain(LastStep(Arc::clone(state)));
-        Connections(Arc::new(Shared {
+        Connections {
             state: Arc::clone(state),
-            steps: Box::new(steps),
-            resolver: DefaultResolver::default(),
-            addresses: Mutex::default(),
-            opening: Mutex::default(),
-        }))
+            steps: Arc::new(steps),
+        }
     }
 
     /// Opens the connection for the first request, once, while q waits for something else.
     pub fn open_ahead(&self, uri: Uri, config: Config) {
-        let mut slot = lock(&self.0.opening);
-        if slot.is_some() {
+        let opening = &mut lock(&self.state).opening;
+        if opening.is_some() {
             return;
         }
-        let (send, opening) = mpsc::channel();
+        let (send, opened) = mpsc::channel();
         let this = self.clone();
         // Without a thread nothing comes, and the request opens its own.
         let _ = threads::start(move || drop(send.send(this.open(&uri, &config))));
-        *slot = Some(opening);
+        *opening = Some(opened);
     }
 
     fn open(&self, uri: &Uri, config: &Config) -> Result<Connection, Error> {
         let addrs = self.resolve(uri, config, limit(Timeout::Resolve))?;
         let limit = limit(Timeout::Connect);
-        let details = details(uri, config, addrs, limit, &self.0.resolver);
-        let connected = self.0.steps.connect(&details, None)?;
+        let resolver = DefaultResolver::default();
+        let details = details(uri, config, addrs, limit, &resolver);
+        let connected = self.steps.connect(&details, None)?;
         connected.ok_or(Error::ConnectionFailed)
     }
 }
@@ -93,16 +87,15 @@ impl Resolver for Connections {
         config: &Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
-        // Behind a proxy there are two names.
-        if config.proxy().is_some() {
-            return self.0.resolver.resolve(uri, config, timeout);
-        }
-        let known = lock(&self.0.addresses).clone();
+        let known = lock(&self.state).addresses.clone();
         if let Some(known) = known {
             return Ok(known);
         }
-        let found = self.0.resolver.resolve(uri, config, timeout)?;
-        *lock(&self.0.addresses) = Some(found.clone());
+        let found = DefaultResolver::default().resolve(uri, config, timeout)?;
+        // Behind a proxy there are two names.
+        if config.proxy().is_none() {
+            lock(&self.state).addresses = Some(found.clone());
+        }
         Ok(found)
     }
 }
@@ -115,17 +108,17 @@ impl Connector for Connections {
         details: &ConnectionDetails,
         before: Option<()>,
     ) -> Result<Option<Connection>, Error> {
-        let opening = lock(&self.0.opening).take();
-        lock(&self.0.state).was_idle = false;
+        let opening = lock(&self.state).opening.take();
+        lock(&self.state).was_idle = false;
         match opening.map(|opening| opening.recv()) {
             // Whether it is still open cannot be asked: over TLS the server may have sent tickets.
             Some(Ok(Ok(connection))) if connection.opened.elapsed() < MAX_IDLE => {
-                lock(&self.0.state).was_idle = true;
+                lock(&self.state).was_idle = true;
                 Ok(Some(connection))
             }
             // Another try would take as long again.
             Some(Ok(Err(error @ Error::Timeout(_)))) => Err(error),
-            _ => self.0.steps.connect(details, before),
+            _ => self.steps.connect(details, before),
         }
     }
 }
