@@ -4,12 +4,11 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// Unsets a variable that is empty. Only for the beginning of the program, before any thread is started.
 pub fn unset_if_empty(variable: &str) {
@@ -144,31 +143,6 @@ pub fn terminal_size(terminal: &impl AsRawFd) -> Size {
 pub fn is_in_foreground(terminal: &File) -> bool {
     // SAFETY: the calls have no conditions; on failure they return what no process group has.
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
-}
-
-/// Waits until one of these pipes can be read or written, at most this long. The events of a pipe are those of `poll`.
-/// Returns which pipes are ready or have lost their other end. After a signal it may be none.
-pub fn ready<const N: usize>(
-    pipes: [Option<(BorrowedFd<'_>, i16)>; N],
-    patience: Duration,
-) -> [bool; N] {
-    let mut polled = pipes.map(|pipe| {
-        // The call ignores a descriptor below zero.
-        let mut entry = libc::pollfd {
-            fd: -1,
-            events: 0,
-            revents: 0,
-        };
-        if let Some((pipe, events)) = pipe {
-            entry.fd = pipe.as_raw_fd();
-            entry.events = events;
-        }
-        entry
-    });
-    let patience = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the pointer is to as many structures as the count says, which outlive the call.
-    unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, patience) };
-    polled.map(|pipe| pipe.revents != 0)
 }
 
 /// Forgets what was typed on a terminal before now.

@@ -1,22 +1,21 @@
 //! Runs a command that the model calls: finds its program and its files, and reads what it writes until it has ended.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::{ChildStdin, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fs_err as fs;
 use serde_json::{Map, Value};
 
 use super::outcome::{Failure, Outcome};
-use super::process::{Groups, LONGEST_PAUSE, Process, Program, SHORTEST_PAUSE};
+use super::process::{Groups, Input, Process, Program, REST_WAIT, wait_until};
 use super::protocol::{About, ListedTool};
 use crate::argv::Invocation;
 use crate::settings::Command;
-use crate::unix;
+use crate::threads::{self, lock};
 
 /// The most bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1_000_000;
@@ -76,9 +75,8 @@ impl Commands {
         groups: &Groups,
     ) -> Result<Outcome, String> {
         let (command, program, filled) = self.fill(tool, arguments)?;
-        let ended = execute(program, &filled, command.timeout, groups);
-        let ended = ended.map_err(|error| format!("The command cannot be run: {error}."))?;
-        Ok(ended.outcome())
+        execute(program, &filled, command.timeout, groups)
+            .map_err(|error| format!("The command cannot be run: {error}."))
     }
 
     /// A command with the arguments of a call.
@@ -126,23 +124,22 @@ fn output_of(
         stdin: None,
     };
     let failure = |reason: &str| Failure::new(format!("about_run failed: {reason}"));
-    let ended =
+    let outcome =
         execute(program, &filled, patience, groups).map_err(|error| failure(&error.to_string()))?;
-    let outcome = ended.outcome();
     if outcome.is_error {
         let all = outcome.without(&[]);
         return Err(failure(all.lines().last().unwrap_or_default()));
     }
-    Ok(ended.pipes.output.text().into_owned())
+    Ok(outcome.text)
 }
 
-/// Runs a command until it ends or its time is up, and then ends what it has left running.
+/// Runs a command until it ends, writes too much or its time is up, and then ends what it has left running.
 fn execute(
     program: &Program,
     filled: &Invocation,
     timeout: Option<Duration>,
     groups: &Groups,
-) -> io::Result<Ended> {
+) -> io::Result<Outcome> {
     let input = filled.stdin.as_deref().unwrap_or_default();
     let stdin = if input.is_empty() {
         Stdio::null()
@@ -152,172 +149,68 @@ fn execute(
     let spawned = Process::spawn(program, &filled.argv, stdin, SIGNALS, groups);
     let mut process = spawned.inspect_err(|_| groups.wait_if_closed())?;
     let leader = &mut process.leader;
-    let mut pipes = Pipes {
-        input: leader.stdin.take(),
-        unwritten: input.into(),
-        output: Output::new(leader.stdout.take()),
-        error: Output::new(leader.stderr.take()),
-        is_cut: false,
-    };
-    let overrun = pump(&mut pipes, &mut process, timeout);
-    let status = process.end(Duration::ZERO);
-    // What it wrote before it ended is still in the pipes.
-    while pipes.step(Duration::ZERO) {}
-    groups.wait_if_closed();
-    Ok(Ended {
-        overrun,
-        status,
-        pipes,
-    })
-}
-
-/// Reads and writes until the command ends or writes too much. Returns the timeout if it was over before that.
-fn pump(pipes: &mut Pipes, process: &mut Process, timeout: Option<Duration>) -> Option<Duration> {
-    let began = Instant::now();
-    let mut pause = SHORTEST_PAUSE;
-    while !pipes.is_cut && !process.has_ended() {
-        let left = timeout
-            .unwrap_or(Duration::MAX)
-            .saturating_sub(began.elapsed());
-        if left.is_zero() {
-            return timeout;
-        }
-        let has_moved = pipes.step(pause.min(left));
-        pause = if has_moved {
-            SHORTEST_PAUSE
-        } else {
-            LONGEST_PAUSE.min(pause * 2)
-        };
+    if let Some(pipe) = leader.stdin.take() {
+        Input::start(pipe)?.send(input.to_owned());
     }
-    None
+    let written = Arc::default();
+    if let Some(pipe) = leader.stdout.take() {
+        read(pipe, &written, |written| &mut written.output)?;
+    }
+    if let Some(pipe) = leader.stderr.take() {
+        read(pipe, &written, |written| &mut written.error)?;
+    }
+    let is_in_time = wait_until(timeout.unwrap_or(Duration::MAX), || {
+        lock(&written).is_cut || process.has_ended()
+    });
+    let status = process.end(Duration::ZERO);
+    // What it wrote before it ended may still be in the pipes.
+    wait_until(REST_WAIT, || Arc::strong_count(&written) == 1);
+    groups.wait_if_closed();
+    let overrun = timeout.filter(|_| !is_in_time);
+    let written = lock(&written);
+    Ok(written.outcome(overrun, status))
 }
 
-/// The pipes to and from a command.
-struct Pipes {
-    /// `None` once everything has been written, or the command no longer reads it.
-    input: Option<ChildStdin>,
-    unwritten: Vec<u8>,
-    output: Output,
-    error: Output,
+/// What a command writes. The threads that read it have references of their own until its end.
+#[derive(Default)]
+struct Written {
+    output: Vec<u8>,
+    error: Vec<u8>,
     /// The command wrote more than q reads.
     is_cut: bool,
 }
 
-/// What a command writes to standard output or standard error.
-struct Output {
-    /// `None` once it has ended.
-    pipe: Option<File>,
-    bytes: Vec<u8>,
-}
-
-impl Pipes {
-    /// Waits at most this long, and reads and writes what is possible then. Returns whether anything was.
-    fn step(&mut self, patience: Duration) -> bool {
-        let output = self.output.pipe.as_ref();
-        let error = self.error.pipe.as_ref();
-        let input = self.input.as_ref();
-        let pipes = [
-            output.map(|pipe| (pipe.as_fd(), libc::POLLIN)),
-            error.map(|pipe| (pipe.as_fd(), libc::POLLIN)),
-            input.map(|pipe| (pipe.as_fd(), libc::POLLOUT)),
-        ];
-        let [has_output, has_error, takes_input] = unix::ready(pipes, patience);
-        if has_output {
-            let room = self.room();
-            self.is_cut |= self.output.read(room);
-        }
-        if has_error {
-            let room = self.room();
-            self.is_cut |= self.error.read(room);
-        }
-        if takes_input {
-            self.write();
-        }
-        has_output || has_error || takes_input
-    }
-
-    /// How many more bytes are read.
-    fn room(&self) -> usize {
-        MAX_OUTPUT - self.output.bytes.len() - self.error.bytes.len()
-    }
-
-    fn write(&mut self) {
-        let Some(pipe) = &mut self.input else {
-            return;
-        };
-        // A pipe that is ready takes at least this much without blocking.
-        let length = self.unwritten.len().min(libc::PIPE_BUF);
-        match pipe.write(&self.unwritten[..length]) {
-            Ok(written) => _ = self.unwritten.drain(..written),
-            Err(_) => self.unwritten.clear(),
-        }
-        if self.unwritten.is_empty() {
-            self.input = None;
-        }
-    }
-}
-
-impl Output {
-    fn new(pipe: Option<impl Into<OwnedFd>>) -> Output {
-        Output {
-            pipe: pipe.map(|pipe| File::from(pipe.into())),
-            bytes: Vec::new(),
-        }
-    }
-
-    /// Reads once, at most `room` bytes. Returns whether there were more.
-    fn read(&mut self, room: usize) -> bool {
-        let Some(pipe) = &mut self.pipe else {
-            return false;
-        };
+/// Reads a pipe on a thread, to its end or until there is too much.
+fn read(
+    mut pipe: impl Read + Send + 'static,
+    written: &Arc<Mutex<Written>>,
+    bytes: fn(&mut Written) -> &mut Vec<u8>,
+) -> io::Result<()> {
+    let written = Arc::clone(written);
+    threads::start(move || {
         let mut buffer = [0; READ_SIZE];
-        // Without room, one byte shows that there is more.
-        let length = room.clamp(1, READ_SIZE);
-        let count = pipe.read(&mut buffer[..length]).unwrap_or_default();
-        let is_cut = count > room;
-        if count == 0 || is_cut {
-            self.pipe = None;
-        } else {
-            self.bytes.extend(&buffer[..count]);
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let mut written = lock(&written);
+            let room = MAX_OUTPUT - written.output.len() - written.error.len();
+            bytes(&mut written).extend(&buffer[..count.min(room)]);
+            if count > room {
+                written.is_cut = true;
+                return;
+            }
         }
-        is_cut
-    }
-
-    /// What was written, where NUL and bytes that are not UTF-8 become U+FFFD. Only text that had to be changed is owned.
-    fn text(&self) -> Cow<'_, str> {
-        let text = String::from_utf8_lossy(&self.bytes);
-        if text.contains('\0') {
-            return Cow::Owned(text.replace('\0', REPLACEMENT));
-        }
-        text
-    }
+    })
 }
 
-/// A command that has ended.
-struct Ended {
-    /// The timeout that it exceeded.
-    overrun: Option<Duration>,
-    /// How it ended by itself.
-    status: Option<ExitStatus>,
-    /// What it wrote.
-    pipes: Pipes,
-}
-
-impl Ended {
+impl Written {
     /// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
-    /// its status and standard error follow.
-    fn outcome(&self) -> Outcome {
-        let Ended {
-            overrun,
-            status,
-            pipes,
-        } = self;
+    /// its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself.
+    fn outcome(&self, overrun: Option<Duration>, status: Option<ExitStatus>) -> Outcome {
         // A command that writes too much ends because q closes its pipe, so its status says nothing.
-        let status = if pipes.is_cut { None } else { *status };
+        let status = status.filter(|_| !self.is_cut);
         let has_failed = status.is_some_and(|status| !status.success());
         let is_error = overrun.is_some() || has_failed;
-        let output = pipes.output.text();
-        let error = pipes.error.text();
+        let output = text(&self.output);
+        let error = text(&self.error);
         let needs_reason = is_error || output.is_empty();
 
         let mut marks = Vec::new();
@@ -327,7 +220,7 @@ impl Ended {
                 "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
             ));
         }
-        if pipes.is_cut {
+        if self.is_cut {
             marks.push(format!("cut after {MAX_OUTPUT} bytes"));
         }
         if let Some(limit) = overrun {
@@ -356,14 +249,25 @@ impl Ended {
             text: output.into_owned(),
             remarks,
             is_error,
-            is_changed: overrun.is_some() || pipes.is_cut || has_odd_bytes,
+            is_changed: overrun.is_some() || self.is_cut || has_odd_bytes,
             ..Outcome::default()
         }
     }
 }
 
+/// What was written, where NUL and bytes that are not UTF-8 become U+FFFD. Only text that had to be changed is owned.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(bytes);
+    if text.contains('\0') {
+        return Cow::Owned(text.replace('\0', REPLACEMENT));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     /// The outcome of a command with a timeout.
@@ -379,8 +283,7 @@ mod tests {
             environment,
             folder: "/".into(),
         };
-        let ended = execute(&program, &filled, Some(patience), groups);
-        ended.expect("a command").outcome()
+        execute(&program, &filled, Some(patience), groups).expect("a command")
     }
 
     /// The outcome of a shell script with a timeout, and how long it took.

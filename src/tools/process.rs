@@ -23,12 +23,12 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// How long a server may take after the end of its input if a call may have changed something.
 const PATIENCE_AFTER_CHANGES: Duration = Duration::from_secs(2);
 
-/// The pauses while q waits for a process: each is twice as long as the one before it.
-pub const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-pub const LONGEST_PAUSE: Duration = Duration::from_millis(16);
+/// How often q looks whether a process has ended.
+const PAUSE: Duration = Duration::from_millis(2);
 
-/// How long to wait for the last lines of a process that has ended.
-const LINES_WAIT: Duration = Duration::from_millis(500);
+/// How long to wait for the rest of what a process has written before it ended. Something that it has left running may hold
+/// the pipe open.
+pub const REST_WAIT: Duration = Duration::from_millis(500);
 
 /// Prints a detail about a server, for `-v`. Runs on any thread.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
@@ -124,12 +124,11 @@ impl Groups {
 pub struct Input(mpsc::Sender<Option<String>>);
 
 impl Input {
-    fn start(mut stdin: ChildStdin) -> io::Result<Input> {
-        let (queue, lines) = mpsc::channel();
+    pub fn start(mut stdin: ChildStdin) -> io::Result<Input> {
+        let (queue, texts) = mpsc::channel::<Option<String>>();
         threads::start(move || {
-            while let Ok(Some(line)) = lines.recv() {
-                let line = format!("{line}\n");
-                if stdin.write_all(line.as_bytes()).is_err() {
+            while let Ok(Some(text)) = texts.recv() {
+                if stdin.write_all(text.as_bytes()).is_err() {
                     // Nobody reads any more.
                     return;
                 }
@@ -138,9 +137,9 @@ impl Input {
         Ok(Input(queue))
     }
 
-    /// Sends a line, unless the process has closed its input.
-    pub fn send(&self, line: String) {
-        let _ = self.0.send(Some(line));
+    /// Sends a text, unless the process has closed its input.
+    pub fn send(&self, text: String) {
+        let _ = self.0.send(Some(text));
     }
 
     /// Closes the input after what has been sent.
@@ -268,7 +267,7 @@ impl Process {
 
     /// Whether the process itself has ended, whatever is left of its group.
     pub fn has_ended(&mut self) -> bool {
-        self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
+        !matches!(self.leader.try_wait(), Ok(None))
     }
 
     /// Ends the process and its group: at once if the process ends by itself within this time. Returns how it did so.
@@ -286,7 +285,7 @@ impl Process {
     pub fn lines(&self) -> Vec<String> {
         if self.is_gone {
             let is_read = || Arc::strong_count(&self.errors) == 1;
-            wait_until(LINES_WAIT, is_read);
+            wait_until(REST_WAIT, is_read);
         }
         lock(&self.errors).clone()
     }
@@ -371,14 +370,16 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> Option<Vec<u8>> {
     (count > 0).then_some(line)
 }
 
-/// Waits until a condition holds, at most this long.
-fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) {
+/// Waits until a condition holds, at most this long. Returns whether it does.
+pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
-    let mut pause = SHORTEST_PAUSE;
-    while !holds() && began.elapsed() < patience {
-        thread::sleep(pause);
-        pause = LONGEST_PAUSE.min(pause * 2);
+    while !holds() {
+        if began.elapsed() >= patience {
+            return false;
+        }
+        thread::sleep(PAUSE);
     }
+    true
 }
 
 #[cfg(test)]
@@ -539,7 +540,7 @@ mod tests {
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: &[u8]| {
             if line == b"ready" {
-                (0..1000).for_each(|_| input.send("x".repeat(1000)));
+                (0..1000).for_each(|_| input.send("x".repeat(999) + "\n"));
                 input.close();
             }
             let line = String::from_utf8_lossy(line).into_owned();

@@ -254,7 +254,7 @@ impl Connection {
     /// Sends a message, whose answer may take as long as `patience`.
     fn send(&self, message: Value, patience: Option<Duration>) {
         match &self.transport {
-            Transport::Local(process) => process.input.send(message.to_string()),
+            Transport::Local(process) => process.input.send(format!("{message}\n")),
             Transport::Remote(http) => http.send(message, patience),
         }
     }
@@ -334,7 +334,7 @@ fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Proce
     let report = Arc::clone(&listener.report);
     let read = move |input: &Input, line: &[u8]| {
         let events = listener.protocol().receive(line);
-        listener.dispatch(events, |message| input.send(message.to_string()));
+        listener.dispatch(events, |message| input.send(format!("{message}\n")));
     };
     Process::start(program, groups, read, report).map_err(|error| {
         let command = program.command.join(" ");
