@@ -10,9 +10,9 @@ use std::time::Duration;
 use fs_err as fs;
 use serde_json::{Map, Value};
 
+use super::about::{About, ListedTool};
 use super::outcome::{Failure, Outcome};
 use super::process::{Groups, Input, Process, Program, REST_WAIT, wait_until};
-use super::protocol::{About, ListedTool};
 use crate::argv::Invocation;
 use crate::settings::Command;
 use crate::threads::{self, lock};

@@ -131,8 +131,7 @@ impl Http {
     /// Takes a message. A request of the server is answered on a thread, because the
     /// answer to q's own may have come already.
     fn receive(&self, message: &[u8]) {
-        let events = self.listener.protocol().receive(message);
-        self.listener.dispatch(events, |answer| {
+        self.listener.receive(message, |answer| {
             let this = self.clone();
             // Without a thread, the server gets no answer.
             let _ = threads::start(move || this.notify(&answer));
@@ -267,7 +266,7 @@ impl Http {
             401 | 403 => format!(
                 "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"
             ),
-            404 | 405 if self.listener.protocol().revision().is_empty() => {
+            404 | 405 if self.listener.protocol().revision.is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {

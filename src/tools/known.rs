@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::protocol::About;
-use super::server::{Spec, Target};
+use super::about::About;
+use super::spec::{Spec, Target};
 use crate::flags::Mode;
 use crate::settings::Settings;
 use crate::whole_file::{self, MAX_FILE, PRIVATE};

@@ -24,14 +24,14 @@ impl Listener {
         lock(&self.protocol)
     }
 
-    /// Handles events as they come: `reply` answers the server's own requests.
-    pub fn dispatch(&self, events: Vec<ServerEvent>, reply: impl Fn(Value)) {
-        for event in events {
-            match event {
-                ServerEvent::Reply(message) => reply(message),
-                ServerEvent::Detail(text) => (self.report)(&text),
-                event => _ = self.events.send(Ok(event)),
-            }
+    /// Takes a message. `reply` answers the server's own requests.
+    pub fn receive(&self, message: &[u8], reply: impl FnOnce(Value)) {
+        let event = self.protocol().receive(message);
+        match event {
+            Some(ServerEvent::Reply(message)) => reply(message),
+            Some(ServerEvent::Noise(line)) => (self.report)(&line),
+            Some(event) => _ = self.events.send(Ok(event)),
+            None => (),
         }
     }
 }

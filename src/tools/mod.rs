@@ -1,8 +1,11 @@
 //! Tools that a model may call: commands, and servers that speak the Model Context Protocol.
 
+mod about;
 mod batch;
 mod commands;
+mod connection;
 mod consent;
+mod headers;
 mod http;
 mod known;
 mod layout;
@@ -15,6 +18,7 @@ mod process;
 mod protocol;
 mod server;
 mod servers;
+mod spec;
 mod start;
 mod toolbox;
 

@@ -1,7 +1,7 @@
 //! Which tools the model may call, under which names, and which of them run without asking (pure).
 
+use super::about::{About, ListedTool};
 use super::names::{self, Selection};
-use super::protocol::{About, ListedTool};
 use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
 use crate::settings::{ServerKind, ToolServer};

@@ -1,44 +1,17 @@
 //! A tool server from its start to its last call: a program, an address, or commands, which need no start.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::commands::Commands;
-use super::http::{Http, Site};
-use super::listener::Listener;
-use super::outcome::{Failure, Outcome, seconds};
-use super::process::{Groups, Input, Process, Program, Report};
-use super::protocol::{About, Protocol, ServerEvent};
+use super::about::About;
+use super::connection::Connection;
+use super::outcome::{Failure, Outcome};
+use super::process::{Groups, Report};
+use super::spec::{Spec, Target};
 use crate::error::Error;
-use crate::settings::ToolServer;
 use crate::threads::lock;
-
-/// How often to check whether a silent program still runs.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A section that is ready: its server can be started, or its commands called.
-pub struct Spec {
-    pub section: ToolServer,
-    pub target: Target,
-}
-
-/// What a call goes to.
-pub enum Target {
-    Local(Program),
-    Remote(Arc<Site>),
-    /// Each is a tool, and starts when it is called.
-    Commands(Commands),
-}
-
-impl Target {
-    /// Whether there is nothing to wait for until its tools are known.
-    pub fn is_known(&self) -> bool {
-        matches!(self, Target::Commands(commands) if commands.about.is_none())
-    }
-}
 
 /// A server that can be called. Dropping it ends its program or session.
 pub struct Server {
@@ -52,29 +25,16 @@ pub struct Server {
     connection: Mutex<Option<Connection>>,
 }
 
-/// A conversation with a server. A thread reads what the server sends, and passes it on as events.
-struct Connection {
-    protocol: Arc<Mutex<Protocol>>,
-    transport: Transport,
-    events: Receiver<Result<ServerEvent, Failure>>,
-}
-
-enum Transport {
-    Local(Process),
-    Remote(Http),
-}
-
 impl Server {
     /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
     pub fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<Server, Error> {
         let began = Instant::now();
-        let start = spec.section.start;
         let opened = match &spec.target {
             Target::Commands(commands) => {
-                let about = commands.about(start, groups);
+                let about = commands.about(spec.section.start, groups);
                 about.map(|about| (None, about))
             }
-            _ => Connection::open(&spec, None, after(start), groups, report)
+            _ => Connection::open(&spec, groups, report)
                 .map(|(connection, about)| (Some(connection), about)),
         };
         let (connection, about) = opened.map_err(|failure| {
@@ -134,221 +94,13 @@ impl Server {
     }
 }
 
-impl Connection {
-    /// Starts or reaches the server, and lists its tools. A program that refuses the handshake and ends is started again
-    /// without it: `refusal` is how it has refused.
-    fn open(
-        spec: &Spec,
-        refusal: Option<String>,
-        deadline: Option<Instant>,
-        groups: &Groups,
-        report: &Report,
-    ) -> Result<(Connection, About), Failure> {
-        let is_first = refusal.is_none();
-        let mut connection = Connection::begin(spec, refusal, groups, report)?;
-        let failure = match connection.list_tools(spec, deadline) {
-            Ok(about) => return Ok((connection, about)),
-            Err(failure) => failure,
-        };
-        let Some(what) = connection.protocol().refusal() else {
-            return Err(failure);
-        };
-        if is_first && failure.has_ended_server {
-            return Connection::open(spec, Some(what), deadline, groups, report);
-        }
-        // The refusal says more than how the server failed after it.
-        Err(Failure {
-            what,
-            advice: None,
-            ..failure
-        })
-    }
-
-    /// Begins the conversation and does not wait for the server.
-    fn begin(
-        spec: &Spec,
-        refusal: Option<String>,
-        groups: &Groups,
-        report: &Report,
-    ) -> Result<Connection, Failure> {
-        let (sender, events) = mpsc::channel();
-        let over_http = matches!(spec.target, Target::Remote(_));
-        let (protocol, first) = Protocol::open(over_http, refusal);
-        let protocol = Arc::new(Mutex::new(protocol));
-        let listener = Listener {
-            protocol: Arc::clone(&protocol),
-            events: sender,
-            report: Arc::clone(report),
-        };
-        let transport = match &spec.target {
-            Target::Local(program) => Transport::Local(start(program, groups, listener)?),
-            Target::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), listener)),
-            Target::Commands(_) => return Err(Failure::new("has commands, and no server")),
-        };
-        let connection = Connection {
-            protocol,
-            transport,
-            events,
-        };
-        connection.send(first, spec.section.start);
-        Ok(connection)
-    }
-
-    fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
-        while let Some(event) = self.next(deadline)? {
-            match event {
-                ServerEvent::Send(message) => self.send(message, spec.section.start),
-                ServerEvent::Ready(about) if about.tools.is_empty() => {
-                    return Err(self.failure("offers no tools"));
-                }
-                ServerEvent::Ready(about) => {
-                    if let Transport::Local(process) = &self.transport {
-                        process.has_started();
-                    }
-                    return Ok(about);
-                }
-                ServerEvent::Unusable(reason) => return Err(self.failure(&reason)),
-                _ => (),
-            }
-        }
-        let name = &spec.section.name;
-        let limit = seconds(spec.section.start);
-        let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
-        Err(Failure {
-            advice: Some(advice),
-            ..self.failure(&format!("did not list its tools within {limit}"))
-        })
-    }
-
-    /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
-    fn call(
-        &mut self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        reads: bool,
-        patience: Option<Duration>,
-    ) -> Result<Outcome, Failure> {
-        if let Transport::Local(process) = &mut self.transport {
-            process.may_have_changes |= !reads;
-        }
-        let (id, message) = self.protocol().call(tool, arguments);
-        self.send(message, patience);
-        let mut deadline = after(patience);
-        while let Some(event) = self.next(deadline)? {
-            match event {
-                ServerEvent::Progress => deadline = after(patience),
-                ServerEvent::Answer(answered, answer) if answered == id => {
-                    return Ok(Outcome::read(answer));
-                }
-                _ => (),
-            }
-        }
-        let cancellation = self.protocol().cancel(id);
-        if let Some(cancellation) = cancellation {
-            self.send(cancellation, None);
-        }
-        let limit = seconds(patience);
-        Ok(Outcome::failed(format!("no answer within {limit}")))
-    }
-
-    /// Sends a message, whose answer may take as long as `patience`.
-    fn send(&self, message: Value, patience: Option<Duration>) {
-        match &self.transport {
-            Transport::Local(process) => process.input.send(format!("{message}\n")),
-            Transport::Remote(http) => http.send(message, patience),
-        }
-    }
-
-    /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
-    /// that has ended is gone, even if something that it started holds its output open.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Option<ServerEvent>, Failure> {
-        let mut has_ended = false;
-        loop {
-            let left = deadline.map_or(POLL_INTERVAL, |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
-            match self.events.recv_timeout(left.min(POLL_INTERVAL)) {
-                Ok(received) => return received.map(Some),
-                Err(RecvTimeoutError::Timeout) if !has_ended => (),
-                Err(_) => return Err(self.output_closed()),
-            }
-            if let Transport::Local(process) = &mut self.transport {
-                // Its last lines may still be on their way.
-                has_ended = process.has_ended();
-            }
-            if left < POLL_INTERVAL && !has_ended {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Ends a program that has closed its output, and says how it failed.
-    fn output_closed(&mut self) -> Failure {
-        let mut what = "closed its output".to_owned();
-        // A program that ends closes its output a moment before it is gone.
-        if let Transport::Local(process) = &mut self.transport
-            && let Some(status) = process.end(POLL_INTERVAL)
-        {
-            what = format!("ended by itself ({status})");
-        }
-        Failure {
-            has_ended_server: true,
-            ..self.failure(&what)
-        }
-    }
-
-    /// Says why the server failed, with its last lines or its address.
-    fn failure(&self, what: &str) -> Failure {
-        let process = match &self.transport {
-            Transport::Remote(http) => return http.failure(what),
-            Transport::Local(process) => process,
-        };
-        let more = match &process.lines()[..] {
-            [] => String::new(),
-            [line] => format!(": {line}"),
-            lines => format!(":\n{}", lines.join("\n")),
-        };
-        Failure {
-            more,
-            ..Failure::new(what)
-        }
-    }
-
-    fn protocol(&self) -> MutexGuard<'_, Protocol> {
-        lock(&self.protocol)
-    }
-}
-
-/// Ends a session over HTTP; a program ends when its process is dropped.
-impl Drop for Connection {
-    fn drop(&mut self) {
-        if let Transport::Remote(http) = &self.transport {
-            http.end();
-        }
-    }
-}
-
-/// Starts a program. A thread handles each line that it writes, so that the server's own requests are answered while q
-/// does something else.
-fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Process, Failure> {
-    let report = Arc::clone(&listener.report);
-    let read = move |input: &Input, line: &[u8]| {
-        let events = listener.protocol().receive(line);
-        listener.dispatch(events, |message| input.send(format!("{message}\n")));
-    };
-    Process::start(program, groups, read, report).map_err(|error| {
-        let command = program.command.join(" ");
-        Failure::new(format!("cannot run {command}: {error}"))
-    })
-}
-
-fn after(patience: Option<Duration>) -> Option<Instant> {
-    patience.and_then(|patience| Instant::now().checked_add(patience))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, mpsc};
+
     use super::*;
+    use crate::settings::ToolServer;
+    use crate::tools::process::Program;
 
     /// What a scripted server does until its tools are listed. The first call has the number 3.
     const START: &str = r#"
@@ -442,6 +194,15 @@ mod tests {
             spec
         };
         let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
+        // It refuses what follows the handshake.
+        let after_handshake = |result: &str, more: &str| {
+            let refusal = r#"{"id":2,"error":{"code":-1,"message":"no"}}"#;
+            let first = format!("read -r line; echo '{{\"id\":1,\"result\":{result}}}'");
+            spec(&format!(
+                "{first}; {more}\nread -r line; echo '{refusal}'; read -r end"
+            ))
+        };
+        let introduced = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
         for (spec, expected) in [
             (
                 spec("echo no module >&2; exit 1"),
@@ -469,6 +230,22 @@ mod tests {
                 "db: refused to start a conversation: no initialize (-32601)",
             ),
             (
+                after_handshake(r#"{"protocolVersion":"2027-07-28"}"#, ""),
+                "db: speaks version \"2027-07-28\" of the protocol, and q speaks 2024-11-05 to 2026-07-28",
+            ),
+            (
+                after_handshake(r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#, ""),
+                "db: offers no tools",
+            ),
+            (
+                after_handshake(introduced, "read -r initialized"),
+                "db: refused to list its tools: no (-1)",
+            ),
+            (
+                spec(&START.replace("tools\":[", "things\":[")),
+                "db: answered tools/list without a list of tools",
+            ),
+            (
                 hurry(1, "while read -r line; do :; done"),
                 "db: did not list its tools within 0.001 s",
             ),
@@ -480,6 +257,24 @@ mod tests {
                     .message,
                 expected
             );
+        }
+    }
+
+    #[test]
+    fn pages_are_read_until_one_is_the_last_or_has_no_new_tools() {
+        let first = r#"answer 2 '{"tools":[{"name":"a"}],"nextCursor":"n"}'; read -r page"#;
+        for (last, names) in [
+            (r#"{"tools":[{"name":"b"},{"name":"a"}]}"#, "a b"),
+            (r#"{"tools":[{"name":"b"}],"nextCursor":""}"#, "a b"),
+            (r#"{"tools":[{"name":"b"}],"nextCursor":7}"#, "a b"),
+            (r#"{"tools":[{"name":"a"}],"nextCursor":"m"}"#, "a"),
+        ] {
+            let (before, _) = START.split_once("answer 2").expect("a list");
+            let script = format!("{before}{first}; answer 3 '{last}'; read -r end");
+            let server = open(spec(&script), &silent()).expect("tools");
+            let tools = server.about.tools.iter();
+            let listed: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            assert_eq!(listed.join(" "), names, "{last}");
         }
     }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
+use super::about::About;
 use super::known::KnownList;
 use super::process::{Groups, Report};
-use super::protocol::About;
-use super::server::{Server, Spec};
+use super::server::Server;
+use super::spec::Spec;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::output::Notes;

@@ -1,11 +1,11 @@
 //! Starts tool servers side by side, each on a thread, and collects what they and commands offer.
 
+use super::about::About;
 use super::known::KnownList;
 use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::Preparation;
 use super::process::Groups;
-use super::protocol::About;
 use super::servers::{self, Servers};
 use super::toolbox::Toolbox;
 use crate::context::Context;

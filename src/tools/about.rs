@@ -1,0 +1,157 @@
+//! What a server says about itself and its tools (pure).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::headers;
+
+/// A tool as its server lists it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListedTool {
+    /// The server's own name for it.
+    pub name: String,
+    pub description: String,
+    /// A JSON Schema of an object.
+    pub schema: Value,
+    /// Its server says that a call changes nothing.
+    pub reads: bool,
+    /// It also says that a call reaches nothing outside.
+    pub is_harmless: bool,
+}
+
+/// What a server says about itself.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct About {
+    pub name: String,
+    pub version: String,
+    /// The revision of the protocol.
+    pub revision: String,
+    /// How a model should use the server.
+    pub instructions: String,
+    pub tools: Vec<ListedTool>,
+}
+
+impl About {
+    /// A server without tools so far, from its answer to the handshake or to the question what it is.
+    pub fn new(revision: &str, answer: &Value) -> About {
+        let mut server = &answer["serverInfo"];
+        if server.is_null() {
+            server = &answer["_meta"]["io.modelcontextprotocol/serverInfo"];
+        }
+        About {
+            name: string(&server["name"]),
+            version: string(&server["version"]),
+            revision: revision.to_owned(),
+            instructions: string(&answer["instructions"]),
+            tools: Vec::new(),
+        }
+    }
+}
+
+impl ListedTool {
+    /// The tool that an entry of a list means, if it is one that q can call.
+    pub fn read(entry: &Value) -> Option<ListedTool> {
+        let name = string(&entry["name"]);
+        let needs_task = entry["execution"]["taskSupport"] == "required";
+        let mut schema = entry["inputSchema"].clone();
+        if !schema.is_object() {
+            schema = json!({"type": "object"});
+        }
+        if name.is_empty() || needs_task || !headers::are_valid(&schema, &mut Vec::new()) {
+            return None;
+        }
+        let mut description = string(&entry["description"]);
+        if description.is_empty() {
+            description = string(&entry["title"]);
+        }
+        // By default, a tool may change, overwrite and reach anything.
+        let hints = &entry["annotations"];
+        let reads = hints["readOnlyHint"] == true;
+        let stays_inside = hints["openWorldHint"] == false;
+        let destroys = hints["destructiveHint"] == true;
+        Some(ListedTool {
+            name,
+            description,
+            schema,
+            reads,
+            is_harmless: reads && stays_inside && !destroys,
+        })
+    }
+}
+
+/// A string in a message; empty for any other value.
+fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::rows;
+
+    #[test]
+    fn tools_that_cannot_be_called_are_left_out() {
+        let task = |support: &str| json!({"name": support, "execution": {"taskSupport": support}});
+        for (entry, is_listed) in [
+            (task("required"), false),
+            (task("optional"), true),
+            (json!({"name": ""}), false),
+            (json!({}), false),
+            (json!(5), false),
+            (json!({"name": "bare"}), true),
+        ] {
+            assert_eq!(ListedTool::read(&entry).is_some(), is_listed, "{entry}");
+        }
+    }
+
+    #[test]
+    fn tools_that_ask_for_headers_that_cannot_be_sent_are_left_out() {
+        for [is_listed, properties] in rows(
+            r#"
+            yes | {"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"boolean","x-mcp-header":"B"}}
+            yes | {"x-mcp-header":{"type":"string"}}
+            no | {"a":{"type":"string","x-mcp-header":""}}
+            no | {"a":{"type":"string","x-mcp-header":7}}
+            no | {"a":{"type":"string","x-mcp-header":"A B"}}
+            no | {"a":{"type":"string","x-mcp-header":"A:B"}}
+            no | {"a":{"type":"string","x-mcp-header":"é"}}
+            no | {"a":{"type":"number","x-mcp-header":"A"}}
+            no | {"a":{"type":"object","x-mcp-header":"A"}}
+            no | {"a":{"x-mcp-header":"A"}}
+            no | {"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}
+            no | {"a":{"properties":{"b":{"type":"array","x-mcp-header":"A"}}}}
+        "#,
+        ) {
+            let schema = format!(r#"{{"properties": {properties}}}"#);
+            let schema: Value = serde_json::from_str(&schema).expect("JSON");
+            let tool = json!({"name": "a", "inputSchema": schema});
+            assert_eq!(
+                ListedTool::read(&tool).is_some(),
+                is_listed == "yes",
+                "{properties}"
+            );
+        }
+    }
+
+    #[test]
+    fn hints_say_whether_a_call_is_harmless() {
+        for [is_harmless, annotations] in rows(
+            r#"
+            yes | {"readOnlyHint": true, "openWorldHint": false}
+            yes | {"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}
+            no | {"readOnlyHint": true, "openWorldHint": false, "destructiveHint": true}
+            no | {"readOnlyHint": true, "openWorldHint": true}
+            no | {"readOnlyHint": true}
+            no | {"readOnlyHint": "true", "openWorldHint": false}
+            no | {"readOnlyHint": false, "openWorldHint": false}
+            no | {"openWorldHint": false}
+            no | null
+        "#,
+        ) {
+            let tool = format!(r#"{{"name": "a", "annotations": {annotations}}}"#);
+            let tool = serde_json::from_str(&tool).expect("JSON");
+            let tool = ListedTool::read(&tool).expect("a tool");
+            assert_eq!(tool.is_harmless, is_harmless == "yes", "{annotations}");
+        }
+    }
+}

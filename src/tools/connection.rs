@@ -1,0 +1,299 @@
+//! A conversation with a tool server, from its start to its last call.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::about::{About, ListedTool};
+use super::http::Http;
+use super::listener::Listener;
+use super::outcome::{Failure, Outcome, seconds};
+use super::process::{Groups, Input, Process, Program, Report};
+use super::protocol::{self, Answer, Protocol, STATELESS, ServerEvent};
+use super::spec::{Spec, Target};
+use crate::threads::lock;
+
+/// How often to check whether a silent program still runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A conversation with a server. A thread reads what the server sends, and passes it on as events.
+pub struct Connection {
+    protocol: Arc<Mutex<Protocol>>,
+    transport: Transport,
+    events: Receiver<Result<ServerEvent, Failure>>,
+    /// How long q waits for the next answer.
+    deadline: Option<Instant>,
+}
+
+enum Transport {
+    Local(Process),
+    Remote(Http),
+}
+
+impl Connection {
+    /// Starts or reaches a server, and lists its tools. A program that refuses the handshake and ends is started again, and
+    /// spoken to without one.
+    pub fn open(
+        spec: &Spec,
+        groups: &Groups,
+        report: &Report,
+    ) -> Result<(Connection, About), Failure> {
+        let deadline = after(spec.section.start);
+        let begin = || Connection::begin(spec, deadline, groups, report);
+        let mut connection = begin()?;
+        let handshake = connection.protocol().handshake();
+        let answer = connection.learn(spec, "initialize", handshake)?;
+        let agreed = connection.protocol().agree(answer);
+        let introduction = match agreed {
+            Ok(introduction) => {
+                let initialized = protocol::notification("notifications/initialized", json!({}));
+                connection.send(initialized, spec.section.start);
+                introduction
+            }
+            Err(refusal) => {
+                let mut discovered = connection.discover(spec);
+                if matches!(&discovered, Err(failure) if failure.has_ended_server) {
+                    connection = begin()?;
+                    discovered = connection.discover(spec);
+                }
+                // The refusal says more than how the server failed after it.
+                discovered.map_err(|failure| Failure {
+                    what: refusal,
+                    advice: None,
+                    ..failure
+                })?
+            }
+        };
+        let mut about = About::new(&connection.protocol().revision, &introduction);
+        if introduction["capabilities"]["tools"].is_object() {
+            about.tools = connection.list_tools(spec)?;
+        }
+        if about.tools.is_empty() {
+            return Err(connection.failure("offers no tools"));
+        }
+        connection.protocol().tools.clone_from(&about.tools);
+        if let Transport::Local(process) = &connection.transport {
+            process.has_started();
+        }
+        Ok((connection, about))
+    }
+
+    /// Begins the conversation, and sends nothing yet.
+    fn begin(
+        spec: &Spec,
+        deadline: Option<Instant>,
+        groups: &Groups,
+        report: &Report,
+    ) -> Result<Connection, Failure> {
+        let (sender, events) = mpsc::channel();
+        let over_http = matches!(spec.target, Target::Remote(_));
+        let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
+        let listener = Listener {
+            protocol: Arc::clone(&protocol),
+            events: sender,
+            report: Arc::clone(report),
+        };
+        let transport = match &spec.target {
+            Target::Local(program) => Transport::Local(start(program, groups, listener)?),
+            Target::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), listener)),
+            Target::Commands(_) => return Err(Failure::new("has commands, and no server")),
+        };
+        Ok(Connection {
+            protocol,
+            transport,
+            events,
+            deadline,
+        })
+    }
+
+    /// Asks a server that has refused the handshake what it is in the revision without one.
+    fn discover(&mut self, spec: &Spec) -> Result<Value, Failure> {
+        self.protocol().revision = STATELESS.to_owned();
+        let answer = self.learn(spec, "server/discover", json!({}))?;
+        let discovered = answer.unwrap_or_default();
+        if protocol::is_stateless(&discovered) {
+            return Ok(discovered);
+        }
+        Err(self.failure("speaks no revision that q speaks"))
+    }
+
+    fn list_tools(&mut self, spec: &Spec) -> Result<Vec<ListedTool>, Failure> {
+        let mut tools: Vec<ListedTool> = Vec::new();
+        let mut parameters = json!({});
+        loop {
+            let answer = self.learn(spec, "tools/list", parameters)?;
+            let result = answer
+                .map_err(|words| self.failure(&format!("refused to list its tools: {words}")))?;
+            let Some(page) = result["tools"].as_array() else {
+                return Err(self.failure("answered tools/list without a list of tools"));
+            };
+            let known = tools.len();
+            for tool in page.iter().filter_map(ListedTool::read) {
+                if !tools.iter().any(|other| other.name == tool.name) {
+                    tools.push(tool);
+                }
+            }
+            let cursor = &result["nextCursor"];
+            // Some servers repeat a page for ever.
+            if tools.len() == known || cursor.as_str().is_none_or(str::is_empty) {
+                return Ok(tools);
+            }
+            parameters = json!({"cursor": cursor});
+        }
+    }
+
+    /// The answer to a request that has to be answered before the server can be used.
+    fn learn(&mut self, spec: &Spec, method: &str, parameters: Value) -> Result<Answer, Failure> {
+        let start = spec.section.start;
+        if let Some(answer) = self.ask(method, parameters, start)? {
+            return Ok(answer);
+        }
+        let name = &spec.section.name;
+        let limit = seconds(start);
+        let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
+        Err(Failure {
+            advice: Some(advice),
+            ..self.failure(&format!("did not list its tools within {limit}"))
+        })
+    }
+
+    /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
+    pub fn call(
+        &mut self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        reads: bool,
+        patience: Option<Duration>,
+    ) -> Result<Outcome, Failure> {
+        if let Transport::Local(process) = &mut self.transport {
+            process.may_have_changes |= !reads;
+        }
+        self.deadline = after(patience);
+        let parameters = json!({"name": tool, "arguments": arguments});
+        if let Some(answer) = self.ask(protocol::CALL, parameters, patience)? {
+            return Ok(Outcome::read(answer));
+        }
+        let cancellation = self.protocol().give_up();
+        if let Some(cancellation) = cancellation {
+            self.send(cancellation, None);
+        }
+        let limit = seconds(patience);
+        Ok(Outcome::failed(format!("no answer within {limit}")))
+    }
+
+    /// Sends a request, and waits for its answer; `None` if that takes too long.
+    fn ask(
+        &mut self,
+        method: &str,
+        parameters: Value,
+        patience: Option<Duration>,
+    ) -> Result<Option<Answer>, Failure> {
+        let (id, request) = self.protocol().request(method, parameters);
+        self.send(request, patience);
+        while let Some(event) = self.next()? {
+            match event {
+                ServerEvent::Answer(answered, answer) if answered == id => {
+                    return Ok(Some(answer));
+                }
+                ServerEvent::Progress => self.deadline = after(patience),
+                _ => (),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends a message, whose answer may take as long as `patience`.
+    fn send(&self, message: Value, patience: Option<Duration>) {
+        match &self.transport {
+            Transport::Local(process) => process.input.send(format!("{message}\n")),
+            Transport::Remote(http) => http.send(message, patience),
+        }
+    }
+
+    /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
+    /// that has ended is gone, even if something that it started holds its output open.
+    fn next(&mut self) -> Result<Option<ServerEvent>, Failure> {
+        let mut has_ended = false;
+        loop {
+            let left = self.deadline.map_or(POLL_INTERVAL, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            match self.events.recv_timeout(left.min(POLL_INTERVAL)) {
+                Ok(received) => return received.map(Some),
+                Err(RecvTimeoutError::Timeout) if !has_ended => (),
+                Err(_) => return Err(self.output_closed()),
+            }
+            if let Transport::Local(process) = &mut self.transport {
+                // Its last lines may still be on their way.
+                has_ended = process.has_ended();
+            }
+            if left < POLL_INTERVAL && !has_ended {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Ends a program that has closed its output, and says how it failed.
+    fn output_closed(&mut self) -> Failure {
+        let mut what = "closed its output".to_owned();
+        // A program that ends closes its output a moment before it is gone.
+        if let Transport::Local(process) = &mut self.transport
+            && let Some(status) = process.end(POLL_INTERVAL)
+        {
+            what = format!("ended by itself ({status})");
+        }
+        Failure {
+            has_ended_server: true,
+            ..self.failure(&what)
+        }
+    }
+
+    /// Says why the server failed, with its last lines or its address.
+    fn failure(&self, what: &str) -> Failure {
+        let process = match &self.transport {
+            Transport::Remote(http) => return http.failure(what),
+            Transport::Local(process) => process,
+        };
+        let more = match &process.lines()[..] {
+            [] => String::new(),
+            [line] => format!(": {line}"),
+            lines => format!(":\n{}", lines.join("\n")),
+        };
+        Failure {
+            more,
+            ..Failure::new(what)
+        }
+    }
+
+    fn protocol(&self) -> MutexGuard<'_, Protocol> {
+        lock(&self.protocol)
+    }
+}
+
+/// Ends a session over HTTP; a program ends when its process is dropped.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Transport::Remote(http) = &self.transport {
+            http.end();
+        }
+    }
+}
+
+/// Starts a program. A thread handles each line that it writes, so that the server's own requests are answered while q
+/// does something else.
+fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Process, Failure> {
+    let report = Arc::clone(&listener.report);
+    let read = move |input: &Input, line: &[u8]| {
+        listener.receive(line, |message| input.send(format!("{message}\n")));
+    };
+    Process::start(program, groups, read, report).map_err(|error| {
+        let command = program.command.join(" ");
+        Failure::new(format!("cannot run {command}: {error}"))
+    })
+}
+
+fn after(patience: Option<Duration>) -> Option<Instant> {
+    patience.and_then(|patience| Instant::now().checked_add(patience))
+}
