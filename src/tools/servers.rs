@@ -1,7 +1,7 @@
 //! The servers of a question: those that are ready, and those that are still starting while the model is asked.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use super::about::About;
@@ -19,9 +19,6 @@ use crate::threads;
 /// The servers of one run, in the order in which they were started. Dropping them ends them all at the same time.
 pub struct Servers {
     pub slots: Vec<Slot>,
-    /// Each server that has started, or the error for the user, with the index of its slot.
-    sender: Sender<(usize, Result<Server, Error>)>,
-    arrivals: Receiver<(usize, Result<Server, Error>)>,
     pub groups: Groups,
     /// Values that the model does not get.
     pub keys: Vec<Secret>,
@@ -33,37 +30,55 @@ pub struct Servers {
 pub struct Slot {
     pub section: ToolServer,
     list: KnownList,
+    /// Brings the server once it has started, or the error for the user.
+    arrival: Receiver<Result<Server, Error>>,
     /// `None` while it starts.
     opened: Option<Result<Server, Error>>,
 }
 
 impl Slot {
-    /// What it offers: what it has listed now, else what it has listed before.
-    pub fn about(&self) -> Option<&About> {
-        match &self.opened {
-            Some(Ok(server)) => Some(&server.about),
-            _ => self.list.about.as_ref(),
+    /// What it offers: what it has listed now, else what it has listed before; or why it could not be started.
+    pub fn about(&self) -> Option<Result<&About, &Error>> {
+        match (&self.opened, &self.list.about) {
+            (Some(Ok(server)), _) => Some(Ok(&server.about)),
+            (_, Some(about)) => Some(Ok(about)),
+            (Some(Err(error)), None) => Some(Err(error)),
+            (None, None) => None,
         }
     }
 
-    /// Why it could not be started.
-    pub fn error(&self) -> Option<&Error> {
-        match &self.opened {
-            Some(Err(error)) => Some(error),
-            _ => None,
+    /// Takes a server that has started. What it lists replaces what it has listed before. A note says if a server that was
+    /// known could not be started; of others this is an error.
+    fn take(
+        &mut self,
+        opened: Result<Server, Error>,
+        keys: &[Secret],
+        secrets: &[Secret],
+        notes: &Notes,
+    ) {
+        let mut opened = opened.map_err(|error| redacted(error, secrets));
+        match &mut opened {
+            Ok(server) => {
+                server.about = without_keys(&server.about, keys);
+                if server.is_connected() {
+                    let text = introduction(&self.section.name, server);
+                    notes.detail(|| secret::redact(&text, secrets));
+                }
+                self.list.replace(&server.about);
+            }
+            Err(error) if self.list.about.is_some() => note(error, notes),
+            Err(_) => (),
         }
+        self.opened = Some(opened);
     }
 }
 
 impl Servers {
     /// None yet. The model does not get the keys; what is hidden is not shown either.
     pub fn new(groups: &Groups, keys: Vec<Secret>, mut hidden: Vec<Secret>) -> Servers {
-        let (sender, arrivals) = mpsc::channel();
         hidden.extend_from_slice(&keys);
         Servers {
             slots: Vec::new(),
-            sender,
-            arrivals,
             groups: groups.clone(),
             keys,
             secrets: hidden,
@@ -81,26 +96,24 @@ impl Servers {
         let is_known = spec.target.is_known();
         let section = spec.section.clone();
         let report = reporter(&section.name, &self.secrets, notes);
-        let slot = self.slots.len();
-        let sender = self.sender.clone();
         let groups = self.groups.clone();
+        let (sender, arrival) = mpsc::channel();
         let open = move || {
             let opened = Server::open(spec, &groups, &report);
             // If the run has ended meanwhile, the server ends here.
-            let _ = sender.send((slot, opened));
+            let _ = sender.send(opened);
         };
         if is_known {
             open();
         } else {
             interrupts.install();
-            threads::start(open).map_err(|error| {
-                let message = format!("{}: {error}", section.name);
-                Error::new(ErrorKind::Tools, message)
-            })?;
+            threads::start(open)
+                .map_err(|error| Error::new(ErrorKind::Tools, error.to_string()))?;
         }
         self.slots.push(Slot {
             section,
             list,
+            arrival,
             opened: None,
         });
         Ok(())
@@ -125,67 +138,48 @@ impl Servers {
         self.slots.iter().any(|slot| slot.opened.is_none())
     }
 
-    /// Takes the servers that have started meanwhile.
-    pub fn receive(&mut self, notes: &Notes) {
-        while let Ok((slot, opened)) = self.arrivals.try_recv() {
-            self.take(slot, opened, notes);
-        }
-    }
-
-    /// Waits for the servers that are starting; those whose tools are known already only `if_known`.
-    pub fn wait(&mut self, if_known: bool, notes: &Notes) {
-        self.receive(notes);
-        self.wait_for_all(|slot| if_known || slot.list.about.is_none(), notes);
-    }
-
-    /// Waits for the servers that `must_start`.
-    fn wait_for_all(&mut self, must_start: impl Fn(&Slot) -> bool, notes: &Notes) {
-        let is_awaited = |slot: &Slot| slot.opened.is_none() && must_start(slot);
+    /// Takes the servers that have started, and waits for those that `must_start`.
+    pub fn receive(&mut self, must_start: impl Fn(&Slot) -> bool, notes: &Notes) {
         let mut names = Vec::new();
         for slot in &self.slots {
-            if is_awaited(slot) {
+            if slot.opened.is_none() && must_start(slot) {
                 names.push(slot.section.name.as_str());
             }
         }
-        if names.is_empty() {
-            return;
+        let waits = !names.is_empty();
+        if waits {
+            let waiting = format!("waiting for {}", names.join(", "));
+            notes.spinner().wait_for(&waiting);
         }
-        let spinner = notes.spinner();
-        spinner.wait_for(&format!("waiting for {}", names.join(", ")));
-        while self.slots.iter().any(is_awaited) {
-            if let Ok((slot, opened)) = self.arrivals.recv() {
-                self.take(slot, opened, notes);
+        for slot in &mut self.slots {
+            if slot.opened.is_some() {
+                continue;
+            }
+            let arrived = if must_start(slot) {
+                slot.arrival.recv().ok()
+            } else {
+                slot.arrival.try_recv().ok()
+            };
+            if let Some(opened) = arrived {
+                slot.take(opened, &self.keys, &self.secrets, notes);
             }
         }
-        spinner.stop();
+        if waits {
+            notes.spinner().stop();
+        }
+    }
+
+    /// Waits until all that is offered is known or, if they `must_start`, until all servers have started.
+    pub fn wait(&mut self, must_start: bool, notes: &Notes) {
+        self.receive(|slot| must_start || slot.list.about.is_none(), notes);
     }
 
     /// Waits for one server. The error says to the model that it did not start.
     pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<&Server, String> {
         let name = self.slots[index].section.name.clone();
-        self.wait_for_all(|slot| slot.section.name == name, notes);
+        self.receive(|slot| slot.section.name == name, notes);
         let server = self.get(index);
         server.ok_or_else(|| format!("The tool server {name} did not start."))
-    }
-
-    /// Takes a server that has started. What it lists replaces what it has listed before. A note says if a server that was
-    /// known could not be started; of others this is an error.
-    fn take(&mut self, slot: usize, opened: Result<Server, Error>, notes: &Notes) {
-        let slot = &mut self.slots[slot];
-        let mut opened = opened.map_err(|error| redacted(error, &self.secrets));
-        match &mut opened {
-            Ok(server) => server.about = without_keys(&server.about, &self.keys),
-            Err(error) if slot.list.about.is_some() => note(error, notes),
-            Err(_) => (),
-        }
-        if let Ok(server) = &opened
-            && server.is_connected()
-        {
-            let text = introduction(&slot.section.name, server);
-            notes.detail(|| secret::redact(&text, &self.secrets));
-            slot.list.replace(&server.about);
-        }
-        slot.opened = Some(opened);
     }
 }
 

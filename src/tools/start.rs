@@ -21,20 +21,20 @@ use crate::text::fence;
 const MAX_INSTRUCTIONS: usize = 4_000;
 const MAX_ABOUT: usize = 20_000;
 
+/// Servers that are starting, and the selection of their tools.
+pub struct Starting {
+    /// `None`: all tools.
+    selection: Option<Selection>,
+    servers: Servers,
+}
+
 /// What all servers and commands offer.
 struct Collection {
     offers: Vec<Offer>,
     /// What the model should know about the servers, in fences.
     instructions: String,
-}
-
-/// Servers that are starting, and what is needed once they have started.
-pub struct Starting {
-    /// `None`: all tools.
-    selection: Option<Selection>,
-    servers: Servers,
-    /// What they offer, if there is nothing to wait for.
-    collected: Option<Collection>,
+    /// What the user should know.
+    remarks: Vec<String>,
 }
 
 impl Starting {
@@ -64,15 +64,14 @@ impl Starting {
             let list = KnownList::read(context.cache.as_deref(), &spec, settings);
             servers.start(spec, list, &context.interrupts, notes)?;
         }
-        servers.receive(notes);
-        let mut starting = Starting {
+        servers.receive(|_| false, notes);
+        let starting = Starting {
             selection: selection.cloned(),
             servers,
-            collected: None,
         };
         // If there are only commands, their names are checked before q waits for input.
-        if !starting.are_awaited() {
-            starting.collected = Some(starting.collect(notes)?);
+        if selection.is_some() && !starting.are_awaited() {
+            starting.collect(notes)?;
         }
         Ok(starting)
     }
@@ -85,17 +84,18 @@ impl Starting {
     /// Waits until the tools are listed; what servers have listed before is known. `None` if no tools are selected. With
     /// `yes`, every call runs without asking.
     pub fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
-        if self.selection.as_ref().is_none_or(Selection::is_empty) {
+        if self.servers.slots.is_empty() {
             return Ok(None);
         }
         let mut collected = self.wait_and_collect(false, notes);
-        if collected.is_err() && self.servers.are_starting() {
+        if collected.is_err() && self.are_awaited() {
             // What was not listed before may be new.
             collected = self.wait_and_collect(true, notes);
         }
         let Collection {
             offers,
             instructions,
+            ..
         } = collected?;
         Ok(Some(Toolbox::new(self.servers, offers, instructions, yes)))
     }
@@ -107,28 +107,28 @@ impl Starting {
         Ok(collection.offers)
     }
 
-    /// Waits for servers, and for those whose tools are known only `if_known`.
-    fn wait_and_collect(&mut self, if_known: bool, notes: &Notes) -> Result<Collection, Error> {
-        if let Some(collected) = self.collected.take() {
-            return Ok(collected);
+    fn wait_and_collect(&mut self, must_start: bool, notes: &Notes) -> Result<Collection, Error> {
+        self.servers.wait(must_start, notes);
+        let collection = self.collect(notes)?;
+        for remark in &collection.remarks {
+            notes.note(remark);
         }
-        self.servers.wait(if_known, notes);
-        self.collect(notes)
+        Ok(collection)
     }
 
     /// What all servers offer that have started, or are known. One that has failed is an error, or without a selection a note.
-    fn collect(&mut self, notes: &Notes) -> Result<Collection, Error> {
+    fn collect(&self, notes: &Notes) -> Result<Collection, Error> {
         let mut offers = Vec::new();
         let mut fences = Vec::new();
         for (index, slot) in self.servers.slots.iter().enumerate() {
             let section = &slot.section;
-            let offered = match (slot.about(), slot.error()) {
-                (Some(about), _) => {
+            let offered = match slot.about() {
+                Some(Ok(about)) => {
                     fences.push(self.instructions(section, about));
                     offers::of_server(index, section, about)
                 }
-                (None, Some(error)) => Err(error.clone()),
-                (None, None) => continue,
+                Some(Err(error)) => Err(error.clone()),
+                None => continue,
             };
             match offered {
                 Ok(offered) => offers.extend(offered),
@@ -136,7 +136,6 @@ impl Starting {
                 Err(error) => return Err(error),
             }
         }
-
         offers::sort(&mut offers);
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
@@ -144,6 +143,7 @@ impl Starting {
         Ok(Collection {
             offers,
             instructions: fence::join(fences.iter().map(String::as_str)),
+            remarks,
         })
     }
 

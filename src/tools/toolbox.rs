@@ -174,7 +174,7 @@ impl Toolbox {
 
     /// Reports servers that could not be started, and keeps the lists of those that have started meanwhile.
     pub fn report_servers(&mut self, notes: &Notes) {
-        self.servers.receive(notes);
+        self.servers.receive(|_| false, notes);
     }
 
     /// Waits until the server of a tool has started, and takes over what it lists now. The error is for the model.
