@@ -62,11 +62,6 @@ impl Commands {
         })
     }
 
-    /// Checks that a call can run. The error is for the model.
-    pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
-        self.fill(tool, arguments).map(|_| ())
-    }
-
     /// Runs a call, and returns what the model gets. The error is for the model, too.
     pub fn call(
         &self,
@@ -79,8 +74,8 @@ impl Commands {
             .map_err(|error| format!("The command cannot be run: {error}."))
     }
 
-    /// A command with the arguments of a call.
-    fn fill(
+    /// A command with the arguments of a call. The error is for the model.
+    pub fn fill(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,

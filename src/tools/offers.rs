@@ -1,6 +1,6 @@
 //! Which tools the model may call, under which names, and which of them run without asking (pure).
 
-use super::about::{About, ListedTool};
+use super::about::ListedTool;
 use super::names::{self, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::message::Tool;
@@ -23,47 +23,44 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Takes over whether the tool may run from what its server lists now.
-    pub(super) fn update(&mut self, listed: &ListedTool, section: &ToolServer) {
-        self.reads = listed.reads;
-        self.allowed = is_allowed(section, listed);
+    /// A tool of the server at this index, as it lists it.
+    pub(super) fn new(server: usize, section: &ToolServer, tool: &ListedTool) -> Offer {
+        // An address may belong to anyone, so what it says about itself allows nothing.
+        let is_trusted = !matches!(section.kind, ServerKind::Remote(_));
+        Offer {
+            server,
+            tool: tool.name.clone(),
+            shown: Tool {
+                name: names::full_name(&section.name, &tool.name),
+                description: tool.description.clone(),
+                schema: tool.schema.clone(),
+            },
+            reads: tool.reads,
+            allowed: section.allows(&tool.name, tool.reads) || (is_trusted && tool.is_harmless),
+        }
     }
-}
-
-/// Whether a tool runs without asking.
-fn is_allowed(section: &ToolServer, tool: &ListedTool) -> bool {
-    // An address may belong to anyone, so what it says about itself allows nothing.
-    let is_trusted = !matches!(section.kind, ServerKind::Remote(_));
-    section.allows(&tool.name, tool.reads) || (is_trusted && tool.is_harmless)
 }
 
 /// The tools that a server offers within the limits of its section.
-pub fn of_server(server: usize, section: &ToolServer, about: &About) -> Result<Vec<Offer>, Error> {
-    let name = &section.name;
-    let tools = &about.tools;
+pub fn of_server(
+    server: usize,
+    section: &ToolServer,
+    tools: &[ListedTool],
+) -> Result<Vec<Offer>, Error> {
     let mut offers = Vec::new();
     for tool in tools {
         if section.offers(&tool.name) {
-            offers.push(Offer {
-                server,
-                tool: tool.name.clone(),
-                shown: Tool {
-                    name: names::full_name(name, &tool.name),
-                    description: tool.description.clone(),
-                    schema: tool.schema.clone(),
-                },
-                reads: tool.reads,
-                allowed: is_allowed(section, tool),
-            });
+            offers.push(Offer::new(server, section, tool));
         }
     }
     if offers.is_empty() && !tools.is_empty() {
-        let error_kind = match section.kind {
+        let kind = match section.kind {
             ServerKind::Commands(_) => ErrorKind::Settings,
             _ => ErrorKind::Tools,
         };
+        let name = &section.name;
         let message = format!("{name}: only = [...] in [tools.{name}] matches none of its tools");
-        return Err(Error::new(error_kind, message).advise("correct its patterns"));
+        return Err(Error::new(kind, message).advise("correct its patterns"));
     }
     Ok(offers)
 }
@@ -99,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    fn about(tools: &[&str], is_harmless: bool) -> About {
+    fn listed(tools: &[&str], is_harmless: bool) -> Vec<ListedTool> {
         let tool = |name: &&str| ListedTool {
             name: (*name).to_owned(),
             description: String::new(),
@@ -107,10 +104,7 @@ mod tests {
             reads: is_harmless,
             is_harmless,
         };
-        About {
-            tools: tools.iter().map(tool).collect(),
-            ..About::default()
-        }
+        tools.iter().map(tool).collect()
     }
 
     /// A program `db`; `more` are more lines of its section.
@@ -118,8 +112,8 @@ mod tests {
         ToolServer::parse("db", &format!("command = [\"x\"]\n{more}"))
     }
 
-    fn offers(section: &ToolServer, about: &About) -> Vec<Offer> {
-        of_server(0, section, about).expect("offers")
+    fn offers(section: &ToolServer, tools: &[ListedTool]) -> Vec<Offer> {
+        of_server(0, section, tools).expect("offers")
     }
 
     fn names(offers: &[Offer]) -> Vec<&str> {
@@ -138,7 +132,7 @@ mod tests {
             (section(""), true, [true, true]),
             (remote, true, [true, false]),
         ] {
-            let offers = offers(&section, &about(&["list_a", "drop"], is_harmless));
+            let offers = offers(&section, &listed(&["list_a", "drop"], is_harmless));
             assert_eq!(
                 [offers[0].allowed, offers[1].allowed],
                 expected,
@@ -149,19 +143,15 @@ mod tests {
 
     #[test]
     fn what_a_server_offers_is_limited_by_its_section() {
-        let of = |about: &About, only: &str| {
-            let section = section(only);
-            of_server(0, &section, about)
-        };
-        let listed = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
-        assert_eq!(names(&listed), ["db__b"]);
-        let error = of(&about(&["a"], true), "only = [\"z\"]").expect_err("none");
+        let of = |only: &str| of_server(0, &section(only), &listed(&["a", "b"], false));
+        assert_eq!(names(&of("only = [\"b\"]").expect("offers")), ["db__b"]);
+        let error = of("only = [\"z\"]").expect_err("none");
         assert!(error.message.contains("matches none"), "{}", error.message);
     }
 
     #[test]
     fn the_selected_tools_are_chosen_and_a_name_without_tools_is_an_error() {
-        let offers = offers(&section(""), &about(&["a.b", "c"], true));
+        let offers = offers(&section(""), &listed(&["a.b", "c"], true));
         let choose =
             |name: &str| super::choose(&Selection::parse(&[name]).expect("a name"), offers.clone());
         for (name, expected) in [
@@ -181,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_first_of_two_tools_with_one_name_stays() {
-        let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], true));
+        let mut offers = offers(&section(""), &listed(&["z", "a.b", "a_b"], true));
         sort(&mut offers);
         assert_eq!(names(&offers), ["db__a_b", "db__z"]);
     }

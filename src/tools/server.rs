@@ -55,14 +55,6 @@ impl Server {
         lock(&self.connection).is_some()
     }
 
-    /// Checks what can be checked before a person is asked. The error is for the model.
-    pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
-        if let Target::Commands(commands) = &self.spec.target {
-            commands.check(tool, arguments)?;
-        }
-        Ok(())
-    }
-
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
     pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         self.groups.be_patient();

@@ -29,11 +29,11 @@ pub struct Servers {
 /// The place of one server.
 pub struct Slot {
     pub section: ToolServer,
-    list: KnownList,
+    pub list: KnownList,
     /// Brings the server once it has started, or the error for the user.
     arrival: Receiver<Result<Server, Error>>,
     /// `None` while it starts.
-    opened: Option<Result<Server, Error>>,
+    opened: Option<Result<Arc<Server>, Error>>,
 }
 
 impl Slot {
@@ -56,19 +56,24 @@ impl Slot {
         secrets: &[Secret],
         notes: &Notes,
     ) {
-        let mut opened = opened.map_err(|error| redacted(error, secrets));
-        match &mut opened {
-            Ok(server) => {
+        let opened = match opened {
+            Ok(mut server) => {
                 server.about = without_keys(&server.about, keys);
                 if server.is_connected() {
-                    let text = introduction(&self.section.name, server);
+                    let text = introduction(&self.section.name, &server);
                     notes.detail(|| secret::redact(&text, secrets));
                 }
                 self.list.replace(&server.about);
+                Ok(Arc::new(server))
             }
-            Err(error) if self.list.about.is_some() => note(error, notes),
-            Err(_) => (),
-        }
+            Err(error) => {
+                let error = redacted(error, secrets);
+                if self.list.about.is_some() {
+                    note(&error, notes);
+                }
+                Err(error)
+            }
+        };
         self.opened = Some(opened);
     }
 }
@@ -119,20 +124,6 @@ impl Servers {
         Ok(())
     }
 
-    /// The server, if it is ready.
-    pub fn get(&self, index: usize) -> Option<&Server> {
-        match &self.slots[index].opened {
-            Some(Ok(server)) => Some(server),
-            _ => None,
-        }
-    }
-
-    /// The servers that are ready, each at its index.
-    pub fn ready(&self) -> Vec<Option<&Server>> {
-        let indices = 0..self.slots.len();
-        indices.map(|index| self.get(index)).collect()
-    }
-
     /// Whether some of them are still starting.
     pub fn are_starting(&self) -> bool {
         self.slots.iter().any(|slot| slot.opened.is_none())
@@ -169,17 +160,14 @@ impl Servers {
         }
     }
 
-    /// Waits until all that is offered is known or, if they `must_start`, until all servers have started.
-    pub fn wait(&mut self, must_start: bool, notes: &Notes) {
-        self.receive(|slot| must_start || slot.list.about.is_none(), notes);
-    }
-
     /// Waits for one server. The error says to the model that it did not start.
-    pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<&Server, String> {
+    pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<Arc<Server>, String> {
         let name = self.slots[index].section.name.clone();
         self.receive(|slot| slot.section.name == name, notes);
-        let server = self.get(index);
-        server.ok_or_else(|| format!("The tool server {name} did not start."))
+        match &self.slots[index].opened {
+            Some(Ok(server)) => Ok(Arc::clone(server)),
+            _ => Err(format!("The tool server {name} did not start.")),
+        }
     }
 }
 
@@ -239,14 +227,11 @@ fn without_keys(about: &About, keys: &[Secret]) -> About {
 
 /// What a server says about itself, for `-v`.
 fn introduction(name: &str, server: &Server) -> String {
-    let About {
-        name: own,
-        version,
-        revision,
-        tools,
-        ..
-    } = &server.about;
-    let count = tools.len();
+    let about = &server.about;
+    let own = &about.name;
+    let version = &about.version;
+    let revision = &about.revision;
+    let count = about.tools.len();
     let seconds = server.took.as_secs_f64();
     format!("{name}: {own} {version}, protocol {revision}, tools: {count}, {seconds:.3} s")
 }

@@ -6,7 +6,7 @@ use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::Preparation;
 use super::process::Groups;
-use super::servers::{self, Servers};
+use super::servers::{self, Servers, Slot};
 use super::toolbox::Toolbox;
 use crate::context::Context;
 use crate::error::Error;
@@ -26,15 +26,6 @@ pub struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
     servers: Servers,
-}
-
-/// What all servers and commands offer.
-struct Collection {
-    offers: Vec<Offer>,
-    /// What the model should know about the servers, in fences.
-    instructions: String,
-    /// What the user should know.
-    remarks: Vec<String>,
 }
 
 impl Starting {
@@ -92,32 +83,31 @@ impl Starting {
             // What was not listed before may be new.
             collected = self.wait_and_collect(true, notes);
         }
-        let Collection {
-            offers,
-            instructions,
-            ..
-        } = collected?;
+        let (offers, instructions) = collected?;
         Ok(Some(Toolbox::new(self.servers, offers, instructions, yes)))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
     pub fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
-        let collection = self.wait_and_collect(true, notes)?;
+        let (offers, _) = self.wait_and_collect(true, notes)?;
         self.servers.groups.be_patient();
-        Ok(collection.offers)
+        Ok(offers)
     }
 
-    fn wait_and_collect(&mut self, must_start: bool, notes: &Notes) -> Result<Collection, Error> {
-        self.servers.wait(must_start, notes);
-        let collection = self.collect(notes)?;
-        for remark in &collection.remarks {
-            notes.note(remark);
-        }
-        Ok(collection)
+    /// Waits until all that is offered is known or, if they `must_start`, until all servers have started.
+    fn wait_and_collect(
+        &mut self,
+        must_start: bool,
+        notes: &Notes,
+    ) -> Result<(Vec<Offer>, String), Error> {
+        let is_awaited = |slot: &Slot| must_start || slot.list.about.is_none();
+        self.servers.receive(is_awaited, notes);
+        self.collect(notes)
     }
 
-    /// What all servers offer that have started, or are known. One that has failed is an error, or without a selection a note.
-    fn collect(&self, notes: &Notes) -> Result<Collection, Error> {
+    /// What all servers offer that have started, or are known, and what the model should know about them, in fences. A server
+    /// that has failed is an error, or without a selection a note.
+    fn collect(&self, notes: &Notes) -> Result<(Vec<Offer>, String), Error> {
         let mut offers = Vec::new();
         let mut fences = Vec::new();
         for (index, slot) in self.servers.slots.iter().enumerate() {
@@ -125,7 +115,7 @@ impl Starting {
             let offered = match slot.about() {
                 Some(Ok(about)) => {
                     fences.push(self.instructions(section, about));
-                    offers::of_server(index, section, about)
+                    offers::of_server(index, section, &about.tools)
                 }
                 Some(Err(error)) => Err(error.clone()),
                 None => continue,
@@ -140,11 +130,8 @@ impl Starting {
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
         }
-        Ok(Collection {
-            offers,
-            instructions: fence::join(fences.iter().map(String::as_str)),
-            remarks,
-        })
+        let instructions = fence::join(fences.iter().map(String::as_str));
+        Ok((offers, instructions))
     }
 
     /// What a server, or a command of the user's, wants the model to know, without keys; empty if it says nothing.

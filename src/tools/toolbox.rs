@@ -1,12 +1,16 @@
 //! The tools of one question: each call is checked, allowed and run, and its result goes to the model.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::batch::{self, ReadyCall};
 use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::Outcome;
+use super::server::Server;
 use super::servers::{self, Servers};
+use super::spec::Target;
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
     shortened,
@@ -55,13 +59,9 @@ impl Toolbox {
         instructions: String,
         yes: bool,
     ) -> Toolbox {
-        let mut tools = Vec::new();
-        for offer in &offers {
-            tools.push(offer.shown.clone());
-        }
         Toolbox {
             servers,
-            tools,
+            tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
             instructions,
             consent: Consent::new(yes),
@@ -79,20 +79,11 @@ impl Toolbox {
 
     /// How many of these calls, from the first on, run side by side: as long as they only read. At least one.
     pub fn batch_of(&mut self, calls: &[ToolCall], notes: &Notes) -> usize {
-        let reading = calls.iter().take_while(|call| self.reads(call, notes));
-        reading.count().max(1)
-    }
-
-    fn reads(&mut self, call: &ToolCall, notes: &Notes) -> bool {
-        let Some(at) = self.position(call) else {
-            return false;
+        let mut reads = |call: &&ToolCall| {
+            let found = self.find(call, notes);
+            found.is_ok_and(|(offer, _)| offer.reads)
         };
-        self.update(at, notes).is_ok() && self.offers[at].reads
-    }
-
-    /// The index of the tool that a call names.
-    fn position(&self, call: &ToolCall) -> Option<usize> {
-        self.tools.iter().position(|tool| tool.name == call.name)
+        calls.iter().take_while(|call| reads(call)).count().max(1)
     }
 
     /// Runs calls side by side, if they may run, and returns a run for each. If they are `watched`, a line shows each to the
@@ -124,7 +115,7 @@ impl Toolbox {
             let result = shortened(&outcome.without(&self.servers.keys), MAX_COMPLETE);
             observer.ended(ToolRun::new(&calls[place], result, outcome.is_error));
         };
-        let outcomes = batch::run(&prepared, &self.servers.ready(), &on_end);
+        let outcomes = batch::run(&prepared, &on_end);
         notes.spinner().stop();
 
         let mut runs = Vec::new();
@@ -177,37 +168,35 @@ impl Toolbox {
         self.servers.receive(|_| false, notes);
     }
 
-    /// Waits until the server of a tool has started, and takes over what it lists now. The error is for the model.
-    fn update(&mut self, at: usize, notes: &Notes) -> Result<(), String> {
-        let offer = &mut self.offers[at];
-        let server = self.servers.wait_for(offer.server, notes)?;
-        let mut tools = server.about.tools.iter();
-        let Some(listed) = tools.find(|tool| tool.name == offer.tool) else {
-            let name = &offer.shown.name;
-            return Err(format!("The server no longer has the tool {name}."));
-        };
-        offer.update(listed, &server.spec.section);
-        Ok(())
-    }
-
-    /// The index of the tool that a call means, and its arguments. The error is for the model.
-    fn checked(
-        &mut self,
-        call: &ToolCall,
-        notes: &Notes,
-    ) -> Result<(usize, Map<String, Value>), String> {
+    /// The tool that a call means, as its server lists it now, and this server. The error is for the model.
+    fn find(&mut self, call: &ToolCall, notes: &Notes) -> Result<(Offer, Arc<Server>), String> {
         let name = &call.name;
-        let Some(at) = self.position(call) else {
+        let mut offers = self.offers.iter();
+        let Some(offer) = offers.find(|offer| offer.shown.name == *name) else {
             return Err(format!("There is no tool {name}."));
         };
+        let server = self.servers.wait_for(offer.server, notes)?;
+        let mut tools = server.about.tools.iter();
+        let Some(tool) = tools.find(|tool| tool.name == offer.tool) else {
+            return Err(format!("The server no longer has the tool {name}."));
+        };
+        let offer = Offer::new(offer.server, &server.spec.section, tool);
+        Ok((offer, server))
+    }
+
+    /// Checks a call. The error is for the model.
+    fn checked(&mut self, call: &ToolCall, notes: &Notes) -> Result<ReadyCall, String> {
+        let (offer, server) = self.find(call, notes)?;
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
-        self.update(at, notes)?;
-        let offer = &self.offers[at];
-        if let Some(server) = self.servers.get(offer.server) {
-            server.check(&offer.tool, &arguments)?;
+        if let Target::Commands(commands) = &server.spec.target {
+            commands.fill(&offer.tool, &arguments)?;
         }
-        Ok((at, arguments))
+        Ok(ReadyCall {
+            offer,
+            server,
+            arguments,
+        })
     }
 
     /// Checks a call, and asks whether it may run. The error says to the model why it does not.
@@ -218,27 +207,22 @@ impl Toolbox {
         notes: &Notes,
     ) -> Result<ReadyCall, String> {
         let name = &call.name;
-        let (at, arguments) = self.checked(call, notes).inspect_err(|reason| {
+        let ready = self.checked(call, notes).inspect_err(|reason| {
             if watched {
                 let reason = secret::redact(reason, &self.servers.secrets);
                 notes.note(&shortened_line(&format!("{name} did not run: {reason}")));
             }
         })?;
-        let offer = &self.offers[at];
-        let is_on_screen = self.consent.ask(offer, &arguments, notes)?;
-        let shown = secret::redact(&json!(arguments).to_string(), &self.servers.secrets);
+        let is_on_screen = self.consent.ask(&ready.offer, &ready.arguments, notes)?;
+        let arguments = json!(ready.arguments).to_string();
+        let shown = secret::redact(&arguments, &self.servers.secrets);
         let line = format!("{name} {shown}");
         if watched && !is_on_screen {
             notes.note(&shortened_line(&line));
         } else if !is_on_screen {
             notes.detail(|| line);
         }
-        Ok(ReadyCall {
-            server: offer.server,
-            tool: offer.tool.clone(),
-            arguments,
-            reads: offer.reads,
-        })
+        Ok(ready)
     }
 }
 
