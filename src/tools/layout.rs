@@ -47,8 +47,8 @@ pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option
     }
     // The last column stays free for the letter that is typed after a question.
     let width = size.columns - 1;
-    let rows = rows(name, arguments, width);
     let name = disarmed(name);
+    let rows = rows(&name, arguments, width);
     let question = |left: usize| {
         let question = if left == 0 {
             format!("q: run {name}? [y]es, [N]o, [a]lways in this run ")
@@ -75,7 +75,6 @@ pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option
 
 /// The rows of a call: its name, and each argument on lines of its own.
 fn rows(name: &str, arguments: &Map<String, Value>, width: usize) -> Vec<String> {
-    let name = disarmed(name);
     let end = if arguments.is_empty() {
         ", without arguments"
     } else {

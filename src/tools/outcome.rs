@@ -161,17 +161,14 @@ fn describe(content: &Value) -> String {
     let kind = content["type"].as_str().unwrap_or("content");
     let (media, data) = binary(content);
     let mut words = vec![kind];
-    if kind == "resource_link" {
-        words.extend(content["uri"].as_str());
-        words.extend(content["name"].as_str());
-    }
+    words.extend(content["uri"].as_str());
+    words.extend(content["name"].as_str());
     words.extend(media);
     let words = words.join(" ");
     let Some(data) = data else {
         return format!("[{words}]");
     };
-    let is_digit = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'=';
-    let digits = data.bytes().filter(is_digit).count();
+    let digits = data.trim_end_matches('=').len();
     format!("[{words}, {} bytes]", digits * 3 / 4)
 }
 
@@ -197,7 +194,7 @@ mod tests {
             a␊␊b | {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]}
             inside | {"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}}]}
             [resource_link file:///a a.txt] | {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a.txt"}]}
-            [image image/png, 6 bytes] | {"content": [{"type": "image", "mimeType": "image/png", "data": "aGVs\nbG8h"}]}
+            [image image/png, 6 bytes] | {"content": [{"type": "image", "mimeType": "image/png", "data": "aGVsbG8h"}]}
             [audio audio/wav, 1 bytes] | {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "YQ=="}]}
             [resource a/b, 5 bytes] | {"content": [{"type": "resource", "resource": {"mimeType": "a/b", "blob": "aGVsbG8="}}]}
             [scent] | {"content": [{"type": "scent"}]}

@@ -123,19 +123,15 @@ impl Preparation<'_> {
         let own = &self.settings.environment;
         let environment = local.environment(own);
         let file = find_program(name, &local.command[0], &environment)?;
-        let home = own.get("HOME").map(PathBuf::from);
-        let folder = match local.cwd.as_deref().unwrap_or("~") {
-            "." => std::env::current_dir().ok(),
-            "~" => home,
-            folder => match folder.strip_prefix("~/") {
-                Some(below) => home.map(|home| home.join(below)),
-                None => Some(PathBuf::from(folder)),
-            },
+        let cwd = local.cwd.as_deref().unwrap_or("~");
+        let folder = match cwd.strip_prefix('~') {
+            Some(below) => own.get("HOME").map(|home| format!("{home}{below}")),
+            None => Some(cwd.to_owned()),
         };
+        let folder = folder.map(PathBuf::from);
         let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-            let missing = local.cwd.as_deref().unwrap_or("the home folder");
             return Err(Error::settings(format!(
-                "tools.{name}: {missing} is not a folder, so nothing can start there"
+                "tools.{name}: {cwd} is not a folder, so nothing can start there"
             )));
         };
         self.keys.extend(local.keys(own));
@@ -193,18 +189,15 @@ impl Preparation<'_> {
 fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error {
     let error = settings.wrong_server(name, &format!("there are no tools named “{name}”"));
     let file = settings.file.display();
-    if configured.is_empty() {
-        return error.advise(format!(
-            "none is configured: a section [tools.NAME] in {file} adds one"
-        ));
-    }
+    let mut advice = format!("a section [tools.NAME] in {file} adds one");
     let servers = configured.iter();
     let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
-    let meant = did_you_mean(name, &names);
-    let names = names.join(", ");
-    error.advise(format!(
-        "{meant}there are {names}\na section [tools.NAME] in {file} adds one"
-    ))
+    if !names.is_empty() {
+        let meant = did_you_mean(name, &names);
+        let names = names.join(", ");
+        advice.insert_str(0, &format!("{meant}there are {names}\n"));
+    }
+    error.advise(advice)
 }
 
 /// Finds a program by its full path, or in the PATH that it will have itself: the configuration may set that. Relative
@@ -214,25 +207,24 @@ fn find_program(
     name: &str,
     variables: &[(String, OsString)],
 ) -> Result<PathBuf, Error> {
-    let missing = format!("tools.{section}: there is no program {name}");
+    let mut variables = variables.iter();
+    let path = variables.find(|(variable, _)| variable == "PATH");
+    let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
+    let mut folders: Vec<PathBuf> = std::env::split_paths(path).collect();
+    folders.retain(|folder| folder.is_absolute());
+    let mut advice = "install it\nor write its full path".to_owned();
     if name.contains('/') {
-        let file = PathBuf::from(name);
+        folders = vec![PathBuf::new()];
+        advice = format!("correct its path in [tools.{section}]");
+    }
+    for folder in folders {
+        let file = folder.join(name);
         if is_program(&file) {
             return Ok(file);
         }
-        let advice = format!("correct its path in [tools.{section}]");
-        return Err(Error::settings(missing).advise(advice));
     }
-    let mut variables = variables.iter();
-    let own = variables.find(|(variable, _)| variable == "PATH");
-    let path = own.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
-    for folder in std::env::split_paths(path) {
-        let file = folder.join(name);
-        if folder.is_absolute() && is_program(&file) {
-            return Ok(file);
-        }
-    }
-    Err(Error::settings(missing).advise("install it\nor write its full path"))
+    let missing = format!("tools.{section}: there is no program {name}");
+    Err(Error::settings(missing).advise(advice))
 }
 
 fn is_program(file: &Path) -> bool {
