@@ -75,7 +75,7 @@ pub fn is_authorization((name, _): &(String, Secret)) -> bool {
 }
 
 /// How long a request may take; `None` is for ever.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     /// The longest silence.
     pub silence: Option<Duration>,

@@ -1,7 +1,7 @@
 //! Runs the calls of a reply that need not wait for one another side by side.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -58,6 +58,6 @@ pub fn run(
             }
         }
     });
-    let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ended = std::mem::take(&mut *lock(&ended));
     ended.into_values().collect()
 }

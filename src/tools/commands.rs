@@ -70,7 +70,8 @@ impl Commands {
         groups: &Groups,
     ) -> Result<Outcome, String> {
         let (command, program, filled) = self.fill(tool, arguments)?;
-        execute(program, &filled, command.timeout, groups)
+        let Invocation { argv, stdin } = filled;
+        execute(program, &argv, stdin, command.timeout, groups)
             .map_err(|error| format!("The command cannot be run: {error}."))
     }
 
@@ -114,16 +115,12 @@ fn output_of(
     patience: Option<Duration>,
     groups: &Groups,
 ) -> Result<String, Failure> {
-    let filled = Invocation {
-        argv: program.command.clone(),
-        stdin: None,
-    };
-    let failure = |reason: &str| Failure::new(format!("about_run failed: {reason}"));
-    let outcome =
-        execute(program, &filled, patience, groups).map_err(|error| failure(&error.to_string()))?;
+    let outcome = execute(program, &program.command, None, patience, groups)
+        .unwrap_or_else(|error| Outcome::failed(error.to_string()));
     if outcome.is_error {
         let all = outcome.without(&[]);
-        return Err(failure(all.lines().last().unwrap_or_default()));
+        let reason = all.lines().last().unwrap_or_default();
+        return Err(Failure::new(format!("about_run failed: {reason}")));
     }
     Ok(outcome.text)
 }
@@ -131,21 +128,20 @@ fn output_of(
 /// Runs a command until it ends, writes too much or its time is up, and then ends what it has left running.
 fn execute(
     program: &Program,
-    filled: &Invocation,
+    argv: &[String],
+    input: Option<String>,
     timeout: Option<Duration>,
     groups: &Groups,
 ) -> io::Result<Outcome> {
-    let input = filled.stdin.as_deref().unwrap_or_default();
-    let stdin = if input.is_empty() {
-        Stdio::null()
-    } else {
-        Stdio::piped()
-    };
-    let spawned = Process::spawn(program, &filled.argv, stdin, SIGNALS, groups);
+    let mut stdin = Stdio::null();
+    if input.is_some() {
+        stdin = Stdio::piped();
+    }
+    let spawned = Process::spawn(program, argv, stdin, SIGNALS, groups);
     let mut process = spawned.inspect_err(|_| groups.wait_if_closed())?;
     let leader = &mut process.leader;
     if let Some(pipe) = leader.stdin.take() {
-        Input::start(pipe)?.send(input.to_owned());
+        Input::start(pipe)?.send(input.unwrap_or_default());
     }
     let written = Arc::default();
     if let Some(pipe) = leader.stdout.take() {
@@ -267,18 +263,16 @@ mod tests {
 
     /// The outcome of a command with a timeout.
     fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
-        let filled = Invocation {
-            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
-            stdin: stdin.map(str::to_owned),
-        };
+        let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+        let stdin = stdin.map(str::to_owned);
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let program = Program {
-            file: argv[0].into(),
+            file: argv[0].clone().into(),
             command: Vec::new(),
             environment,
             folder: "/".into(),
         };
-        execute(&program, &filled, Some(patience), groups).expect("a command")
+        execute(&program, &argv, stdin, Some(patience), groups).expect("a command")
     }
 
     /// The outcome of a shell script with a timeout, and how long it took.

@@ -7,23 +7,45 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::about::{About, ListedTool};
-use super::http::Http;
-use super::listener::Listener;
+use super::commands::Commands;
+use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Groups, Input, Process, Program, Report};
 use super::protocol::{self, Answer, Protocol, STATELESS, ServerEvent};
-use super::spec::{Spec, Target};
+use crate::settings::ToolServer;
 use crate::threads::lock;
 
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A section that is ready: its server can be started, or its commands called.
+pub struct Spec {
+    pub section: ToolServer,
+    pub target: Target,
+}
+
+/// What a call goes to.
+pub enum Target {
+    Local(Program),
+    Remote(Arc<Site>),
+    /// Each is a tool, and starts when it is called.
+    Commands(Commands),
+}
+
+impl Target {
+    /// Whether there is nothing to wait for until its tools are known.
+    pub fn is_known(&self) -> bool {
+        matches!(self, Target::Commands(commands) if commands.about.is_none())
+    }
+}
 
 /// A conversation with a server. A thread reads what the server sends, and passes it on as events.
 pub struct Connection {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
     events: Receiver<Result<ServerEvent, Failure>>,
-    /// How long q waits for the next answer.
+    /// How long an answer may take, and until when q waits for the next one.
+    patience: Option<Duration>,
     deadline: Option<Instant>,
 }
 
@@ -49,7 +71,10 @@ impl Connection {
         let introduction = match agreed {
             Ok(introduction) => {
                 let initialized = protocol::notification("notifications/initialized", json!({}));
-                connection.send(initialized, spec.section.start);
+                connection.send(initialized);
+                if let Transport::Remote(http) = &connection.transport {
+                    http.listen();
+                }
                 introduction
             }
             Err(refusal) => {
@@ -90,20 +115,32 @@ impl Connection {
         let (sender, events) = mpsc::channel();
         let over_http = matches!(spec.target, Target::Remote(_));
         let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
-        let listener = Listener {
-            protocol: Arc::clone(&protocol),
-            events: sender,
-            report: Arc::clone(report),
-        };
+        let shared = Arc::clone(&protocol);
         let transport = match &spec.target {
-            Target::Local(program) => Transport::Local(start(program, groups, listener)?),
-            Target::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), listener)),
+            Target::Local(program) => {
+                // A thread runs this, so that the server's own requests are answered while q does something else.
+                let read = move |input: &Input, line: &[u8]| {
+                    let event = lock(&shared).receive(line);
+                    match event {
+                        Some(ServerEvent::Reply(answer)) => input.send(format!("{answer}\n")),
+                        Some(event) => _ = sender.send(Ok(event)),
+                        None => (),
+                    }
+                };
+                let process = Process::start(program, groups, read, Arc::clone(report));
+                Transport::Local(process.map_err(|error| {
+                    let command = program.command.join(" ");
+                    Failure::new(format!("cannot run {command}: {error}"))
+                })?)
+            }
+            Target::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), shared, sender)),
             Target::Commands(_) => return Err(Failure::new("has commands, and no server")),
         };
         Ok(Connection {
             protocol,
             transport,
             events,
+            patience: spec.section.start,
             deadline,
         })
     }
@@ -125,7 +162,7 @@ impl Connection {
         loop {
             let answer = self.learn(spec, "tools/list", parameters)?;
             let result = answer
-                .map_err(|words| self.failure(&format!("refused to list its tools: {words}")))?;
+                .map_err(|words| self.failure(format!("refused to list its tools: {words}")))?;
             let Some(page) = result["tools"].as_array() else {
                 return Err(self.failure("answered tools/list without a list of tools"));
             };
@@ -146,16 +183,15 @@ impl Connection {
 
     /// The answer to a request that has to be answered before the server can be used.
     fn learn(&mut self, spec: &Spec, method: &str, parameters: Value) -> Result<Answer, Failure> {
-        let start = spec.section.start;
-        if let Some(answer) = self.ask(method, parameters, start)? {
+        if let Some(answer) = self.ask(method, parameters)? {
             return Ok(answer);
         }
         let name = &spec.section.name;
-        let limit = seconds(start);
+        let limit = seconds(self.patience);
         let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
         Err(Failure {
             advice: Some(advice),
-            ..self.failure(&format!("did not list its tools within {limit}"))
+            ..self.failure(format!("did not list its tools within {limit}"))
         })
     }
 
@@ -167,48 +203,45 @@ impl Connection {
         reads: bool,
         patience: Option<Duration>,
     ) -> Result<Outcome, Failure> {
-        if let Transport::Local(process) = &mut self.transport {
-            process.may_have_changes |= !reads;
+        if let Transport::Local(process) = &mut self.transport
+            && !reads
+        {
+            process.may_change();
         }
+        self.patience = patience;
         self.deadline = after(patience);
         let parameters = json!({"name": tool, "arguments": arguments});
-        if let Some(answer) = self.ask(protocol::CALL, parameters, patience)? {
+        if let Some(answer) = self.ask("tools/call", parameters)? {
             return Ok(Outcome::read(answer));
         }
         let cancellation = self.protocol().give_up();
         if let Some(cancellation) = cancellation {
-            self.send(cancellation, None);
+            self.send(cancellation);
         }
         let limit = seconds(patience);
         Ok(Outcome::failed(format!("no answer within {limit}")))
     }
 
     /// Sends a request, and waits for its answer; `None` if that takes too long.
-    fn ask(
-        &mut self,
-        method: &str,
-        parameters: Value,
-        patience: Option<Duration>,
-    ) -> Result<Option<Answer>, Failure> {
+    fn ask(&mut self, method: &str, parameters: Value) -> Result<Option<Answer>, Failure> {
         let (id, request) = self.protocol().request(method, parameters);
-        self.send(request, patience);
+        self.send(request);
         while let Some(event) = self.next()? {
             match event {
                 ServerEvent::Answer(answered, answer) if answered == id => {
                     return Ok(Some(answer));
                 }
-                ServerEvent::Progress => self.deadline = after(patience),
+                ServerEvent::Progress => self.deadline = after(self.patience),
                 _ => (),
             }
         }
         Ok(None)
     }
 
-    /// Sends a message, whose answer may take as long as `patience`.
-    fn send(&self, message: Value, patience: Option<Duration>) {
+    fn send(&self, message: Value) {
         match &self.transport {
             Transport::Local(process) => process.input.send(format!("{message}\n")),
-            Transport::Remote(http) => http.send(message, patience),
+            Transport::Remote(http) => http.send(message, self.patience),
         }
     }
 
@@ -217,10 +250,11 @@ impl Connection {
     fn next(&mut self) -> Result<Option<ServerEvent>, Failure> {
         let mut has_ended = false;
         loop {
-            let left = self.deadline.map_or(POLL_INTERVAL, |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
-            match self.events.recv_timeout(left.min(POLL_INTERVAL)) {
+            let mut wait = POLL_INTERVAL;
+            if let Some(deadline) = self.deadline {
+                wait = wait.min(deadline.saturating_duration_since(Instant::now()));
+            }
+            match self.events.recv_timeout(wait) {
                 Ok(received) => return received.map(Some),
                 Err(RecvTimeoutError::Timeout) if !has_ended => (),
                 Err(_) => return Err(self.output_closed()),
@@ -229,7 +263,7 @@ impl Connection {
                 // Its last lines may still be on their way.
                 has_ended = process.has_ended();
             }
-            if left < POLL_INTERVAL && !has_ended {
+            if wait < POLL_INTERVAL && !has_ended {
                 return Ok(None);
             }
         }
@@ -246,12 +280,12 @@ impl Connection {
         }
         Failure {
             has_ended_server: true,
-            ..self.failure(&what)
+            ..self.failure(what)
         }
     }
 
     /// Says why the server failed, with its last lines or its address.
-    fn failure(&self, what: &str) -> Failure {
+    fn failure(&self, what: impl Into<String>) -> Failure {
         let process = match &self.transport {
             Transport::Remote(http) => return http.failure(what),
             Transport::Local(process) => process,
@@ -279,19 +313,6 @@ impl Drop for Connection {
             http.end();
         }
     }
-}
-
-/// Starts a program. A thread handles each line that it writes, so that the server's own requests are answered while q
-/// does something else.
-fn start(program: &Program, groups: &Groups, listener: Listener) -> Result<Process, Failure> {
-    let report = Arc::clone(&listener.report);
-    let read = move |input: &Input, line: &[u8]| {
-        listener.receive(line, |message| input.send(format!("{message}\n")));
-    };
-    Process::start(program, groups, read, report).map_err(|error| {
-        let command = program.command.join(" ");
-        Failure::new(format!("cannot run {command}: {error}"))
-    })
 }
 
 fn after(patience: Option<Duration>) -> Option<Instant> {

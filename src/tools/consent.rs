@@ -16,23 +16,15 @@ use crate::unix;
 const TERMINAL: &str = "/dev/tty";
 
 /// What the user has agreed to in this run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Consent {
     /// Every call runs.
-    yes: bool,
+    pub yes: bool,
     /// The tools that a person has allowed for the rest of this run.
-    always: HashSet<String>,
+    pub always: HashSet<String>,
 }
 
 impl Consent {
-    /// A person who has allowed nothing yet. With `yes`, every call runs.
-    pub fn new(yes: bool) -> Consent {
-        Consent {
-            yes,
-            always: HashSet::new(),
-        }
-    }
-
     /// Asks whether a call may run, unless that is decided already. Returns whether a person has read it. The error says to
     /// the model why the call does not run.
     pub fn ask(

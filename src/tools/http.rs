@@ -2,35 +2,26 @@
 //! Protocol, streamable HTTP).
 
 use std::io::Read;
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::listener::Listener;
 use super::outcome::Failure;
-use super::protocol::MAX_MESSAGE;
+use super::protocol::{MAX_MESSAGE, Protocol, ServerEvent};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
 use crate::server::reading;
 use crate::server::stream;
-use crate::threads;
+use crate::threads::{self, lock};
 
 /// How much of an answer is read at once.
 const READ_SIZE: usize = 64 << 10;
 
 /// The header that names the session.
 const SESSION: &str = "mcp-session-id";
-
-/// The message after which a session may have a stream of its own.
-const INITIALIZED: &str = "notifications/initialized";
-
-/// The limits of such a stream.
-const ENDLESS: Limits = Limits {
-    silence: None,
-    total: None,
-};
 
 /// How long the server may take for a message that it does not answer.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -51,22 +42,27 @@ pub struct Site {
     pub keys: Vec<Secret>,
 }
 
+/// What the thread that reads passes on to the thread that waits for the server.
+pub type Events = Sender<Result<ServerEvent, Failure>>;
+
 /// A client of one server. Each request has a thread of its own, because bytes other than progress must not extend the
 /// wait for its answer.
 #[derive(Clone)]
 pub struct Http {
     site: Arc<Site>,
-    listener: Listener,
+    protocol: Arc<Mutex<Protocol>>,
+    events: Events,
     /// The server's name for the session, if it has sessions.
     session: Arc<OnceLock<Secret>>,
 }
 
 impl Http {
     /// Sends nothing yet.
-    pub fn new(site: Arc<Site>, listener: Listener) -> Http {
+    pub fn new(site: Arc<Site>, protocol: Arc<Mutex<Protocol>>, events: Events) -> Http {
         Http {
             site,
-            listener,
+            protocol,
+            events,
             session: Arc::default(),
         }
     }
@@ -75,35 +71,34 @@ impl Http {
     pub fn send(&self, message: Value, patience: Option<Duration>) {
         if message["id"].is_null() {
             self.notify(&message);
-            if message["method"] == INITIALIZED && self.session.get().is_some() {
-                self.listen();
-            }
             return;
         }
         let this = self.clone();
         // Without a thread, the request times out.
         let _ = threads::start(move || {
             if let Err(failure) = this.exchange(&message, patience)
-                && this.listener.protocol().awaits(&message["id"])
+                && lock(&this.protocol).awaits(&message["id"])
             {
-                let _ = this.listener.events.send(Err(failure));
+                let _ = this.events.send(Err(failure));
             }
         });
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
-        if let Err(error) = self.post(message, within(NOTICE_TIMEOUT)) {
-            (self.listener.report)(&self.explain(error).what);
-        }
+        let _ = self.post(message, within(NOTICE_TIMEOUT));
     }
 
-    /// Reads what the server asks outside of its answers, so that it is refused at once. Many servers have no such stream.
-    fn listen(&self) {
+    /// Reads what the server of a session asks outside of its answers, so that it is refused at once. Many servers have no
+    /// such stream.
+    pub fn listen(&self) {
+        if self.session.get().is_none() {
+            return;
+        }
         let this = self.clone();
         // Without a thread, such a question takes as long as the server waits for its answer.
         let _ = threads::start(move || {
-            let response = this.request(Method::Get, &Value::Null, ENDLESS);
+            let response = this.request(Method::Get, &Value::Null, Limits::default());
             if let Ok(response) = response
                 && is_stream(&response)
             {
@@ -121,7 +116,7 @@ impl Http {
     }
 
     /// What went wrong, and where.
-    pub fn failure(&self, what: &str) -> Failure {
+    pub fn failure(&self, what: impl Into<String>) -> Failure {
         Failure {
             more: format!(" ({})", self.site.url),
             ..Failure::new(what)
@@ -131,34 +126,37 @@ impl Http {
     /// Takes a message. A request of the server is answered on a thread, because the
     /// answer to q's own may have come already.
     fn receive(&self, message: &[u8]) {
-        self.listener.receive(message, |answer| {
-            let this = self.clone();
-            // Without a thread, the server gets no answer.
-            let _ = threads::start(move || this.notify(&answer));
-        });
+        let event = lock(&self.protocol).receive(message);
+        match event {
+            Some(ServerEvent::Reply(answer)) => {
+                let this = self.clone();
+                // Without a thread, the server gets no answer.
+                let _ = threads::start(move || this.notify(&answer));
+            }
+            Some(event) => _ = self.events.send(Ok(event)),
+            None => (),
+        }
     }
 
     /// Sends a request, and passes on what the server answers.
     fn exchange(&self, message: &Value, patience: Option<Duration>) -> Result<(), Failure> {
         let limits = Limits {
             silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
-            total: None,
+            ..Limits::default()
         };
-        match self.post(message, limits) {
-            Ok(response) => self.read(response, &message["id"]),
+        let response = match self.post(message, limits) {
+            Ok(response) => response,
             Err(error) if is_answer(&error) => {
                 self.receive(error.body.as_bytes());
-                Ok(())
+                return Ok(());
             }
-            Err(error) => Err(self.explain(error)),
-        }
-    }
-
-    fn read(&self, response: Response, id: &Value) -> Result<(), Failure> {
+            Err(error) => return Err(self.explain(error)),
+        };
         let session = response.header(SESSION);
         if !session.is_empty() {
             let _ = self.session.set(Secret::new(session));
         }
+        let id = &message["id"];
         if is_stream(&response) {
             self.read_stream(response, Some(id))
         } else {
@@ -192,7 +190,7 @@ impl Http {
         if let Some(id) = self.session.get() {
             headers.push((SESSION.to_owned(), id.clone()));
         }
-        for (name, value) in self.listener.protocol().headers(message) {
+        for (name, value) in lock(&self.protocol).headers(message) {
             headers.push((name, Secret::new(value)));
         }
         headers
@@ -205,19 +203,19 @@ impl Http {
         let read = limited.read_to_end(&mut body);
         read.map_err(|error| self.read_failure(error))?;
         self.receive(&body);
-        if !self.listener.protocol().awaits(id) {
+        if !lock(&self.protocol).awaits(id) {
             return Ok(());
         }
         let mut what = "the server sent no answer".to_owned();
         if !body.is_empty() && !content_type.contains("json") {
             what = reading::what_it_is(&String::from_utf8_lossy(&body), &content_type);
         }
-        Err(self.failure(&what))
+        Err(self.failure(what))
     }
 
     /// Reads a stream until the answer has come, or is no longer wanted; without a request to its end.
     fn read_stream(&self, mut response: Response, id: Option<&Value>) -> Result<(), Failure> {
-        let is_wanted = || id.is_none_or(|id| self.listener.protocol().awaits(id));
+        let is_wanted = || id.is_none_or(|id| lock(&self.protocol).awaits(id));
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
         let mut has_ended = false;
@@ -248,11 +246,10 @@ impl Http {
     /// The failure for a broken connection or a status other than success, with advice.
     fn explain(&self, error: TransportError) -> Failure {
         let words = error.error.words();
-        let failure = self.failure(&client::with_status(error.status, &words));
-        let advice = self.advice(&error);
+        let advice = error.advice.map(str::to_owned);
         Failure {
-            advice: error.advice.map(str::to_owned).or(advice),
-            ..failure
+            advice: advice.or_else(|| self.advice(&error)),
+            ..self.failure(client::with_status(error.status, &words))
         }
     }
 
@@ -266,7 +263,7 @@ impl Http {
             401 | 403 => format!(
                 "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"
             ),
-            404 | 405 if self.listener.protocol().revision.is_empty() => {
+            404 | 405 if lock(&self.protocol).revision.is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
@@ -285,8 +282,8 @@ fn is_stream(response: &Response) -> bool {
 /// Limits that give a request this long for everything.
 fn within(time: Duration) -> Limits {
     Limits {
-        silence: None,
         total: Some(time),
+        ..Limits::default()
     }
 }
 

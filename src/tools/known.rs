@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::about::About;
-use super::spec::{Spec, Target};
+use super::connection::{Spec, Target};
 use crate::flags::Mode;
 use crate::settings::Settings;
 use crate::whole_file::{self, MAX_FILE, PRIVATE};
@@ -42,15 +42,13 @@ impl KnownList {
 
     /// Keeps what the server lists now.
     pub fn replace(&self, about: &About) {
-        let Some(path) = &self.path else {
-            return;
-        };
-        if self.about.as_ref() == Some(about) {
-            return;
+        if let Some(path) = &self.path
+            && self.about.as_ref() != Some(about)
+        {
+            let text = json!(about).to_string();
+            // Without it, the next question waits.
+            let _ = whole_file::replace(path, text.as_bytes(), PRIVATE);
         }
-        let text = json!(about).to_string();
-        // Without it, the next question waits.
-        let _ = whole_file::replace(path, text.as_bytes(), PRIVATE);
     }
 }
 

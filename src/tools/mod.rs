@@ -9,7 +9,6 @@ mod headers;
 mod http;
 mod known;
 mod layout;
-mod listener;
 mod names;
 mod offers;
 mod outcome;
@@ -18,7 +17,6 @@ mod process;
 mod protocol;
 mod server;
 mod servers;
-mod spec;
 mod start;
 mod toolbox;
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use fs_err as fs;
 
 use super::commands::Commands;
+use super::connection::{Spec, Target};
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
 use super::servers;
-use super::spec::{Spec, Target};
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;

@@ -107,11 +107,6 @@ impl Groups {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        lock(&self.0).groups.is_empty()
-    }
-
     /// From now on, servers may take their time to end.
     pub fn be_patient(&self) {
         lock(&self.0).is_patient = true;
@@ -172,8 +167,8 @@ pub struct Process {
     is_gone: bool,
     /// What ends its group, one after the other.
     signals: &'static [i32],
-    /// A call has run that may have changed something.
-    pub may_have_changes: bool,
+    /// How long it may take to end after the end of its input.
+    patience: Duration,
 }
 
 impl Process {
@@ -224,10 +219,9 @@ impl Process {
         signals: &'static [i32],
         groups: &Groups,
     ) -> io::Result<Process> {
-        let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(&program.file);
-        command.arg0(name);
-        command.args(arguments);
+        command.arg0(&argv[0]);
+        command.args(&argv[1..]);
         command.current_dir(&program.folder);
         command.env_clear();
         command.envs(program.environment.iter().cloned());
@@ -254,8 +248,13 @@ impl Process {
             errors: Arc::default(),
             is_gone: false,
             signals,
-            may_have_changes: false,
+            patience: PATIENCE,
         })
+    }
+
+    /// A call runs that may change something.
+    pub fn may_change(&mut self) {
+        self.patience = PATIENCE_AFTER_CHANGES;
     }
 
     /// The server has listed its tools.
@@ -323,19 +322,11 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let is_patient = lock(&self.groups.0).is_patient;
-        if !is_patient {
-            self.input.close();
-            if !self.is_gone {
-                unix::signal_group(self.id, libc::SIGTERM);
-            }
-            return;
+        if is_patient {
+            self.end_within(self.patience);
+        } else if !self.is_gone {
+            unix::signal_group(self.id, libc::SIGTERM);
         }
-        let patience = if self.may_have_changes {
-            PATIENCE_AFTER_CHANGES
-        } else {
-            PATIENCE
-        };
-        self.end_within(patience);
     }
 }
 
@@ -385,6 +376,12 @@ pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Groups {
+        pub fn is_empty(&self) -> bool {
+            lock(&self.0).groups.is_empty()
+        }
+    }
 
     /// A process that runs a shell script, and the lines that it writes; they end with its standard output.
     fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<String>) {
@@ -476,7 +473,9 @@ mod tests {
             let (mut process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
             assert_eq!(lines.recv().expect("a line"), "ready");
             process.groups.be_patient();
-            process.may_have_changes = !reads;
+            if !reads {
+                process.may_change();
+            }
             let began = Instant::now();
             drop(process);
             began.elapsed()

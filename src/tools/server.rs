@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::about::About;
-use super::connection::Connection;
+use super::connection::{Connection, Spec, Target};
 use super::outcome::{Failure, Outcome};
 use super::process::{Groups, Report};
-use super::spec::{Spec, Target};
 use crate::error::Error;
 use crate::threads::lock;
 

@@ -5,10 +5,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use super::about::About;
+use super::connection::Spec;
 use super::known::KnownList;
 use super::process::{Groups, Report};
 use super::server::Server;
-use super::spec::Spec;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
@@ -47,49 +47,42 @@ impl Slot {
         }
     }
 
-    /// Takes a server that has started. What it lists replaces what it has listed before. A note says if a server that was
-    /// known could not be started; of others this is an error.
-    fn take(
-        &mut self,
-        opened: Result<Server, Error>,
-        keys: &[Secret],
-        secrets: &[Secret],
-        notes: &Notes,
-    ) {
-        let opened = match opened {
-            Ok(mut server) => {
+    /// Takes the server if it has started, or waits for it. What it lists replaces what it has listed before. A note says if
+    /// a server that was known could not be started; of others this is an error.
+    fn receive(&mut self, waits: bool, keys: &[Secret], secrets: &[Secret], notes: &Notes) {
+        if self.opened.is_some() {
+            return;
+        }
+        let mut arrived = self.arrival.try_recv().ok();
+        if arrived.is_none() && waits {
+            let waiting = format!("waiting for {}", self.section.name);
+            notes.spinner().wait_for(&waiting);
+            arrived = self.arrival.recv().ok();
+            notes.spinner().stop();
+        }
+        self.opened = match arrived {
+            Some(Ok(mut server)) => {
                 server.about = without_keys(&server.about, keys);
                 if server.is_connected() {
                     let text = introduction(&self.section.name, &server);
                     notes.detail(|| secret::redact(&text, secrets));
                 }
                 self.list.replace(&server.about);
-                Ok(Arc::new(server))
+                Some(Ok(Arc::new(server)))
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 let error = redacted(error, secrets);
                 if self.list.about.is_some() {
                     note(&error, notes);
                 }
-                Err(error)
+                Some(Err(error))
             }
+            None => None,
         };
-        self.opened = Some(opened);
     }
 }
 
 impl Servers {
-    /// None yet. The model does not get the keys; what is hidden is not shown either.
-    pub fn new(groups: &Groups, keys: Vec<Secret>, mut hidden: Vec<Secret>) -> Servers {
-        hidden.extend_from_slice(&keys);
-        Servers {
-            slots: Vec::new(),
-            groups: groups.clone(),
-            keys,
-            secrets: hidden,
-        }
-    }
-
     /// Starts a server on a thread of its own.
     pub fn start(
         &mut self,
@@ -100,7 +93,12 @@ impl Servers {
     ) -> Result<(), Error> {
         let is_known = spec.target.is_known();
         let section = spec.section.clone();
-        let report = reporter(&section.name, &self.secrets, notes);
+        let name = section.name.clone();
+        let secrets = self.secrets.clone();
+        let notes = notes.clone();
+        let report: Report = Arc::new(move |text: &str| {
+            notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets));
+        });
         let groups = self.groups.clone();
         let (sender, arrival) = mpsc::channel();
         let open = move || {
@@ -131,42 +129,22 @@ impl Servers {
 
     /// Takes the servers that have started, and waits for those that `must_start`.
     pub fn receive(&mut self, must_start: impl Fn(&Slot) -> bool, notes: &Notes) {
-        let mut names = Vec::new();
-        for slot in &self.slots {
-            if slot.opened.is_none() && must_start(slot) {
-                names.push(slot.section.name.as_str());
-            }
-        }
-        let waits = !names.is_empty();
-        if waits {
-            let waiting = format!("waiting for {}", names.join(", "));
-            notes.spinner().wait_for(&waiting);
-        }
         for slot in &mut self.slots {
-            if slot.opened.is_some() {
-                continue;
-            }
-            let arrived = if must_start(slot) {
-                slot.arrival.recv().ok()
-            } else {
-                slot.arrival.try_recv().ok()
-            };
-            if let Some(opened) = arrived {
-                slot.take(opened, &self.keys, &self.secrets, notes);
-            }
-        }
-        if waits {
-            notes.spinner().stop();
+            let waits = must_start(slot);
+            slot.receive(waits, &self.keys, &self.secrets, notes);
         }
     }
 
     /// Waits for one server. The error says to the model that it did not start.
     pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<Arc<Server>, String> {
-        let name = self.slots[index].section.name.clone();
-        self.receive(|slot| slot.section.name == name, notes);
-        match &self.slots[index].opened {
+        let slot = &mut self.slots[index];
+        slot.receive(true, &self.keys, &self.secrets, notes);
+        match &slot.opened {
             Some(Ok(server)) => Ok(Arc::clone(server)),
-            _ => Err(format!("The tool server {name} did not start.")),
+            _ => {
+                let name = &slot.section.name;
+                Err(format!("The tool server {name} did not start."))
+            }
         }
     }
 }
@@ -189,16 +167,6 @@ impl Drop for Servers {
             }
         });
     }
-}
-
-/// Shows with `-v` what a server says on standard error.
-fn reporter(name: &str, secrets: &[Secret], notes: &Notes) -> Report {
-    let name = name.to_owned();
-    let secrets = secrets.to_vec();
-    let notes = notes.clone();
-    Arc::new(move |text: &str| {
-        notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets));
-    })
 }
 
 /// Reports an error that does not end q.

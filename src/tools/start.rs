@@ -49,8 +49,13 @@ impl Starting {
         if !prepared.is_empty() {
             end_on_signal(groups, &context.interrupts);
         }
-        let Preparation { keys, hidden, .. } = preparation;
-        let mut servers = Servers::new(groups, keys, hidden);
+        let keys = preparation.keys;
+        let mut servers = Servers {
+            slots: Vec::new(),
+            groups: groups.clone(),
+            secrets: [preparation.hidden, keys.clone()].concat(),
+            keys,
+        };
         for spec in prepared {
             let list = KnownList::read(context.cache.as_deref(), &spec, settings);
             servers.start(spec, list, &context.interrupts, notes)?;
@@ -109,12 +114,13 @@ impl Starting {
     /// that has failed is an error, or without a selection a note.
     fn collect(&self, notes: &Notes) -> Result<(Vec<Offer>, String), Error> {
         let mut offers = Vec::new();
-        let mut fences = Vec::new();
+        let mut instructions = String::new();
         for (index, slot) in self.servers.slots.iter().enumerate() {
             let section = &slot.section;
             let offered = match slot.about() {
                 Some(Ok(about)) => {
-                    fences.push(self.instructions(section, about));
+                    let more = self.instructions(section, about);
+                    instructions = fence::join([&*instructions, &more]);
                     offers::of_server(index, section, &about.tools)
                 }
                 Some(Err(error)) => Err(error.clone()),
@@ -130,7 +136,6 @@ impl Starting {
         if let Some(selection) = &self.selection {
             offers = offers::choose(selection, offers)?;
         }
-        let instructions = fence::join(fences.iter().map(String::as_str));
         Ok((offers, instructions))
     }
 

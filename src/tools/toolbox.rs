@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::batch::{self, ReadyCall};
+use super::connection::Target;
 use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::Outcome;
 use super::server::Server;
 use super::servers::{self, Servers};
-use super::spec::Target;
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
     shortened,
@@ -64,7 +64,10 @@ impl Toolbox {
             tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
             instructions,
-            consent: Consent::new(yes),
+            consent: Consent {
+                yes,
+                ..Consent::default()
+            },
             room: MAX_RESULTS,
             room_for_complete: MAX_ALL_COMPLETE,
             room_for_images: MAX_ATTACHMENTS,
@@ -243,7 +246,12 @@ mod tests {
 
     #[test]
     fn images_of_results_have_a_limit_together() {
-        let servers = Servers::new(&Groups::default(), Vec::new(), Vec::new());
+        let servers = Servers {
+            slots: Vec::new(),
+            groups: Groups::default(),
+            keys: Vec::new(),
+            secrets: Vec::new(),
+        };
         let mut toolbox = Toolbox::new(servers, Vec::new(), String::new(), false);
         let image = |size| Attachment {
             data: "x".repeat(size).into(),
