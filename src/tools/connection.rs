@@ -55,8 +55,8 @@ enum Transport {
 }
 
 impl Connection {
-    /// Starts or reaches a server, and lists its tools. A program that refuses the handshake and ends is started again, and
-    /// spoken to without one.
+    /// Starts or reaches a server, and lists its tools. One that refuses the handshake is asked without one. Some programs end
+    /// at the handshake, so they are started again for that.
     pub fn open(
         spec: &Spec,
         groups: &Groups,
@@ -150,10 +150,10 @@ impl Connection {
         self.protocol().revision = STATELESS.to_owned();
         let answer = self.learn(spec, "server/discover", json!({}))?;
         let discovered = answer.unwrap_or_default();
-        if protocol::is_stateless(&discovered) {
+        if protocol::offers_stateless(&discovered) {
             return Ok(discovered);
         }
-        Err(self.failure("speaks no revision that q speaks"))
+        Err(self.failure("speaks neither revision"))
     }
 
     fn list_tools(&mut self, spec: &Spec) -> Result<Vec<ListedTool>, Failure> {

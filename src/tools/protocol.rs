@@ -39,7 +39,8 @@ pub enum ServerEvent {
     Reply(Value),
 }
 
-/// What both sides of a conversation have to know of it. One request at a time waits for its answer.
+/// What q has to know of a conversation to write the next message and to read one. One request at a time waits for its
+/// answer.
 #[derive(Debug, Default)]
 pub struct Protocol {
     /// Each answer comes on the connection of its request.
@@ -173,7 +174,8 @@ impl Protocol {
         // A server that could not read a request does not know its number. A program's error may be about a notification.
         let is_nameless = id.is_null() && !error.is_null() && self.over_http;
         // Anything else is the late answer to a call that was given up.
-        if !self.awaits(id) && !(self.is_waiting && is_nameless) {
+        let is_own = *id == self.last_id || is_nameless;
+        if !self.is_waiting || !is_own {
             return None;
         }
         let answer = if error.is_null() {
@@ -195,7 +197,7 @@ impl Protocol {
 }
 
 /// Whether a server says that it speaks the revision without a handshake.
-pub fn is_stateless(discovered: &Value) -> bool {
+pub fn offers_stateless(discovered: &Value) -> bool {
     let versions = discovered["supportedVersions"].as_array();
     versions.is_some_and(|versions| versions.contains(&STATELESS.into()))
 }
@@ -338,7 +340,7 @@ mod tests {
             (json!(null), false),
         ] {
             let discovered = json!({"supportedVersions": supported});
-            assert_eq!(is_stateless(&discovered), expected, "{supported}");
+            assert_eq!(offers_stateless(&discovered), expected, "{supported}");
         }
     }
 

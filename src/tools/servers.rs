@@ -139,13 +139,11 @@ impl Servers {
     pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<Arc<Server>, String> {
         let slot = &mut self.slots[index];
         slot.receive(true, &self.keys, &self.secrets, notes);
-        match &slot.opened {
-            Some(Ok(server)) => Ok(Arc::clone(server)),
-            _ => {
-                let name = &slot.section.name;
-                Err(format!("The tool server {name} did not start."))
-            }
+        if let Some(Ok(server)) = &slot.opened {
+            return Ok(Arc::clone(server));
         }
+        let name = &slot.section.name;
+        Err(format!("The tool server {name} did not start."))
     }
 }
 
