@@ -331,10 +331,11 @@ impl Client {
     pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> TransportError {
         let mut failure = describe(error.into());
         if let Some(NamedProxy { variable, proxy }) = &self.proxy {
-            let host = proxy.host();
-            let port = proxy.port();
-            failure.error.message +=
-                &format!(" (through the proxy {host}:{port}, which {variable} names)");
+            failure.error.message += &format!(
+                " (through the proxy {}:{}, which {variable} names)",
+                proxy.host(),
+                proxy.port()
+            );
         }
         failure
     }
