@@ -6,7 +6,7 @@ mod roots;
 mod side_by_side;
 
 use std::io::{self, ErrorKind, Read};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -125,6 +125,10 @@ impl TransportError {
 /// A client for one address.
 pub struct Client {
     agent: Agent,
+    /// The system may have certificates that the agent does not know.
+    may_know_more: bool,
+    /// All of the system's, once the agent has met an authority that it does not know.
+    all_roots: OnceLock<RootCerts>,
     connections: Connections,
     state: Arc<Mutex<State>>,
     pub address: Address,
@@ -149,10 +153,10 @@ impl Client {
     ) -> Result<Client, Error> {
         let named_proxy = proxy_for(address, environment)?;
         // A proxy may be asked over TLS, too.
-        let trusted = if address.is_https() || named_proxy.is_some() {
+        let (trusted, may_know_more) = if address.is_https() || named_proxy.is_some() {
             roots::load(environment)?
         } else {
-            RootCerts::WebPki
+            (RootCerts::WebPki, false)
         };
         // This time-out costs a thread.
         let resolve_timeout = (!address.is_loopback()).then_some(CONNECT_TIMEOUT);
@@ -172,6 +176,8 @@ impl Client {
         let connections = Connections::new(&state);
         Ok(Client {
             agent: Agent::with_parts(config, connections.clone(), connections.clone()),
+            may_know_more,
+            all_roots: OnceLock::new(),
             connections,
             state,
             address: address.clone(),
@@ -229,8 +235,28 @@ impl Client {
         self.received(sent, secrets)
     }
 
-    /// Sends a request once.
+    /// Sends a request once. An unknown authority ends a connection before anything is sent, so it is looked for among all
+    /// certificates of the system.
     fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(String, Secret)],
+        limits: Limits,
+    ) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        let sent = self.send_once(method, path, headers, limits);
+        let is_unknown = |error: &ureq::Error| error.to_string().contains(UNKNOWN_ISSUER);
+        if self.may_know_more
+            && self.all_roots.get().is_none()
+            && sent.as_ref().is_err_and(is_unknown)
+        {
+            self.all_roots.get_or_init(roots::load_all);
+            return self.send_once(method, path, headers, limits);
+        }
+        sent
+    }
+
+    fn send_once(
         &self,
         method: Method,
         path: &str,
@@ -259,14 +285,17 @@ impl Client {
         request: http::Request<impl AsSendBody>,
         limits: Limits,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        let limited = self
+        let mut limited = self
             .agent
             .configure_request(request)
             .timeout_per_read(limits.silence)
             .timeout_per_write(limits.silence)
-            .timeout_global(limits.total)
-            .build();
-        self.agent.run(limited)
+            .timeout_global(limits.total);
+        if let Some(roots) = self.all_roots.get() {
+            let trusting = TlsConfig::builder().root_certs(roots.clone()).build();
+            limited = limited.tls_config(trusting);
+        }
+        self.agent.run(limited.build())
     }
 
     /// Returns the response once its headers have come and its status is one of success.
@@ -409,10 +438,12 @@ const UNRESOLVED: &str = "a name cannot be resolved";
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
+/// The TLS library's name for an authority that it does not know.
+const UNKNOWN_ISSUER: &str = "UnknownIssuer";
+
 fn tls_failure(reason: &str) -> TransportError {
     let mut failure = TransportError::new(format!("TLS: {reason}"));
-    // These are the library's names.
-    if reason.contains("UnknownIssuer") {
+    if reason.contains(UNKNOWN_ISSUER) {
         failure.advice = Some(
             "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
         );

@@ -1,26 +1,48 @@
 //! Which authorities' certificates are trusted: the system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 
+use rustls_native_certs::CertificateResult;
 use ureq::tls::{Certificate, RootCerts};
 
 use crate::error::Error;
 use crate::settings::Environment;
 
-/// The certificates that a client trusts.
-pub fn load(environment: &Environment) -> Result<RootCerts, Error> {
-    let found = rustls_native_certs::load_native_certs();
-    if !found.certs.is_empty() {
-        let certificates = found.certs.iter();
-        let certificates = certificates.map(|der| Certificate::from_der(der).to_owned());
-        return Ok(RootCerts::new_with_certs(&Vec::from_iter(certificates)));
-    }
+/// The certificates that a client begins with, and whether the system's folder may have more: all but this file of the
+/// system are read only if they are needed. The folder usually has each certificate once more, in a file of its own, and to
+/// read them all takes as long as the rest of a short run.
+pub fn load(environment: &Environment) -> Result<(RootCerts, bool), Error> {
     let mut named = vec!["SSL_CERT_FILE", "SSL_CERT_DIR"];
     named.retain(|name| environment.get(name).is_some());
+    // Elsewhere the system itself decides.
+    if named.is_empty() && cfg!(target_os = "linux") {
+        let file = openssl_probe::probe().cert_file;
+        let bundle = rustls_native_certs::load_certs_from_paths(file.as_deref(), None);
+        if !bundle.certs.is_empty() {
+            return Ok((trusted(&bundle), true));
+        }
+    }
+    let found = rustls_native_certs::load_native_certs();
+    if !found.certs.is_empty() {
+        return Ok((trusted(&found), false));
+    }
     if named.is_empty() {
-        return Ok(RootCerts::WebPki);
+        return Ok((RootCerts::WebPki, false));
     }
     let names = named.join(" or ");
     let first_error = found.errors.first().map(ToString::to_string);
     let reason = first_error.unwrap_or_else(|| "it has none".to_owned());
     let message = format!("{names} yields no certificate: {reason}");
     Err(Error::settings(message).advise("unset it to use the system's certificates"))
+}
+
+/// All certificates of the system, those that only its folder has among them.
+pub fn load_all() -> RootCerts {
+    trusted(&rustls_native_certs::load_native_certs())
+}
+
+fn trusted(found: &CertificateResult) -> RootCerts {
+    let mut certificates = Vec::new();
+    for der in &found.certs {
+        certificates.push(Certificate::from_der(der).to_owned());
+    }
+    RootCerts::new_with_certs(&certificates)
 }
