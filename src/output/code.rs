@@ -1,6 +1,7 @@
 //! Finds the code in an answer: the contents of its fenced blocks (pure).
 
-use super::markdown::{LineKind, MIN_FENCE, Reader};
+use super::markdown::{LineKind, MIN_FENCE};
+use super::wrap::Formatter;
 
 /// The contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
 /// that is not closed extends to the end.
@@ -8,26 +9,28 @@ use super::markdown::{LineKind, MIN_FENCE, Reader};
 /// # Errors
 /// Why there is no code: all blocks are empty, or it is not certain which lines are code.
 pub fn extract(answer: &str) -> Result<String, &'static str> {
-    let mut reader = Reader::default();
+    let mut formatter = Formatter::default();
     let mut code = String::new();
     // A line of text ends in backticks, which may be meant to open or close a block.
     let mut text_ends_in_backticks = false;
     for text in answer.split_inclusive('\n') {
-        let line = text.trim_end_matches('\n');
-        if let Some(line_of_code) = reader.read_line(line) {
-            code.push_str(&line_of_code);
+        let line = text.trim_end_matches(['\r', '\n']);
+        formatter.read_line(line);
+        let reader = &formatter.reader;
+        let is_code = reader.kind == LineKind::Code;
+        if is_code && let Some(fence) = reader.fence {
+            code.push_str(&fence.code_of(line));
             code.push_str(&text[line.len()..]);
         }
-        let opens = reader.kind == LineKind::Fence;
-        let has_backticks = reader.fence.is_some_and(|fence| fence.character == '`');
-        if opens && has_backticks && text_ends_in_backticks {
+        let is_fence = reader.kind == LineKind::Fence;
+        if is_fence && reader.has_backticks() && text_ends_in_backticks {
             return Err(
                 "it is not certain which lines of the answer are code: a line of text ends in backticks",
             );
         }
-        let is_text = !opens && reader.kind != LineKind::Code;
+        let is_text = !is_fence && !is_code;
         text_ends_in_backticks |= is_text && ends_in_backticks(line);
-        reader.end_line();
+        formatter.end_line();
     }
     if code.trim().is_empty() {
         return Err("there is no code block in the answer");

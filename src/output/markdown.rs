@@ -28,9 +28,9 @@ pub enum LineKind {
     Table,
     /// Code without a fence.
     Indented,
-    /// It opens fenced code.
+    /// It opens or closes fenced code.
     Fence,
-    /// It is within fenced code, or closes it.
+    /// It is within fenced code, or may still close it.
     Code,
 }
 
@@ -76,8 +76,25 @@ impl Reader {
         }
     }
 
-    /// Reads a word before which only blanks and markers have come. It may be one more marker.
+    /// Reads a word that has ended; in fenced code, a line. It may decide what the line is.
     pub fn end_word(&mut self, word: &str, before_blank: bool) {
+        match self.kind {
+            LineKind::Begin => self.end_first_word(word, before_blank),
+            // With another backtick, the fence was code within a line.
+            LineKind::Fence if self.has_backticks() && word.contains('`') => {
+                self.kind = LineKind::Prose;
+                self.fence = None;
+            }
+            LineKind::Code if self.closes_fence(word) => {
+                self.kind = LineKind::Fence;
+                self.fence = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads a word before which only blanks and markers have come. It may be one more marker.
+    fn end_first_word(&mut self, word: &str, before_blank: bool) {
         let is_quote = word.starts_with('>');
         if (before_blank || is_quote) && is_marker(word) {
             self.marked = true;
@@ -106,12 +123,9 @@ impl Reader {
         };
     }
 
-    /// Reads a character after an opening fence. A backtick shows that the fence was code within a line.
-    pub fn read_info(&mut self, character: char) {
-        if character == '`' && self.fence.is_some_and(|fence| fence.character == '`') {
-            self.fence = None;
-            self.kind = LineKind::Prose;
-        }
+    /// Whether fenced code is open, and backticks opened it.
+    pub fn has_backticks(&self) -> bool {
+        self.fence.is_some_and(|fence| fence.character == '`')
     }
 
     /// Whether the first letter of a line within fenced code shows that the block quote with the code has ended.
@@ -129,10 +143,6 @@ impl Reader {
         self.kind == LineKind::Code && self.fence.is_some_and(|fence| fence.is_closed_by(line))
     }
 
-    pub fn close_fence(&mut self) {
-        self.fence = None;
-    }
-
     /// Reads the end of the line.
     pub fn end_line(&mut self) {
         let is_blank = self.kind == LineKind::Begin && !self.marked;
@@ -144,41 +154,6 @@ impl Reader {
         self.begin = 0;
         self.marked = false;
         self.quotes = 0;
-    }
-
-    /// Reads all of a line but its end. Returns its code if it is within a fence.
-    pub fn read_line(&mut self, line: &str) -> Option<String> {
-        let first = line.trim_start().chars().next();
-        if self.kind == LineKind::Code && !first.is_some_and(|letter| self.leaves_quote(letter)) {
-            let fence = self.fence?;
-            if fence.is_closed_by(line) {
-                self.close_fence();
-                return None;
-            }
-            return Some(fence.code_of(line));
-        }
-        let mut column = 0;
-        let mut words = line.split_inclusive([' ', '\t']);
-        while self.kind == LineKind::Begin
-            && let Some(part) = words.next()
-        {
-            let word = part.trim_end_matches([' ', '\t', '\r']);
-            if let Some(letter) = word.chars().next() {
-                self.begin_word(column, letter);
-                if self.kind == LineKind::Begin {
-                    self.end_word(word, part.ends_with([' ', '\t']));
-                }
-            }
-            for character in part.chars() {
-                column = column_after(column, character);
-            }
-        }
-        if self.kind == LineKind::Fence {
-            for character in words.flat_map(str::chars) {
-                self.read_info(character);
-            }
-        }
-        None
     }
 }
 

@@ -12,8 +12,13 @@ pub const DIM: Style = 2;
 pub const ITALIC: Style = 4;
 pub const CODE: Style = 8;
 
-/// The parameters that switch each of them on (ECMA-48: SGR). Code is cyan.
-const PARAMETERS: &[(Style, &str)] = &[(BOLD, "1"), (DIM, "2"), (ITALIC, "3"), (CODE, "36")];
+/// The sequences that switch each of them on (ECMA-48: SGR). Code is cyan.
+const SEQUENCES: &[(Style, &str)] = &[
+    (BOLD, "\u{1b}[1m"),
+    (DIM, "\u{1b}[2m"),
+    (ITALIC, "\u{1b}[3m"),
+    (CODE, "\u{1b}[36m"),
+];
 
 /// Back to plain.
 const RESET: &str = "\u{1b}[0m";
@@ -24,45 +29,25 @@ const MAX_MARKS: usize = 3;
 /// Builds text for a terminal. A style is on only where text needs it, and never at a line's end.
 #[derive(Default)]
 pub struct Pen {
-    styles: bool,
+    /// Otherwise all text is plain.
+    pub styles: bool,
     /// The style that is on.
     style: Style,
     text: String,
 }
 
 impl Pen {
-    /// Without `styles` all text is plain.
-    pub fn new(styles: bool) -> Pen {
-        Pen {
-            styles,
-            ..Pen::default()
-        }
-    }
-
     pub fn put(&mut self, style: Style, text: &str) {
         if self.styles && style != self.style && !text.is_empty() {
             self.reset();
-            self.switch_on(style);
+            for (part, sequence) in SEQUENCES {
+                if style & part != 0 {
+                    self.text.push_str(sequence);
+                }
+            }
+            self.style = style;
         }
         self.text.push_str(text);
-    }
-
-    fn switch_on(&mut self, style: Style) {
-        let mut parameters = Vec::new();
-        for (part, parameter) in PARAMETERS {
-            if style & part != 0 {
-                parameters.push(*parameter);
-            }
-        }
-        if !parameters.is_empty() {
-            self.text
-                .push_str(&format!("\u{1b}[{}m", parameters.join(";")));
-        }
-        self.style = style;
-    }
-
-    pub fn end_line(&mut self) {
-        self.put(PLAIN, "\n");
     }
 
     /// Takes the text. It leaves no style on, because something else may be written next.
@@ -127,10 +112,14 @@ impl Inline {
     pub fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
-                let mark_at = text.find(|character| self.is_mark(character));
+                let in_code = self.code > 0;
+                let mark_at =
+                    text.find(|letter| letter == '`' || !in_code && "*_".contains(letter));
                 let plain_end = mark_at.unwrap_or(text.len());
                 let (plain, rest) = text.split_at(plain_end);
-                self.put_plain(plain, pen);
+                pen.put(self.style(), plain);
+                self.url |= plain.contains("://");
+                self.before = plain.chars().next_back().or(self.before);
                 let Some(mark) = rest.chars().next() else {
                     return;
                 };
@@ -153,21 +142,6 @@ impl Inline {
         }
     }
 
-    fn is_mark(&self, character: char) -> bool {
-        match character {
-            '`' => true,
-            '*' | '_' => self.code == 0,
-            _ => false,
-        }
-    }
-
-    /// Styles text without marks.
-    fn put_plain(&mut self, text: &str, pen: &mut Pen) {
-        pen.put(self.style(), text);
-        self.url |= text.contains("://");
-        self.before = text.chars().next_back().or(self.before);
-    }
-
     /// Decides what the marks mean, now that `after` follows them. `rest` is the rest of the word, which begins with `after`.
     fn read_marks(&mut self, after: char, rest: &str, next: Option<char>) {
         let is_escaped = self.before == Some('\\');
@@ -186,7 +160,8 @@ impl Inline {
 
         let ends_word = self.mark == '*' || !is_in_word(after);
         let closes = ends_word && self.before.is_some() && !is_escaped;
-        if is_strong(self.marks) {
+        // Three marks make text strong and emphasized.
+        if (2..=MAX_MARKS).contains(&self.marks) {
             if self.strong.is_none() && opens && after != '/' {
                 self.strong = Some(self.mark);
             } else if self.strong == Some(self.mark) && closes {
@@ -205,28 +180,20 @@ impl Inline {
 
     /// Whether the next marks in the rest of the word close the emphasis that opens here.
     fn closes_within(&self, rest: &str, next: Option<char>) -> bool {
-        let mut from = 0;
-        while let Some(found) = rest[from..].find(self.mark) {
-            let (inside, end) = rest.split_at(from + found);
+        for (at, _) in rest.match_indices(self.mark) {
+            let (inside, end) = rest.split_at(at);
             let after = end.trim_start_matches(self.mark);
-            let marks = end.len() - after.len();
-            let follows = after.chars().next().or(next);
             let before = inside.chars().next_back();
+            let follows = after.chars().next().or(next);
             if self.mark == '_' && is_part_of_word(before) && is_part_of_word(follows) {
-                from += found + marks;
                 continue;
             }
             let ends_word = self.mark == '*' || follows.is_some_and(|letter| !is_in_word(letter));
             let has_text = inside.contains(char::is_alphanumeric);
-            return is_emphasis(marks) && ends_word && has_text;
+            return is_emphasis(end.len() - after.len()) && ends_word && has_text;
         }
         false
     }
-}
-
-/// Whether this number of marks makes text strong. Three make it strong and emphasized.
-fn is_strong(marks: usize) -> bool {
-    matches!(marks, 2..=MAX_MARKS)
 }
 
 fn is_emphasis(marks: usize) -> bool {
@@ -249,7 +216,8 @@ mod tests {
 
     /// The text with `b‹`, `i‹` and `c‹` where a style begins, and `›` where it ends.
     fn styled(line: &str) -> String {
-        let (mut inline, mut pen) = (Inline::default(), Pen::new(true));
+        let (mut inline, mut pen) = (Inline::default(), Pen::default());
+        pen.styles = true;
         for word in line.split_inclusive(' ') {
             let blank = word.ends_with(' ').then_some(' ');
             inline.put(word.trim_end(), blank.or(Some('\n')), &mut pen);
@@ -259,10 +227,11 @@ mod tests {
             }
         }
         let text = pen.take().replace(RESET, "›");
-        let text = text.replace("\u{1b}[", "").replace(';', "");
-        let text = text.replace("36m", "c‹").replace("3c‹", "ic‹");
-        let text = text.replace("1c‹", "bc‹").replace("13m", "bi‹");
-        text.replace("1m", "b‹").replace("3m", "i‹")
+        let text = text.replace("\u{1b}[36m", "c‹").replace("\u{1b}[3m", "i‹");
+        let text = text.replace("\u{1b}[1m", "b‹");
+        text.replace("i‹c‹", "ic‹")
+            .replace("b‹c‹", "bc‹")
+            .replace("b‹i‹", "bi‹")
     }
 
     #[test]
@@ -324,7 +293,8 @@ mod tests {
             ),
             (&["x", "**", "2"], "x**2"),
         ] {
-            let (mut inline, mut pen) = (Inline::default(), Pen::new(true));
+            let (mut inline, mut pen) = (Inline::default(), Pen::default());
+            pen.styles = true;
             let mut shown = String::new();
             for part in parts {
                 inline.put(part, None, &mut pen);

@@ -1,14 +1,15 @@
-//! Wraps disarmed text for a terminal between words, and styles it (pure).
+//! Prepares text for a terminal: disarms it, wraps it between words, and styles it (pure).
 //!
 //! Code and tables are not wrapped. A break is a line end and the indentation after it. The blanks before a word stay
 //! before the break, at the end of their line, where nobody sees them. Nothing is dropped: without the breaks, the output
-//! is the model's text, byte for byte. How the text is split into pieces makes no difference, unless a pause shows the
-//! beginning of a word that turns out to be too long for its line.
+//! is the model's text, with its controls in a visible form. How the text is split into pieces makes no difference, unless
+//! a pause shows the beginning of a word that turns out to be too long for its line.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::disarm::Disarmer;
 use super::markdown::{LineKind, Reader, column_after};
-use super::style::{CODE, DIM, Inline, PLAIN, Pen, Style};
+use super::style::{CODE, DIM, Inline, PLAIN, Pen};
 
 /// Longer lines are hard to read, however wide the terminal is.
 const MAX_COLUMNS: usize = 100;
@@ -33,9 +34,10 @@ pub struct Look {
 #[derive(Default)]
 pub struct Formatter {
     look: Look,
+    disarmer: Disarmer,
     /// The columns of the terminal.
     columns: usize,
-    reader: Reader,
+    pub reader: Reader,
     /// The column of the next character.
     column: usize,
     /// The line has a word since its beginning, or since its last break. In fenced code: it has what a closing fence cannot
@@ -60,26 +62,22 @@ pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
 
 impl Formatter {
     pub fn new(look: Look) -> Formatter {
-        Formatter {
+        let mut formatter = Formatter {
             look,
-            pen: Pen::new(look.styles),
             ..Formatter::default()
-        }
+        };
+        formatter.pen.styles = look.styles;
+        formatter
     }
 
     /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
     pub fn feed(&mut self, piece: &str, columns: usize) -> String {
-        self.columns = columns;
-        for character in piece.chars() {
-            match (self.reader.kind, character) {
-                (_, '\n') => self.end_line(),
-                (LineKind::Indented, _) => self.put(PLAIN, character),
-                (LineKind::Fence, _) => self.push_info(character),
-                (LineKind::Code, _) => self.push_code(character),
-                (_, ' ' | '\t') => self.push_blank(character),
-                _ => self.push_letter(character),
-            }
+        let visible = self.disarmer.feed(piece);
+        if !self.look.wraps && !self.look.styles {
+            return visible;
         }
+        self.columns = columns;
+        self.push_all(&visible);
         if self.has_long_word() {
             self.put_word(None);
         }
@@ -87,14 +85,36 @@ impl Formatter {
         self.pen.take()
     }
 
+    fn push_all(&mut self, text: &str) {
+        for character in text.chars() {
+            self.push(character);
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        if character == '\n' {
+            self.end_line();
+        } else if self.reader.kind == LineKind::Code {
+            self.push_code(character);
+        } else if is_blank(character) {
+            self.push_blank(character);
+        } else {
+            self.push_letter(character);
+        }
+    }
+
+    /// Reads a line up to its end, for those who want to know what it is.
+    pub fn read_line(&mut self, line: &str) {
+        self.push_all(line);
+        self.end_word('\n');
+    }
+
     /// Forgets all but the end of a word that does not end. Its beginning decides the kind of line before.
     fn forget_long_word(&mut self) {
         if self.word.shown <= MAX_HELD {
             return;
         }
-        if self.reader.kind == LineKind::Begin {
-            self.reader.end_word(&self.word.text, false);
-        }
+        self.reader.end_word(&self.word.text, false);
         let shown = &self.word.text[..self.word.shown];
         let kept = end_of(shown).len();
         self.word.text.drain(..self.word.shown - kept);
@@ -110,7 +130,7 @@ impl Formatter {
         if self.reader.kind == LineKind::Code {
             return false;
         }
-        if self.look.wraps && self.word.shown > 0 {
+        if self.word.shown > 0 {
             return true;
         }
         let room = self.width().saturating_sub(self.indent());
@@ -134,6 +154,8 @@ impl Formatter {
     /// The text that was held back, now that nothing follows. After this, another text may come.
     pub fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
+        let held = self.disarmer.finish();
+        self.push_all(held);
         self.end_word('\n');
         let text = self.pen.take();
         *self = Formatter::new(self.look);
@@ -157,12 +179,8 @@ impl Formatter {
     fn push_blank(&mut self, blank: char) {
         self.end_word(blank);
         self.inline.end_word();
-        let style = if self.reader.kind == LineKind::Fence {
-            DIM
-        } else {
-            self.inline.style()
-        };
-        self.put(style, blank);
+        let style = self.inline.style();
+        self.pen.put(style, blank.encode_utf8(&mut [0; 4]));
         self.column = column_after(self.column, blank);
     }
 
@@ -170,68 +188,40 @@ impl Formatter {
         if self.reader.kind == LineKind::Begin && self.word.text.is_empty() {
             self.reader.begin_word(self.column, letter);
         }
-        if self.reader.kind == LineKind::Indented {
-            return self.put(PLAIN, letter);
-        }
         if self.word.may_end_before(letter) {
             self.end_word(letter);
         }
-        if self.reader.kind == LineKind::Fence {
-            self.push_info(letter);
-        } else {
-            self.word.text.push(letter);
-        }
-    }
-
-    /// The text after an opening fence is not prose. With another backtick, the fence was code within a line.
-    fn push_info(&mut self, character: char) {
-        self.put(DIM, character);
-        self.column += character.width().unwrap_or_default();
-        self.reader.read_info(character);
-        if self.reader.kind == LineKind::Prose {
-            self.word.text.push(character);
-            self.word.mark_shown();
-        }
+        self.word.text.push(letter);
     }
 
     /// What may be a closing fence waits for the end of its line.
     fn push_code(&mut self, character: char) {
         let is_first = self.word.text.trim().is_empty() && !is_blank(character);
         if is_first && self.reader.leaves_quote(character) {
-            self.column = 0;
-            for blank in self.word.text.chars() {
-                self.column = column_after(self.column, blank);
-            }
-            self.word.text.clear();
-            self.word.shown = 0;
+            self.word = Word::default();
             return self.push_letter(character);
         }
         let Some(fence) = self.reader.fence else {
             return;
         };
         self.word.text.push(character);
-        let mut may_close = false;
+        self.column = column_after(self.column, character);
         if !self.has_word {
             let code = fence.code_of(&self.word.text);
-            may_close = code.contains(fence.character);
             self.has_word = code.contains(|letter| letter != fence.character && !is_blank(letter));
+            if !self.has_word && code.contains(fence.character) {
+                return;
+            }
         }
-        if may_close && !self.has_word {
-            return;
-        }
-        let is_quote_marker = character == '>' && !self.has_word;
-        let style = if is_quote_marker { DIM } else { CODE };
+        // Only the markers of quotes come before the code.
+        let style = if self.has_word { CODE } else { DIM };
         self.pen.put(style, self.word.rest());
         self.word.mark_shown();
     }
 
-    fn end_line(&mut self) {
-        let closes_fence = self.reader.closes_fence(&self.word.text);
+    pub fn end_line(&mut self) {
         self.end_word('\n');
-        if closes_fence {
-            self.reader.close_fence();
-        }
-        self.pen.end_line();
+        self.pen.put(PLAIN, "\n");
         self.reader.end_line();
         self.column = 0;
         self.has_word = false;
@@ -243,14 +233,14 @@ impl Formatter {
         if self.word.text.is_empty() {
             return;
         }
-        if self.reader.kind == LineKind::Begin {
-            let before_blank = is_blank(next);
-            self.reader.end_word(&self.word.text, before_blank);
-            self.inline.heading = self.reader.kind == LineKind::Heading;
+        if self.reader.kind == LineKind::Fence {
+            // It stays on the line of the fence, because its beginning may be shown before it turns out to be prose.
+            self.has_word = false;
         }
+        self.reader.end_word(&self.word.text, is_blank(next));
+        self.inline.heading = self.reader.kind == LineKind::Heading;
         self.put_word(Some(next));
-        self.word.text.clear();
-        self.word.shown = 0;
+        self.word = Word::default();
         self.has_word = self.reader.kind != LineKind::Begin;
     }
 
@@ -272,6 +262,7 @@ impl Formatter {
             LineKind::Code if !self.reader.closes_fence(&self.word.text) => {
                 self.pen.put(CODE, word);
             }
+            LineKind::Indented => self.pen.put(PLAIN, word),
             _ if is_prose || may_be_text => self.inline.put(word, next, &mut self.pen),
             // Markers, fences and rules.
             _ => self.pen.put(DIM, word),
@@ -282,7 +273,7 @@ impl Formatter {
 
     fn break_line(&mut self) {
         let indent = self.indent();
-        self.pen.end_line();
+        self.pen.put(PLAIN, "\n");
         self.pen.put(PLAIN, &" ".repeat(indent));
         self.column = indent;
         self.has_word = false;
@@ -299,10 +290,6 @@ impl Formatter {
             rest = after;
         }
         self.inline.put(rest, next, &mut self.pen);
-    }
-
-    fn put(&mut self, style: Style, character: char) {
-        self.pen.put(style, character.encode_utf8(&mut [0; 4]));
     }
 }
 
@@ -373,7 +360,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::output::disarm::{Disarmer, visible};
+    use crate::output::disarm::visible;
 
     const WRAPS: Look = look(true, false);
     const BOTH: Look = look(true, true);
@@ -389,12 +376,11 @@ mod tests {
         look: Look,
         columns: usize,
     ) -> String {
-        let (mut disarmer, mut formatter) = (Disarmer::default(), Formatter::new(look));
-        let mut text: String = pieces
-            .into_iter()
-            .map(|piece| formatter.feed(&disarmer.feed(piece), columns))
-            .collect();
-        text += &formatter.feed(disarmer.finish(), columns);
+        let mut formatter = Formatter::new(look);
+        let mut text = String::new();
+        for piece in pieces {
+            text += &formatter.feed(piece, columns);
+        }
         text + &formatter.finish(columns)
     }
 
@@ -585,10 +571,8 @@ mod tests {
             match character {
                 '\u{1b}' => {
                     let parameters = rest.by_ref().skip(1);
-                    style = parameters
-                        .take_while(|character| *character != 'm')
-                        .collect();
-                    style = style.replace('0', "");
+                    style.extend(parameters.take_while(|character| *character != 'm'));
+                    style = style.rsplit('0').next().unwrap_or_default().to_owned();
                 }
                 _ => cells.push((character, style.clone())),
             }
@@ -621,7 +605,7 @@ mod tests {
     fn lines_are_styled_by_their_kind() {
         for expected in [
             "‹1m# a b›\n",
-            "‹1m###### a ›‹1;36m`b`›\nc",
+            "‹1m###### a ›‹1m‹36m`b`›\nc",
             "‹2m-› a\n  ‹2m-› b\n\n    ‹1m# c›",
             "####### a",
             "#a #",
@@ -631,12 +615,12 @@ mod tests {
             "‹2m>› a\n‹2m>›\n‹2m>› ‹2m-› b\n",
             "-\na - b",
             "a | ‹1m**b**›",
-            "‹2m```sh x›\n‹36m#!/bin/sh›\n‹36m  **a** >`b`›\n\n‹2m```›\nc",
-            "‹2m-› ‹2m```›\n‹36m  a›\n‹36m  ›‹2m```›",
+            "‹2m```sh› ‹2mx›\n‹36m#!/bin/sh›\n‹2m  ›‹36m**a** >`b`›\n\n‹2m```›\nc",
+            "‹2m-› ‹2m```›\n‹2m  ›‹36ma›\n‹2m  ```›",
             "‹2m```›\n‹36m``` a›\n‹36m`` b›\n‹2m````›\n",
             // Code that is only indented may as well be text.
             "a\n\n    b **c**\n",
-            "‹2m``` a`› ‹1m**b**›",
+            "‹2m```› a` ‹1m**b**›",
             "‹1m**a›\nb**",
         ] {
             assert_eq!(styled(&unstyled(expected), 80), expected);
@@ -775,16 +759,14 @@ mod tests {
             pauses in 1..9_usize,
         ) {
             let shown = |look| {
-                let (mut disarmer, mut formatter) = (Disarmer::default(), Formatter::new(look));
-                let mut parts = Vec::new();
+                let (mut formatter, mut parts) = (Formatter::new(look), Vec::new());
                 for (number, character) in text.chars().enumerate() {
                     let columns = columns[number % columns.len()];
-                    parts.push(formatter.feed(&disarmer.feed(character.encode_utf8(&mut [0; 4])), columns));
+                    parts.push(formatter.feed(character.encode_utf8(&mut [0; 4]), columns));
                     if number % pauses == 0 {
                         parts.push(formatter.pause(columns));
                     }
                 }
-                parts.push(formatter.feed(disarmer.finish(), columns[0]));
                 parts.push(formatter.finish(columns[0]));
                 // Whatever comes next finds no style on.
                 let is_off = |part: &String| part.rsplit_once('\u{1b}').is_none_or(|(_, rest)| rest.starts_with("[0m"));

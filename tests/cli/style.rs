@@ -181,6 +181,7 @@ fn the_sign_stops_to_say_it_when_the_answer_comes() {
 
 /// A style that is switched off and on again between two words has not changed.
 fn joined(text: &str) -> String {
+    let text = text.replace("\u{1b}[1m\u{1b}[36m", "\u{1b}[1;36m");
     let text = text.replace("\u{1b}[0m", "›").replace("\u{1b}[", "‹");
     let mut joined = String::new();
     for part in text.split_inclusive('›') {
