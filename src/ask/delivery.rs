@@ -32,7 +32,7 @@ impl Delivery {
         let mut shows_pieces = false;
         if run.prints_prose() {
             stdout.format(context.look(&run.settings.values));
-            let shows_steps = run.toolbox.is_none() || stdout.is_terminal();
+            let shows_steps = run.toolbox.is_none() || stdout.is_terminal;
             shows_pieces = shows_steps && !run.settings.typed.no_stream;
         }
         let screen = Screen::new(stdout);

@@ -24,7 +24,7 @@ struct LastLine {
 
 impl Screen {
     pub fn new(stdout: Stdout) -> Arc<Screen> {
-        let is_terminal = stdout.is_terminal();
+        let is_terminal = stdout.is_terminal;
         let line = LastLine {
             stdout,
             last_piece: Instant::now(),

@@ -18,8 +18,26 @@ impl Disarmer {
                 visible.push_str("^M");
             }
             self.held_carriage_return = character == '\r';
-            if !self.held_carriage_return {
-                push_visible(character, &mut visible);
+            match character {
+                // The next character decides.
+                '\r' => {}
+                '\t' | '\n' => visible.push(character),
+                // Caret notation: the letter is 0x40 away.
+                '\0'..='\u{1f}' => {
+                    visible.push('^');
+                    visible.push(char::from(character as u8 + 0x40));
+                }
+                '\u{7f}' => visible.push_str("^?"),
+                '\u{80}'..='\u{9f}' => {
+                    let code = character as u32;
+                    visible += &format!("<{code:02X}>");
+                }
+                // Bidirectional embeddings, overrides and isolates (Unicode, UAX #9) can make text read as what it is not.
+                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                    let code = character as u32;
+                    visible += &format!("<U+{code:04X}>");
+                }
+                _ => visible.push(character),
             }
         }
         visible
@@ -41,28 +59,6 @@ pub fn visible(text: &str) -> String {
     let mut visible = disarmer.feed(text);
     visible.push_str(disarmer.finish());
     visible
-}
-
-fn push_visible(character: char, visible: &mut String) {
-    match character {
-        '\t' | '\n' => visible.push(character),
-        // Caret notation: the letter is 0x40 away.
-        '\0'..='\u{1f}' => {
-            visible.push('^');
-            visible.push(char::from(character as u8 + 0x40));
-        }
-        '\u{7f}' => visible.push_str("^?"),
-        '\u{80}'..='\u{9f}' => {
-            let code = character as u32;
-            visible.push_str(&format!("<{code:02X}>"));
-        }
-        // Bidirectional embeddings, overrides and isolates (Unicode, UAX #9) can make text read as what it is not.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            let code = character as u32;
-            visible.push_str(&format!("<U+{code:04X}>"));
-        }
-        _ => visible.push(character),
-    }
 }
 
 #[cfg(test)]

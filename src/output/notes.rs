@@ -22,7 +22,7 @@ pub fn source_lines(sources: &[Source]) -> String {
         let title = source.title.as_deref().unwrap_or_default();
         let words = on_one_line(&format!("{title} {}", source.url));
         let visible = disarm::visible(&words);
-        lines.push_str(&format!("[{number}] {visible}\n"));
+        lines += &format!("[{number}] {visible}\n");
     }
     lines
 }
@@ -45,7 +45,7 @@ impl Notes {
     pub fn new(quiet: bool, verbose: bool, dims: bool, spinner: Spinner) -> Notes {
         Notes {
             quiet,
-            verbose,
+            verbose: verbose && !quiet,
             spinner,
             dims,
             is_line_open: Arc::default(),
@@ -61,19 +61,18 @@ impl Notes {
 
     /// Prints a detail, for users who gave `-v`.
     pub fn detail(&self, text: impl FnOnce() -> String) {
-        if self.verbose && !self.quiet {
+        if self.verbose {
             self.write(&text());
         }
     }
 
     /// Shows a part of what the model thinks, for users who gave `-v`.
     pub fn think(&self, text: &str) {
-        if !self.verbose || self.quiet || text.is_empty() {
+        if !self.verbose || text.is_empty() {
             return;
         }
         self.spinner.stop();
         let stderr = io::stderr();
-        let is_terminal = stderr.is_terminal();
         let mut is_open = lock(&self.is_line_open);
         let mut shown = String::new();
         for line in text.split_inclusive('\n') {
@@ -84,17 +83,16 @@ impl Notes {
                 }
                 shown.push_str(SENDER);
             }
-            if is_terminal {
-                shown.push_str(&disarm::visible(line));
-            } else {
-                shown.push_str(line);
-            }
+            shown.push_str(line);
             *is_open = !line.ends_with('\n');
         }
         // The terminal may be stalled, and a signal's note must not wait for it.
         drop(is_open);
-        if is_terminal && self.dims {
-            shown = format!("\x1b[2m{shown}\x1b[0m");
+        if stderr.is_terminal() {
+            shown = disarm::visible(&shown);
+            if self.dims {
+                shown = format!("\x1b[2m{shown}\x1b[0m");
+            }
         }
         let _ = (&stderr).write_all(shown.as_bytes());
     }
@@ -133,13 +131,13 @@ impl Notes {
         let mut lines = String::new();
         if stderr.is_terminal() {
             let columns = unix::terminal_size(&stderr).columns;
-            for line in disarm::visible(text).lines() {
+            for line in text.lines() {
                 lines += &wrapped(&format!("{SENDER}{line}"), SENDER.len(), columns);
                 lines.push('\n');
             }
         } else {
             for line in text.lines() {
-                lines.push_str(&format!("{SENDER}{line}\n"));
+                lines += &format!("{SENDER}{line}\n");
             }
         }
         self.spinner.make_room(|| {

@@ -1,7 +1,8 @@
 //! Shows on a terminal what q waits for and since when, and wipes it before anything else is shown.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::disarm;
@@ -21,14 +22,7 @@ const WIPE: &str = "\r\u{1b}[K";
 
 /// A spinner, or none if nobody would see it.
 #[derive(Clone, Default)]
-pub struct Spinner(Option<Arc<Shared>>);
-
-/// A spinner as its threads share it.
-#[derive(Default)]
-struct Shared {
-    state: Mutex<SpinnerState>,
-    changed: Condvar,
-}
+pub struct Spinner(Option<Arc<Mutex<SpinnerState>>>);
 
 /// What the spinner shows.
 #[derive(Default)]
@@ -37,6 +31,8 @@ struct SpinnerState {
     wait: Option<Wait>,
     /// The text on the line.
     shown: String,
+    /// A thread draws it.
+    has_thread: bool,
 }
 
 /// One wait, and its reason in words.
@@ -62,6 +58,14 @@ impl Spinner {
         self.0.is_some()
     }
 
+    /// Changes what q waits for, but not since when.
+    pub fn rename(&self, what: &str) {
+        let Some(state) = &self.0 else { return };
+        if let Some(wait) = &mut lock(state).wait {
+            what.clone_into(&mut wait.what);
+        }
+    }
+
     /// Shows that q waits for this, and since when.
     pub fn wait_for(&self, what: &str) {
         self.begin(what, None);
@@ -72,60 +76,53 @@ impl Spinner {
         self.begin(what, Some(Instant::now() + wait));
     }
 
-    /// Changes what q waits for, but not since when.
-    pub fn rename(&self, what: &str) {
-        let Some(shared) = &self.0 else { return };
-        if let Some(wait) = &mut lock(&shared.state).wait {
-            what.clone_into(&mut wait.what);
-        }
-    }
-
     fn begin(&self, what: &str, until: Option<Instant>) {
         let Some(shared) = &self.0 else { return };
-        let mut state = lock(&shared.state);
-        let wait = Wait {
+        let mut state = lock(shared);
+        state.wait = Some(Wait {
             what: what.to_owned(),
             since: Instant::now(),
             until,
-        };
-        if state.wait.replace(wait).is_none() {
+        });
+        if !state.has_thread {
             let shared = Arc::clone(shared);
             // Without a thread only the spinner is missing.
-            let _ = threads::start(move || shared.run());
+            state.has_thread = threads::start(move || draw_while_waiting(&shared)).is_ok();
         }
     }
 
     /// Wipes the spinner until q waits for something else. When this returns, the line is as it was.
     pub fn stop(&self) {
-        let Some(shared) = &self.0 else { return };
-        let mut state = lock(&shared.state);
+        let Some(state) = &self.0 else { return };
+        let mut state = lock(state);
         state.wait = None;
         state.wipe();
-        shared.changed.notify_all();
     }
 
     /// Wipes the spinner while something else is printed. It comes back if q still waits.
     pub fn make_room(&self, say: impl FnOnce()) {
-        let Some(shared) = &self.0 else {
+        let Some(state) = &self.0 else {
             return say();
         };
         // The lock is held until everything is printed.
-        let mut state = lock(&shared.state);
+        let mut state = lock(state);
         state.wipe();
         say();
     }
 }
 
-impl Shared {
-    fn run(&self) {
-        let mut state = lock(&self.state);
-        while let Some(wait) = &state.wait {
-            if wait.since.elapsed() >= DELAY {
-                let text = wait.text();
-                state.draw(&text);
-            }
-            let result = self.changed.wait_timeout(state, TICK);
-            (state, _) = result.unwrap_or_else(PoisonError::into_inner);
+/// Draws the spinner until q waits for nothing.
+fn draw_while_waiting(shared: &Mutex<SpinnerState>) {
+    loop {
+        sleep(TICK);
+        let mut state = lock(shared);
+        let Some(wait) = &state.wait else {
+            state.has_thread = false;
+            return;
+        };
+        if wait.since.elapsed() >= DELAY {
+            let text = wait.text();
+            state.draw(&text);
         }
     }
 }

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use super::disarm::Disarmer;
 use super::wrap::{Formatter, Look};
 use crate::error::{Error, ErrorKind};
 use crate::unix;
@@ -16,10 +15,9 @@ const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 /// Standard output. It has no buffer, except for an unfinished word where text is wrapped or styled.
 pub struct Stdout {
     file: File,
-    /// Present on a terminal.
-    disarmer: Option<Disarmer>,
-    /// Present if text is wrapped or styled.
-    formatter: Option<Formatter>,
+    pub is_terminal: bool,
+    /// Used on a terminal.
+    formatter: Formatter,
     ends_with_newline: bool,
 }
 
@@ -39,29 +37,17 @@ impl Stdout {
         let stdout = io::stdout();
         let descriptor = stdout.as_fd().try_clone_to_owned();
         let descriptor = descriptor.map_err(failed)?;
-        let mut disarmer = None;
-        if stdout.is_terminal() {
-            disarmer = Some(Disarmer::default());
-        }
         Ok(Stdout {
             file: descriptor.into(),
-            disarmer,
-            formatter: None,
+            is_terminal: stdout.is_terminal(),
+            formatter: Formatter::default(),
             ends_with_newline: true,
         })
     }
 
     /// Sets how the text that follows looks on a terminal.
     pub fn format(&mut self, look: Look) {
-        self.formatter = None;
-        if self.is_terminal() && (look.wraps || look.styles) {
-            self.formatter = Some(Formatter::new(look));
-        }
-    }
-
-    /// Whether it is a terminal.
-    pub fn is_terminal(&self) -> bool {
-        self.disarmer.is_some()
+        self.formatter = Formatter::new(look);
     }
 
     /// Writes a piece. Where text is wrapped or styled, an unfinished word at its end waits.
@@ -69,25 +55,27 @@ impl Stdout {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
-        let Some(disarmer) = &mut self.disarmer else {
+        if !self.is_terminal {
             return self.write_bytes(piece.as_bytes());
-        };
-        let visible = disarmer.feed(piece);
-        self.put(&visible)
+        }
+        // The terminal may have changed its width since the last line.
+        for line in piece.split_inclusive('\n') {
+            let shown = self.formatter.feed(line, columns());
+            self.write_bytes(shown.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Writes what has come of the unfinished word.
     pub fn write_held(&mut self) -> Result<(), OutputError> {
-        self.put_formatted(&Formatter::pause)
+        let shown = self.formatter.pause(columns());
+        self.write_bytes(shown.as_bytes())
     }
 
     /// Ends the last line if necessary. Another text may follow.
     pub fn end_line(&mut self) -> Result<(), OutputError> {
-        if let Some(disarmer) = &mut self.disarmer {
-            let held = disarmer.finish();
-            self.put(held)?;
-        }
-        self.put_formatted(&Formatter::finish)?;
+        let shown = self.formatter.finish(columns());
+        self.write_bytes(shown.as_bytes())?;
         if self.ends_with_newline {
             return Ok(());
         }
@@ -98,52 +86,24 @@ impl Stdout {
     /// Writes a complete text and ends its last line. In a pipe or file this is one write, because the lines of several
     /// processes must not mix.
     pub fn write_complete(&mut self, text: &str) -> Result<(), OutputError> {
-        if self.is_terminal() || text.is_empty() || text.ends_with('\n') {
+        if self.is_terminal || text.is_empty() || text.ends_with('\n') {
             self.write(text)?;
             return self.end_line();
         }
         self.write(&format!("{text}\n"))
     }
 
-    fn put(&mut self, text: &str) -> Result<(), OutputError> {
-        if self.formatter.is_none() {
-            return self.write_bytes(text.as_bytes());
-        }
-        // The terminal may have changed its width since the last line.
-        for line in text.split_inclusive('\n') {
-            self.put_formatted(&|formatter, columns| formatter.feed(line, columns))?;
-        }
-        Ok(())
-    }
-
-    fn put_formatted(
-        &mut self,
-        format: &dyn Fn(&mut Formatter, usize) -> String,
-    ) -> Result<(), OutputError> {
-        let Some(formatter) = &mut self.formatter else {
-            return Ok(());
-        };
-        let size = unix::terminal_size(&io::stdout());
-        let text = format(formatter, size.columns);
-        self.write_bytes(text.as_bytes())
-    }
-
     fn write_bytes(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
         while !bytes.is_empty() {
-            let error = match self.file.write(bytes) {
-                Ok(0) => io::ErrorKind::WriteZero.into(),
-                Ok(count) => {
-                    bytes = &bytes[count..];
-                    continue;
-                }
-                Err(error) => error,
-            };
-            match error.kind() {
-                io::ErrorKind::Interrupted => {}
-                // Another program made the pipe non-blocking, so q has to try again.
-                io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
-                io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
-                _ => return Err(OutputError::Failed(failed(error))),
+            match self.file.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => {}
+                    // Another program made the pipe non-blocking, so q has to try again.
+                    io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
+                    io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
+                    _ => return Err(OutputError::Failed(failed(error))),
+                },
             }
         }
         Ok(())
@@ -169,7 +129,7 @@ pub fn print_texts(texts: &[(impl AsRef<str>, Look)]) -> Result<(), Error> {
 pub fn print_exactly(text: &str) -> Result<(), Error> {
     let mut stdout = Stdout::open()?;
     unless_reader_gone(stdout.write(text))?;
-    if stdout.is_terminal() {
+    if stdout.is_terminal {
         unless_reader_gone(stdout.end_line())?;
     }
     Ok(())
@@ -181,6 +141,10 @@ pub fn unless_reader_gone(written: Result<(), OutputError>) -> Result<(), Error>
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
         Err(OutputError::TooLong(error) | OutputError::Failed(error)) => Err(error),
     }
+}
+
+fn columns() -> usize {
+    unix::terminal_size(&io::stdout()).columns
 }
 
 fn failed(error: io::Error) -> Error {
