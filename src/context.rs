@@ -8,10 +8,11 @@ use crate::answers::Answers;
 use crate::error::Error;
 use crate::interrupt::Interrupts;
 use crate::output::{Look, Notes};
+use crate::session::Conversation;
 use crate::session::folder::Folder;
 use crate::session::name::Which;
-use crate::session::store::{self, Opened, Purpose};
-use crate::settings::{Environment, Values};
+use crate::session::store::{self, Handle, Opened, Purpose};
+use crate::settings::{Environment, Settings, Values};
 use crate::whole_file::{PRIVATE, SHARED};
 
 /// The values that stay the same for the entire run.
@@ -29,6 +30,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// The settings for actions, even if some are wrong.
+    pub fn values(&self) -> Values {
+        Settings::for_actions(&self.environment, &self.configuration)
+    }
+
     /// How an answer looks on a terminal.
     pub fn look(&self, values: &Values) -> Look {
         if self.environment.get("TERM") == Some("dumb") {
@@ -74,5 +80,13 @@ impl Context {
             self.notes.note(&format!("%{number} is{option}"));
         }
         Ok(opened)
+    }
+
+    /// Opens this run's conversation, which must exist.
+    pub fn open_existing(&self, purpose: Purpose) -> Result<(Handle, Conversation), Error> {
+        let (handle, conversation) = self.open(purpose)?.existing()?;
+        let conversation =
+            conversation.ok_or_else(|| Error::nothing("there is no conversation"))?;
+        Ok((handle, conversation))
     }
 }

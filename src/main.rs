@@ -34,6 +34,7 @@ mod whole_file;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::actions::{change, show};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::{Arguments, Mode};
@@ -109,26 +110,22 @@ fn run(
         notes,
     };
     actions::refuse_words(arguments, &context)?;
-    let json = arguments.json;
-    match arguments.mode {
-        Mode::Ask => ask::ask(arguments, &context, servers),
-        Mode::History => actions::history(&context, json),
-        Mode::Last => actions::last(&context, arguments.extract, json),
-        Mode::Result => actions::result(&context, json),
-        Mode::Undo => actions::undo(&context, json),
-        Mode::List => actions::list(&context, &arguments.words, json, arguments.all),
-        Mode::Copy => {
-            let name = arguments.copy.as_deref().unwrap_or_default();
-            actions::copy(&context, name, json)
-        }
-        Mode::Clear if arguments.all => actions::clear_all(&context, arguments.yes, json),
-        Mode::Clear => actions::clear(&context, json),
-        Mode::Status => actions::print_status(arguments, &context),
-        Mode::ListTools => actions::list_tools(arguments, &context, servers),
-        Mode::Models => actions::list_models(arguments, &context),
+    let action = match arguments.mode {
+        Mode::Ask => return ask::ask(arguments, &context, servers),
+        Mode::ListTools => return actions::tools::list(arguments, &context, servers),
+        Mode::History => show::history,
+        Mode::Last => show::last,
+        Mode::Result => show::result,
+        Mode::Undo => change::undo,
+        Mode::Copy => change::copy,
+        Mode::Clear => change::clear,
+        Mode::List => actions::list::list,
+        Mode::Status => actions::status::print_status,
+        Mode::Models => actions::models::list,
         // Printed above.
-        Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
-    }
+        Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => return Ok(()),
+    };
+    action(arguments, &context)
 }
 
 /// The document that was asked for. It needs no context, because help must work where nothing else does.

@@ -1,7 +1,6 @@
 //! `q --list`: all conversations, or those that contain some words, as text for programs or fitted to a terminal.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -12,11 +11,13 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::flags::Arguments;
 use crate::output::{Notes, print, visible};
+use crate::session::list::{self as listing, ConversationFile};
 use crate::session::rules::FileContent;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
-use crate::session::{self, Conversation, Entry, Exchange, list as listing};
+use crate::session::{self, Conversation, Entry, Exchange};
 use crate::text::age;
 use crate::text::columns::cut;
 use crate::text::fence;
@@ -60,20 +61,18 @@ impl Row {
     }
 }
 
-/// The rows to show, and which files are missing from them.
-struct Listing {
+/// What is listed, and why a file could not be read.
+struct Found {
     rows: Vec<Row>,
-    /// How many files there are.
-    files: usize,
-    /// Why a file could not be read.
     unread: Result<(), Error>,
 }
 
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
-/// listed only if `all`.
-pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Result<(), Error> {
+/// listed only with `--all`.
+pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let json = arguments.json;
     let current = store::find(context.folder()?, &context.which, Purpose::Look)?;
-    let words = search_words(typed);
+    let words = search_words(&arguments.words);
     let mut screen = None;
     if io::stdout().is_terminal() && !json {
         screen = Some(unix::terminal_size(&io::stdout()));
@@ -84,11 +83,13 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
         _ => usize::MAX,
     };
 
-    let mut listing = read(&current, &words, room, all, &context.notes)?;
+    let files = listing::files(&current.folder, arguments.all).map_err(Error::file)?;
+    let mut total = files.len();
+    let Found { rows, unread } = find(files, &words, room, &current, &context.notes);
     if !words.is_empty() {
-        listing.files = listing.rows.len();
+        total = rows.len();
     }
-    if listing.files == 0 && listing.unread.is_ok() {
+    if total == 0 && unread.is_ok() {
         context.notes.note(if words.is_empty() {
             "there are no conversations"
         } else {
@@ -98,14 +99,14 @@ pub fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Res
 
     if json {
         // A program must not mistake a part of the list for all of it.
-        listing.unread?;
-        return print(&json!(listing.rows).to_string());
+        unread?;
+        return print(&json!(rows).to_string());
     }
     print(&match screen {
-        Some(size) => lay_out(&listing.rows, listing.files, size),
-        None => separated(&listing.rows),
+        Some(size) => lay_out(&rows, total, size),
+        None => separated(&rows),
     })?;
-    listing.unread
+    unread
 }
 
 /// The words to search for, in lower case.
@@ -120,23 +121,19 @@ fn search_words(typed: &[OsString]) -> Vec<String> {
     words
 }
 
-/// Reads the newest conversations, as many as there is room for.
-fn read(
-    current: &Handle,
+/// Reads files until there is no more room for their rows.
+fn find(
+    files: Vec<ConversationFile>,
     words: &[String],
     room: usize,
-    all: bool,
+    current: &Handle,
     notes: &Notes,
-) -> Result<Listing, Error> {
-    let files = listing::files(&current.folder, all).map_err(Error::file)?;
-    let mut listing = Listing {
-        rows: Vec::new(),
-        files: files.len(),
-        unread: Ok(()),
-    };
+) -> Found {
+    let mut rows = Vec::new();
+    let mut unread = Ok(());
     let mut counted = 0;
     for file in files {
-        if listing.rows.len() >= room {
+        if rows.len() >= room {
             break;
         }
         match session::read(&file.path) {
@@ -146,10 +143,9 @@ fn read(
                     counted += 1;
                     number = Some(counted);
                 }
-                let found = find(&conversation, words);
+                let found = first_match(&conversation, words);
                 if words.is_empty() || found.is_some() {
-                    let row = row(&conversation, number, &file.path, current, found);
-                    listing.rows.push(row);
+                    rows.push(row(&conversation, number, &file.path, current, found));
                 }
             }
             // It was removed in the meantime.
@@ -159,11 +155,11 @@ fn read(
             }
             Err(error) => {
                 let message = format!("not everything is listed: {error}");
-                listing.unread = Err(Error::file(message));
+                unread = Err(Error::file(message));
             }
         }
     }
-    Ok(listing)
+    Found { rows, unread }
 }
 
 fn row(
@@ -197,44 +193,35 @@ fn summary(question: &Entry) -> String {
     shortened(words)
 }
 
-/// The text around the first match, in the first message that has all the words. The words are in lower case.
-fn find(conversation: &Conversation, words: &[String]) -> Option<String> {
-    for entry in conversation.entries() {
-        if let Some(place) = first_place(words, &entry.text) {
-            return Some(around(&entry.text, place));
-        }
-    }
-    None
+/// The text around the first match, in the first message that has all the words.
+fn first_match(conversation: &Conversation, words: &[String]) -> Option<String> {
+    let mut entries = conversation.entries();
+    entries.find_map(|entry| around_first(words, &entry.text))
 }
 
-/// Where the first of the words begins in a text that has them all, in bytes of the text in lower case.
-fn first_place(words: &[String], text: &str) -> Option<usize> {
+/// The text around the first of the words, if it has them all. The words are in lower case.
+fn around_first(words: &[String], text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let mut first = None;
     for word in words {
         let place = memmem::find(lower.as_bytes(), word.as_bytes())?;
         first = Some(first.unwrap_or(place).min(place));
     }
-    first
-}
-
-/// The text around a match. `place` is where the match begins, in bytes of the text in lower case.
-fn around(text: &str, place: usize) -> String {
-    let mut lower = 0;
-    let mut before = String::new();
+    let first = first?;
+    let mut bytes = 0;
+    let mut before = 0_usize;
     for character in text.chars() {
         // Lower case may take more bytes.
-        lower += character.to_lowercase().map(char::len_utf8).sum::<usize>();
-        if lower > place {
+        bytes += character.to_lowercase().map(char::len_utf8).sum::<usize>();
+        if bytes > first {
             break;
         }
-        before.push(character);
+        before += 1;
     }
-    let begins_before = before.char_indices().rev().nth(BEFORE_MATCH - 1);
-    let Some((begin, _)) = begins_before.filter(|(at, _)| *at > 0) else {
-        return shortened(text);
-    };
-    format!("…{}", shortened(&text[begin..]))
+    let left_out = before.saturating_sub(BEFORE_MATCH);
+    let rest: String = text.chars().skip(left_out).collect();
+    let mark = if left_out > 0 { "…" } else { "" };
+    Some(format!("{mark}{}", shortened(&rest)))
 }
 
 /// The beginning of a text, on one line.
@@ -256,10 +243,7 @@ fn separated(rows: &[Row]) -> String {
             ..
         } = row;
         let shown = row.text();
-        let _ = writeln!(
-            text,
-            "{name}\t{updated}\t{messages}\t{provider}/{model}\t{shown}"
-        );
+        text += &format!("{name}\t{updated}\t{messages}\t{provider}/{model}\t{shown}\n");
     }
     text
 }
@@ -294,11 +278,10 @@ fn lay_out(rows: &[Row], files: usize, size: Size) -> String {
         let age = age::short(row.updated.elapsed_until(now));
         let shown = visible(row.text());
         let line = format!("{mark} {number:>digits$}  {name}{padding}  {age:>4}  {shown}");
-        text.push_str(cut(&line, size.columns).trim_end());
-        text.push('\n');
+        text += &format!("{}\n", cut(&line, size.columns).trim_end());
     }
     if has_more {
-        let _ = writeln!(text, "  {} more", files - rows.len());
+        text += &format!("  {} more\n", files - rows.len());
     }
     text
 }
@@ -320,8 +303,8 @@ mod tests {
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
             let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
-            let place = first_place(&words, text).expect("the words");
-            assert_eq!(around(text, place), expected, "{text}");
+            let found = around_first(&words, text).expect("the words");
+            assert_eq!(found, expected, "{text}");
         }
     }
 }

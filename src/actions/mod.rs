@@ -1,13 +1,40 @@
 //! Actions: what q does without asking a question. Only `--clear --all` reads standard input, for a confirmation.
 
-mod conversations;
-mod list;
-mod models;
-mod status;
-mod tools;
+pub mod change;
+pub mod list;
+pub mod models;
+pub mod show;
+pub mod status;
+pub mod tools;
 
-pub use conversations::{clear, clear_all, copy, history, last, refuse_words, result, undo};
-pub use list::list;
-pub use models::list as list_models;
-pub use status::print_status;
-pub use tools::list as list_tools;
+use std::ffi::OsStr;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::flags::{self, Arguments};
+use crate::session::name::Which;
+use crate::session::store::{self, Purpose};
+
+/// Refuses a word after an action that takes none. It may name the conversation that is meant.
+pub fn refuse_words(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let mode = arguments.mode;
+    let Some(word) = arguments.words.first() else {
+        return Ok(());
+    };
+    if mode.takes_words() {
+        return Ok(());
+    }
+    let meant = match option_of_existing(word, context) {
+        Some(option) => format!("did you mean{option}? "),
+        None => String::new(),
+    };
+    Err(flags::stray_word(mode, word, &meant))
+}
+
+/// The option for the conversation that a word names, if there is one.
+fn option_of_existing(word: &OsStr, context: &Context) -> Option<String> {
+    let which = Which::find(Some(word), None).ok()?;
+    let opened = store::open(context.folder.as_ref()?, &which, Purpose::Look).ok()?;
+    let (_, conversation) = opened.conversation().ok()?;
+    conversation.map(|_| which.option())
+}

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::output::print;
+use crate::output::print_report;
 use crate::server::discover;
 use crate::settings::Settings;
 
@@ -18,8 +18,5 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let models = target.models(notes)?;
     notes.spinner().stop();
     let names = Vec::from_iter(models.into_iter().map(|model| model.id));
-    if arguments.json {
-        return print(&json!(names).to_string());
-    }
-    print(&names.join("\n"))
+    print_report(arguments.json, &json!(names), &names.join("\n"))
 }

@@ -25,12 +25,10 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     };
     let found = context.open(Purpose::Look).and_then(Opened::conversation);
     // Only a named conversation keeps its own provider and model.
-    let mut keeps = None;
-    if let Ok((_, Some(conversation))) = &found
-        && !context.which.is_current()
-    {
-        keeps = Some(conversation);
-    }
+    let keeps = match &found {
+        Ok((handle, Some(conversation))) if !handle.which.is_current() => Some(conversation),
+        _ => None,
+    };
     let asked = match error {
         None => choose(&settings, keeps, context),
         Some(_) => Err(Error::settings("the configuration is wrong")),
@@ -39,11 +37,11 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         why: reason.message,
         ..Asked::default()
     });
-
-    let mut report = Report::default();
-    report.add_asked(&asked);
-    report.add_configuration(context, error.as_deref());
-    report.add_sessions(context);
+    let mut report = Report::new(&asked, error.as_deref(), context);
+    if let Err(problem) = report.add_sessions(context) {
+        report.text += &format!("conversations  {problem}\n");
+        report.json["sessions_error"] = problem.message.into();
+    }
     report.add_answers(context, &settings);
     report.add_settings(&settings);
     report.add_providers(&settings, &asked);
@@ -71,92 +69,76 @@ struct Asked {
 }
 
 /// Everything that `--status` prints, as JSON and as lines for people.
-#[derive(Default)]
 struct Report {
     json: Value,
     text: String,
 }
 
 impl Report {
-    fn line(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
-    }
-
-    fn add_asked(&mut self, asked: &Asked) {
+    /// What would be asked, the version, and the file of settings. If these are wrong, the defaults follow.
+    fn new(asked: &Asked, error: Option<&str>, context: &Context) -> Report {
         let why = &asked.why;
         let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
-        self.line(&match &asked.provider {
-            Some(provider) => format!("asks {provider}, model {model} ({why})"),
-            None => format!("asks nobody: {why}"),
-        });
-        self.json["asks"] = json!(asked);
-    }
-
-    /// The version and the file of settings. If these are wrong, the defaults follow.
-    fn add_configuration(&mut self, context: &Context, error: Option<&str>) {
+        let mut text = match &asked.provider {
+            Some(provider) => format!("asks {provider}, model {model} ({why})\n"),
+            None => format!("asks nobody: {why}\n"),
+        };
         let version = env!("CARGO_PKG_VERSION");
         let file = context.configuration.display().to_string();
-        self.line(&format!("\nq {version}\n\nconfiguration  {file}"));
+        text += &format!("\nq {version}\n\nconfiguration  {file}\n");
         if let Some(error) = error {
-            self.line(&format!("  wrong: {error}"));
-            self.line("  no question is asked until that is corrected; these are the defaults:");
+            text += &format!(
+                "  wrong: {error}\n  no question is asked until that is corrected; these are the defaults:\n"
+            );
         }
-        self.json["version"] = version.into();
-        self.json["config"] = file.into();
-        self.json["error"] = error.into();
+        let json = json!({
+            "asks": asked,
+            "version": version,
+            "config": file,
+            "error": error,
+            "sessions": null,
+            "kept": null,
+            "bytes": null,
+            "sessions_error": null,
+            "answers": null,
+        });
+        Report { json, text }
     }
 
     /// The folder of conversations, and how many files it has, with earlier states.
-    fn add_sessions(&mut self, context: &Context) {
-        let mut path = None;
-        if let Some(folder) = &context.folder {
-            path = Some(folder.sessions.display().to_string());
-        }
-        let files = context
-            .folder()
-            .and_then(|folder| list::files(folder, true).map_err(Error::file));
-        let mut kept = None;
-        let mut bytes = None;
-        let mut problem = None;
-        let shown = match files {
-            Ok(files) => {
-                let sum = files.iter().map(|file| file.bytes).sum();
-                kept = Some(files.len());
-                bytes = Some(sum);
-                let path = path.as_deref().unwrap_or_default();
-                format!("{path} {}", size(files.len(), sum))
-            }
-            Err(error) => problem.insert(error.message).clone(),
-        };
-        self.line(&format!("conversations  {shown}"));
-        self.json["sessions"] = path.into();
-        self.json["kept"] = kept.into();
+    fn add_sessions(&mut self, context: &Context) -> Result<(), Error> {
+        let folder = context.folder()?;
+        let path = folder.sessions.display().to_string();
+        self.json["sessions"] = path.as_str().into();
+        let files = list::files(folder, true).map_err(Error::file)?;
+        let count = files.len();
+        let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+        let size = bytes.div_ceil(1_000);
+        self.text += &format!("conversations  {path} ({count}, {size} kB)\n");
+        self.json["kept"] = count.into();
         self.json["bytes"] = bytes.into();
-        self.json["sessions_error"] = problem.into();
+        Ok(())
     }
 
     fn add_answers(&mut self, context: &Context, settings: &Settings) {
-        self.json["answers"] = Value::Null;
-        let Some(answers) = context.answers(&settings.values) else {
-            return;
-        };
-        let path = answers.folder.display().to_string();
-        let Size { files, bytes } = answers.size();
-        let size = size(files, bytes);
-        self.line(&format!("known answers  {path} {size}"));
-        self.json["answers"] = json!({"path": path, "kept": files, "bytes": bytes});
+        if let Some(answers) = context.answers(&settings.values) {
+            let path = answers.folder.display().to_string();
+            let Size { files, bytes } = answers.size();
+            let size = bytes.div_ceil(1_000);
+            self.text += &format!("known answers  {path} ({files}, {size} kB)\n");
+            self.json["answers"] = json!({"path": path, "kept": files, "bytes": bytes});
+        }
     }
 
     /// The settings, and where each comes from.
     fn add_settings(&mut self, settings: &Settings) {
-        self.line("");
+        self.text += "\n";
         let mut rows = Vec::new();
         for (name, sourced) in settings.shown() {
             let value = sourced.map(|sourced| &sourced.text);
             let origin = sourced.map_or("unset".to_owned(), |sourced| sourced.origin.to_string());
             let shown = value.map_or("-".to_owned(), |value| value.replace('\n', " "));
-            self.line(&format!("{name:<13}  {shown}  ({origin})"));
+            self.text += &format!("{name:<13}  {shown}  ({origin})\n");
             rows.push(json!({"name": name, "value": value, "origin": origin}));
         }
         self.json["settings"] = rows.into();
@@ -164,7 +146,7 @@ impl Report {
 
     /// A line for each provider that is set up; the chosen one has a mark. The others share the last line.
     fn add_providers(&mut self, settings: &Settings, asked: &Asked) {
-        self.line("");
+        self.text += "\n";
         let mut rows = Vec::new();
         let mut others = Vec::new();
         for provider in &settings.providers {
@@ -180,9 +162,7 @@ impl Report {
             if is_chosen || provider.is_set_up(&settings.environment) {
                 let mark = if is_chosen { '*' } else { ' ' };
                 let default = model.map_or(FIRST_LISTED, String::as_str);
-                self.line(&format!(
-                    "{mark} {name:<11}  {key}; {api} at {address}; {default}"
-                ));
+                self.text += &format!("{mark} {name:<11}  {key}; {api} at {address}; {default}\n");
             } else {
                 others.push(name.as_str());
             }
@@ -196,7 +176,7 @@ impl Report {
             }));
         }
         if !others.is_empty() {
-            self.line(&format!("  not set up   {}", others.join(", ")));
+            self.text += &format!("  not set up   {}\n", others.join(", "));
         }
         self.json["providers"] = rows.into();
     }
@@ -210,7 +190,7 @@ impl Report {
         };
         for (what, names) in [("tools", tools), ("roles", settings.role_names())] {
             if !names.is_empty() {
-                self.line(&format!("  {what}        {}", names.join(", ")));
+                self.text += &format!("  {what}        {}\n", names.join(", "));
             }
             self.json[what] = names.into();
         }
@@ -218,46 +198,40 @@ impl Report {
 
     /// The conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
     fn add_conversation(&mut self, found: Result<(Handle, Option<Conversation>), Error>) {
-        self.line("");
-        self.json["conversation"] = Value::Null;
-        let (path, conversation) = match found {
-            Ok((handle, Some(conversation))) => (handle.path.display().to_string(), conversation),
-            Ok((_, None)) => return self.line("there is no conversation"),
-            Err(Error { message, .. }) => {
-                self.line(&message);
-                self.json["conversation"] = json!({"error": message});
-                return;
+        self.text += "\n";
+        let conversation = &mut self.json["conversation"];
+        match found {
+            Ok((handle, Some(found))) => {
+                let path = handle.path.display().to_string();
+                let messages = found.message_count();
+                let (provider, model, updated) = (found.provider, found.model, found.updated);
+                self.text += &format!(
+                    "{path}: {messages} messages, with {provider}/{model}, updated {updated}\n"
+                );
+                if let Some(system) = &found.system {
+                    let system = system.replace('\n', " ");
+                    self.text += &format!("  its system prompt: {system}\n");
+                }
+                if !found.tools.is_empty() {
+                    self.text += &format!("  its tools: {}\n", found.tools.join(", "));
+                }
+                *conversation = json!({
+                    "path": path,
+                    "error": null,
+                    "provider": provider,
+                    "model": model,
+                    "updated": updated,
+                    "messages": messages,
+                    "system": found.system,
+                    "tools": found.tools,
+                });
             }
-        };
-        let messages = conversation.message_count();
-        let Conversation {
-            provider,
-            model,
-            updated,
-            system,
-            tools,
-            ..
-        } = conversation;
-        self.line(&format!(
-            "{path}: {messages} messages, with {provider}/{model}, updated {updated}"
-        ));
-        if let Some(system) = &system {
-            let system = system.replace('\n', " ");
-            self.line(&format!("  its system prompt: {system}"));
+            Ok((_, None)) => self.text += "there is no conversation\n",
+            Err(error) => {
+                self.text += &format!("{error}\n");
+                *conversation = json!({"error": error.message});
+            }
         }
-        if !tools.is_empty() {
-            self.line(&format!("  its tools: {}", tools.join(", ")));
-        }
-        self.json["conversation"] = json!({
-            "path": path,
-            "error": null,
-            "provider": provider,
-            "model": model,
-            "updated": updated,
-            "messages": messages,
-            "system": system,
-            "tools": tools,
-        });
     }
 }
 
@@ -295,16 +269,4 @@ fn key_summary(key: &Key, environment: &Environment) -> String {
             None => format!("{} is not set", names.join(" or ")),
         },
     }
-}
-
-/// A number of files, and their size as people write it.
-fn size(files: usize, bytes: u64) -> String {
-    if bytes < 1_000_000 {
-        return format!("({files}, {} kB)", bytes.div_ceil(1_000));
-    }
-    format!(
-        "({files}, {}.{} MB)",
-        bytes / 1_000_000,
-        bytes / 100_000 % 10
-    )
 }

@@ -12,5 +12,7 @@ mod wrap;
 pub use disarm::visible;
 pub use notes::{Notes, source_lines};
 pub use spinner::Spinner;
-pub use stdout::{OutputError, Stdout, print, print_exactly, print_texts, unless_reader_gone};
+pub use stdout::{
+    OutputError, Stdout, print, print_exactly, print_report, print_texts, unless_reader_gone,
+};
 pub use wrap::Look;

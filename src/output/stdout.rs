@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::wrap::{Formatter, Look};
 use crate::error::{Error, ErrorKind};
 use crate::unix;
@@ -113,6 +115,14 @@ impl Stdout {
 /// Prints a complete text. A reader that has gone away is no error.
 pub fn print(text: &str) -> Result<(), Error> {
     print_texts(&[(text, Look::default())])
+}
+
+/// Prints what an action found or did: a value if JSON is asked for, else a text.
+pub fn print_report(json: bool, value: &Value, text: &str) -> Result<(), Error> {
+    if json {
+        return print(&value.to_string());
+    }
+    print(text)
 }
 
 /// Prints complete texts, each on a new line and with its own look on a terminal.

@@ -21,7 +21,6 @@ mod start;
 mod toolbox;
 
 pub use names::Selection;
-pub use offers::Offer;
 pub use process::Groups;
 pub use start::Starting;
 pub use toolbox::{MAX_CALLS, Observer, Toolbox};

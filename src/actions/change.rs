@@ -1,0 +1,123 @@
+//! `q --undo`, `--copy` and `--clear`: the actions that change what is kept.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::json;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::flags::Arguments;
+use crate::output::print_report;
+use crate::session::name::Which;
+use crate::session::store::{self, Purpose};
+use crate::session::{edit, list};
+
+/// Drops the last exchange and prints its question; an earlier state keeps it.
+pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    refuse_number("--undo", context)?;
+    let (handle, _) = context.open_existing(Purpose::Change)?;
+    let undone = edit::undo(&handle, &context.values().rules);
+    let undone = undone.map_err(|error| Error::file(format!("undo failed: {error}")))?;
+    let Some((id, exchange)) = undone else {
+        return Err(Error::nothing("there is nothing to undo"));
+    };
+    let question = exchange.question().map_or("", |question| &question.text);
+    let report = json!({"id": id, "question": question});
+    print_report(arguments.json, &report, question)
+}
+
+/// Refuses a number of the list, because the numbers move and another conversation could be changed.
+fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
+    if let Which::Number(_) = context.which {
+        let message = format!("{action} takes no number, because the numbers of the list move");
+        return Err(Error::usage(message).advise("q --list shows names"));
+    }
+    Ok(())
+}
+
+/// Copies the conversation under another name. The original stays.
+pub fn copy(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let name = arguments.copy.as_deref().unwrap_or_default();
+    let which = Which::for_copy(name)?;
+    let (handle, _) = context.open_existing(Purpose::Look)?;
+    let target = store::find(&handle.folder, &which, Purpose::Look)?;
+    let name = name.display();
+    match edit::copy(&handle, &target) {
+        Ok(()) => {
+            let report = json!({"id": target.id()});
+            let text = format!("Conversation copied to {name}");
+            print_report(arguments.json, &report, &text)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let taken = Error::nothing(format!("there is already a conversation {name}"));
+            Err(taken.advise("--copy needs a new name"))
+        }
+        Err(error) => Err(Error::file(format!("nothing was copied: {error}"))),
+    }
+}
+
+/// Deletes the conversation, or all of them.
+pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    if arguments.all {
+        return clear_all(arguments, context);
+    }
+    refuse_number("--clear", context)?;
+    let handle = store::find(context.folder()?, &context.which, Purpose::Look)?;
+    if let Which::File(_) = handle.which {
+        // A path may be mistyped, so a file that is not a conversation is not deleted.
+        context.open_existing(Purpose::Look)?;
+    }
+    let existed = edit::clear(&handle).map_err(Error::file)?;
+    if !existed && !handle.which.is_current() {
+        return Err(handle.missing());
+    }
+    let report = json!({"cleared": usize::from(existed)});
+    print_report(arguments.json, &report, "Conversation cleared")?;
+    if !existed {
+        context.notes.note("there was no conversation");
+    }
+    let others = list::files(&handle.folder, false).map_err(Error::file)?;
+    if !others.is_empty() {
+        context.notes.note(&format!(
+            "other conversations kept: {}; q --list shows them, q --clear --all deletes them",
+            others.len()
+        ));
+    }
+    Ok(())
+}
+
+/// Deletes all conversations. Without `--yes` it asks first, which needs a terminal.
+fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let asks = !arguments.yes;
+    if asks && !io::stdin().is_terminal() {
+        let error =
+            "--clear --all asks first, but standard input is not a terminal; nothing was deleted";
+        return Err(Error::usage(error).advise("--yes deletes all conversations without asking"));
+    }
+    let folder = context.folder()?;
+    folder.check().map_err(Error::file)?;
+    let conversations = list::files(folder, false).map_err(Error::file)?;
+    if asks && !confirmed(conversations.len()) {
+        return Err(Error::nothing("nothing was deleted"));
+    }
+    let deleted = edit::clear_all(folder).map_err(Error::file)?;
+    let text = format!("Conversations cleared: {deleted}");
+    print_report(arguments.json, &json!({"cleared": deleted}), &text)?;
+    if let Some(answers) = context.answers(&context.values())
+        && answers.size().files > 0
+    {
+        let place = answers.folder.display();
+        let note = format!("known answers are left in {place}");
+        context.notes.note(&note);
+    }
+    Ok(())
+}
+
+/// Asks for confirmation on the terminal.
+fn confirmed(count: usize) -> bool {
+    let question = format!("q: delete all {count} conversations for good? [y/N] ");
+    let _ = io::stderr().write_all(question.as_bytes());
+    let mut answer = String::new();
+    let _ = io::stdin().read_line(&mut answer);
+    matches!(answer.trim(), "y" | "Y" | "yes")
+}

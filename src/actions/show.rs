@@ -1,0 +1,191 @@
+//! `q --history`, `--last` and `--result`: the actions that print what is in a conversation.
+
+use std::io::{self, IsTerminal};
+use std::slice;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::error::{Error, ErrorKind};
+use crate::flags::Arguments;
+use crate::message::{self, Role, Sources, Step, Usage, cut_results};
+use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
+use crate::session::store::Purpose;
+use crate::session::{Conversation, Entry};
+use crate::text::one_line::on_one_line;
+
+/// Prints the conversation; as JSON, its file.
+pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let (_, conversation) = context.open(Purpose::Look)?.existing()?;
+    let Some(conversation) = conversation else {
+        context.notes.note("there is no conversation");
+        return Ok(());
+    };
+    if arguments.json
+        && let Some(source) = &conversation.source
+    {
+        return print(&String::from_utf8_lossy(source));
+    }
+    let look = context.look(&context.values());
+    // Only answers are known to be Markdown.
+    let plain = Look {
+        styles: false,
+        ..look
+    };
+    let mut texts = Vec::new();
+    for entry in conversation.entries() {
+        let begin = if texts.is_empty() { "" } else { "\n" };
+        let heading = heading(entry, &conversation);
+        let steps = steps_as_text(&entry.steps);
+        texts.push((format!("{begin}{heading}{steps}"), plain));
+        let is_answer = entry.role == Role::Assistant;
+        let text = if entry.text.is_empty() {
+            "\n"
+        } else {
+            &entry.text
+        };
+        texts.push((text.to_owned(), if is_answer { look } else { plain }));
+        let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
+        texts.push((source_lines(&sources.list), plain));
+    }
+    if texts.is_empty() {
+        context.notes.note("the conversation has no messages");
+    }
+    print_texts(&texts)
+}
+
+/// The lines before a message: its role and time; for an answer also its model, what it used, and how it ended; and what is
+/// attached.
+fn heading(entry: &Entry, conversation: &Conversation) -> String {
+    let mut heading = format!("[{}", entry.role);
+    if let Some(time) = entry.timestamp() {
+        let shown = if io::stdout().is_terminal() {
+            time.local()
+        } else {
+            time.to_string()
+        };
+        heading += &format!(" {shown}");
+    }
+    if entry.role == Role::Assistant {
+        let provider = entry.provider.as_ref().unwrap_or(&conversation.provider);
+        let model = entry.model.as_ref().unwrap_or(&conversation.model);
+        heading += &format!(" {}", on_one_line(&format!("{provider}/{model}")));
+    }
+    if let Some(usage) = &entry.usage
+        && let Ok(usage) = Usage::deserialize(usage)
+        && let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens)
+    {
+        heading += &format!(", {input} in, {output} out");
+    }
+    if entry.interrupted {
+        heading += " interrupted";
+    }
+    if let Some(word) = &entry.finish {
+        heading += &format!(" {word}");
+    }
+    heading += "]\n";
+    for attachment in &entry.attachments {
+        let attached = format!("attached: {}, {}", attachment.name, attachment.media);
+        heading += &format!("[{}]\n", on_one_line(&attached));
+    }
+    heading
+}
+
+/// What the model said before its calls, and the calls, in order.
+fn steps_as_text(steps: &[Step]) -> String {
+    let mut steps = steps.to_vec();
+    cut_results(&mut steps);
+    let mut text = String::new();
+    for step in &steps {
+        let calls = message::calls_as_text(slice::from_ref(step));
+        for part in [step.text.trim(), &calls] {
+            if !part.is_empty() {
+                text += &format!("{part}\n\n");
+            }
+        }
+    }
+    text
+}
+
+/// Prints the last answer again; with `-x` only its code, which goes to a pipe or file only if the answer is complete.
+pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let (handle, conversation) = context.open_existing(Purpose::Look)?;
+    let Some(answer) = conversation.last_answer() else {
+        return Err(Error::nothing("there is no answer in the conversation"));
+    };
+    if let Some(incomplete) = incompleteness(answer) {
+        if arguments.extract && !io::stdout().is_terminal() {
+            let option = handle.which.option();
+            let error = Error::nothing(format!("{incomplete}, so its code is not printed"));
+            return Err(error.advise(format!("q --last{option} prints the answer as it came")));
+        }
+        context.notes.note(&incomplete);
+    }
+    let mut text = answer.text.to_string();
+    let mut look = context.look(&context.values());
+    if arguments.extract {
+        let code = code::extract(&text);
+        text = code.map_err(|reason| Error::new(ErrorKind::NoCode, reason))?;
+        look = Look::default();
+    }
+    if !arguments.json {
+        return print_texts(&[(text, look)]);
+    }
+    let mut finish = answer.finish.as_deref();
+    // How an interrupted answer would have ended is unknown.
+    if finish.is_none() && !answer.interrupted {
+        finish = Some("stop");
+    }
+    let report = json!({
+        "id": handle.id(),
+        "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
+        "model": answer.model.as_ref().unwrap_or(&conversation.model),
+        "answer": text,
+        "finish": finish,
+        "interrupted": answer.interrupted,
+    });
+    print(&report.to_string())
+}
+
+/// Says why an answer is or may be incomplete.
+fn incompleteness(answer: &Entry) -> Option<String> {
+    if answer.interrupted {
+        return Some("this answer was interrupted".to_owned());
+    }
+    let word = answer.finish.as_ref()?;
+    Some(format!(
+        "this answer may be incomplete: it ended with “{word}”"
+    ))
+}
+
+/// Prints the result of the last call that led to the last answer; as JSON, all of that answer's calls.
+pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let (_, conversation) = context.open_existing(Purpose::Look)?;
+    let answer = conversation.last_answer();
+    let steps = answer.into_iter().flat_map(|answer| &answer.steps);
+    let mut runs = Vec::from_iter(steps.flat_map(|step| &step.calls));
+    let Some(last) = runs.last() else {
+        return Err(Error::nothing("the last answer called no tool"));
+    };
+    if arguments.json {
+        let mut calls = Vec::new();
+        for run in &runs {
+            calls.push(json!({
+                "name": run.name,
+                "arguments": run.json_arguments(),
+                "result": run.result,
+                "error": run.is_error,
+            }));
+        }
+        print(&Value::from(calls).to_string())?;
+    } else {
+        print_exactly(&last.result)?;
+        runs = vec![last];
+    }
+    if runs.iter().any(|run| run.changed) {
+        let message = "this is not all that the tool gave, or not as it gave it: q cuts long results, hides keys, and replaces what is not UTF-8";
+        return Err(Error::new(ErrorKind::Incomplete, message));
+    }
+    Ok(())
+}
