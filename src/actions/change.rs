@@ -22,8 +22,11 @@ pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return Err(Error::nothing("there is nothing to undo"));
     };
     let question = exchange.question().map_or("", |question| &question.text);
-    let report = json!({"id": id, "question": question});
-    print_report(arguments.json, &report, question)
+    print_report(
+        arguments.json,
+        &json!({"id": id, "question": question}),
+        question,
+    )
 }
 
 /// Refuses a number of the list, because the numbers move and another conversation could be changed.
@@ -44,9 +47,8 @@ pub fn copy(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let name = name.display();
     match edit::copy(&handle, &target) {
         Ok(()) => {
-            let report = json!({"id": target.id()});
             let text = format!("Conversation copied to {name}");
-            print_report(arguments.json, &report, &text)
+            print_report(arguments.json, &json!({"id": target.id()}), &text)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let taken = Error::nothing(format!("there is already a conversation {name}"));
@@ -71,8 +73,12 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if !existed && !handle.which.is_current() {
         return Err(handle.missing());
     }
-    let report = json!({"cleared": usize::from(existed)});
-    print_report(arguments.json, &report, "Conversation cleared")?;
+    let count = usize::from(existed);
+    print_report(
+        arguments.json,
+        &json!({"cleared": count}),
+        "Conversation cleared",
+    )?;
     if !existed {
         context.notes.note("there was no conversation");
     }

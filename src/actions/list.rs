@@ -70,11 +70,10 @@ struct Found {
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
 /// listed only with `--all`.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let json = arguments.json;
     let current = store::find(context.folder()?, &context.which, Purpose::Look)?;
     let words = search_words(&arguments.words);
     let mut screen = None;
-    if io::stdout().is_terminal() && !json {
+    if io::stdout().is_terminal() && !arguments.json {
         screen = Some(unix::terminal_size(&io::stdout()));
     }
     // Conversations that the screen has no room for are not opened.
@@ -97,7 +96,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         });
     }
 
-    if json {
+    if arguments.json {
         // A program must not mistake a part of the list for all of it.
         unread?;
         return print(&json!(rows).to_string());

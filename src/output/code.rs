@@ -28,8 +28,7 @@ pub fn extract(answer: &str) -> Result<String, &'static str> {
                 "it is not certain which lines of the answer are code: a line of text ends in backticks",
             );
         }
-        let is_text = !is_fence && !is_code;
-        text_ends_in_backticks |= is_text && ends_in_backticks(line);
+        text_ends_in_backticks |= !is_fence && !is_code && ends_in_backticks(line);
         formatter.end_line();
     }
     if code.trim().is_empty() {

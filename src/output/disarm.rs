@@ -29,13 +29,11 @@ impl Disarmer {
                 }
                 '\u{7f}' => visible.push_str("^?"),
                 '\u{80}'..='\u{9f}' => {
-                    let code = character as u32;
-                    visible += &format!("<{code:02X}>");
+                    visible += &format!("<{:02X}>", character as u32);
                 }
                 // Bidirectional embeddings, overrides and isolates (Unicode, UAX #9) can make text read as what it is not.
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                    let code = character as u32;
-                    visible += &format!("<U+{code:04X}>");
+                    visible += &format!("<U+{:04X}>", character as u32);
                 }
                 _ => visible.push(character),
             }

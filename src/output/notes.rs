@@ -129,16 +129,14 @@ impl Notes {
         self.end_thoughts();
         let stderr = io::stderr();
         let mut lines = String::new();
-        if stderr.is_terminal() {
-            let columns = unix::terminal_size(&stderr).columns;
-            for line in text.lines() {
-                lines += &wrapped(&format!("{SENDER}{line}"), SENDER.len(), columns);
-                lines.push('\n');
+        for line in text.lines() {
+            let mut shown = format!("{SENDER}{line}");
+            if stderr.is_terminal() {
+                let columns = unix::terminal_size(&stderr).columns;
+                shown = wrapped(&shown, SENDER.len(), columns);
             }
-        } else {
-            for line in text.lines() {
-                lines += &format!("{SENDER}{line}\n");
-            }
+            lines += &shown;
+            lines.push('\n');
         }
         self.spinner.make_room(|| {
             let _ = (&stderr).write_all(lines.as_bytes());

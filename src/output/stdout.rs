@@ -58,12 +58,12 @@ impl Stdout {
             self.ends_with_newline = *last == b'\n';
         }
         if !self.is_terminal {
-            return self.write_bytes(piece.as_bytes());
+            return self.write_all(piece);
         }
         // The terminal may have changed its width since the last line.
         for line in piece.split_inclusive('\n') {
             let shown = self.formatter.feed(line, columns());
-            self.write_bytes(shown.as_bytes())?;
+            self.write_all(&shown)?;
         }
         Ok(())
     }
@@ -71,18 +71,18 @@ impl Stdout {
     /// Writes what has come of the unfinished word.
     pub fn write_held(&mut self) -> Result<(), OutputError> {
         let shown = self.formatter.pause(columns());
-        self.write_bytes(shown.as_bytes())
+        self.write_all(&shown)
     }
 
     /// Ends the last line if necessary. Another text may follow.
     pub fn end_line(&mut self) -> Result<(), OutputError> {
         let shown = self.formatter.finish(columns());
-        self.write_bytes(shown.as_bytes())?;
+        self.write_all(&shown)?;
         if self.ends_with_newline {
             return Ok(());
         }
         self.ends_with_newline = true;
-        self.write_bytes(b"\n")
+        self.write_all("\n")
     }
 
     /// Writes a complete text and ends its last line. In a pipe or file this is one write, because the lines of several
@@ -95,7 +95,8 @@ impl Stdout {
         self.write(&format!("{text}\n"))
     }
 
-    fn write_bytes(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
+    fn write_all(&mut self, text: &str) -> Result<(), OutputError> {
+        let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
             match self.file.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],

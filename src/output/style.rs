@@ -112,9 +112,8 @@ impl Inline {
     pub fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
-                let in_code = self.code > 0;
                 let mark_at =
-                    text.find(|letter| letter == '`' || !in_code && "*_".contains(letter));
+                    text.find(|letter| letter == '`' || self.code == 0 && "*_".contains(letter));
                 let plain_end = mark_at.unwrap_or(text.len());
                 let (plain, rest) = text.split_at(plain_end);
                 pen.put(self.style(), plain);

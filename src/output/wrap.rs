@@ -105,6 +105,11 @@ impl Formatter {
 
     /// Reads a line up to its end, for those who want to know what it is.
     pub fn read_line(&mut self, line: &str) {
+        let first = line.trim_start_matches(is_blank).chars().next();
+        let is_code = self.reader.kind == LineKind::Code;
+        if is_code && !first.is_some_and(|letter| self.reader.leaves_quote(letter)) {
+            return self.reader.end_word(line, false);
+        }
         self.push_all(line);
         self.end_word('\n');
     }
@@ -130,11 +135,8 @@ impl Formatter {
         if self.reader.kind == LineKind::Code {
             return false;
         }
-        if self.word.shown > 0 {
-            return true;
-        }
         let room = self.width().saturating_sub(self.indent());
-        self.word.width() > room
+        self.word.shown > 0 || self.word.width() > room
     }
 
     /// Whether a part of a word waits for the rest.
