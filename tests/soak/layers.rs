@@ -142,8 +142,9 @@ fn command(random: &mut Random) -> Command {
         does = Does::Follow;
     }
     let home = 0;
-    Command {
-        with: With::Nothing,
-        ..Command::new(home, target, does)
+    let mut command = Command::new(home, target, does);
+    if command.asks() {
+        command.with = random.pick(&[With::Nothing, With::Tool, With::Call]);
     }
+    command
 }

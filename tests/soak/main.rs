@@ -12,6 +12,7 @@ mod kills;
 mod layers;
 mod model;
 mod options;
+mod processes;
 mod question;
 mod random;
 mod report;
@@ -88,6 +89,7 @@ fn soak(options: &Options) -> io::Result<bool> {
         turn_count,
         signal_count,
         fault_count,
+        process_count,
         layer_count,
         version_count,
     ] = options.counts;
@@ -112,6 +114,7 @@ fn soak(options: &Options) -> io::Result<bool> {
             let batch = |soak: &Soak, seed, rounds| faults.batch(soak, seed, rounds);
             drive(&soak, options, seed, fault_count, &batch)?;
         }
+        drive(&soak, options, seed, process_count, &processes::batch)?;
         for (under, rounds) in [(&layer, layer_count), (&old, version_count)] {
             if let Some(under) = under {
                 let batch = |soak: &Soak, seed, rounds| under.batch(soak, seed, rounds);
@@ -123,11 +126,11 @@ fn soak(options: &Options) -> io::Result<bool> {
         }
         seed += 1_000_000;
     }
-    let left = toolserver::left();
+    let left = toolserver::left(target, None);
     if !left.is_empty() {
         let (mode, seed) = ("all", options.seed);
         let part = Part { mode, seed };
-        let what = format!("these tool servers are left: {left:?}");
+        let what = format!("these processes are left: {left:?}");
         soak.report
             .found(part, Kind::LeftOver, "tools", &what, target);
     }

@@ -2,16 +2,23 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::harness;
-use crate::harness::toolserver::SERVER;
 
 /// Makes this program a command.
 const COMMAND: &str = "--tool-command";
+
+/// Makes this program a process that does nothing for a while, and ignores SIGTERM if its number is odd.
+pub const IDLER: &str = "--idler";
+
+/// While a file of this name is in its home folder, a tool leaves an idler running, and takes its time.
+pub const LINGERS: &str = "soak-lingers";
 
 /// The names of the server and of the section with the command, and of their tools towards models.
 pub const NAME: &str = "look";
@@ -52,43 +59,66 @@ pub fn is_kept_whole(call: &Value, interrupted: bool) -> bool {
     has_result || (interrupted && call["result"] == NO_RESULT && call["error"] == true)
 }
 
-/// Is a tool server or a command, if q has started this program as one. Returns whether it is the command.
+/// Is what q or a tool has started this program for. Returns whether that was all.
 pub fn run() -> bool {
-    harness::toolserver::serve_if_asked();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [option, what] = &arguments[..] else {
-        return false;
-    };
-    if option != COMMAND {
-        return false;
+    let process = std::process::id();
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let lingers = Path::new(&home).join(LINGERS).exists();
+    match &arguments[..] {
+        [option] if option == IDLER => {
+            if process % 2 == 1 {
+                // SAFETY: ignoring a signal has no conditions.
+                unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+            }
+            thread::sleep(PATIENCE * 4);
+            return true;
+        }
+        [_, ..] if lingers => {
+            let program = std::env::current_exe().expect("this program");
+            Command::new(program).arg(IDLER).spawn().expect("an idler");
+        }
+        _ => {}
     }
-    thread::sleep(Duration::from_millis(u64::from(std::process::id() % 16)));
-    print!("you said {what}");
-    true
+    harness::toolserver::serve_if_asked();
+    match &arguments[..] {
+        [option, what] if option == COMMAND => {
+            let most = if lingers { 128 } else { 16 };
+            thread::sleep(Duration::from_millis(u64::from(process % most)));
+            print!("you said {what}");
+            true
+        }
+        _ => false,
+    }
 }
 
-/// The process numbers of the servers that are still there after a while, though no q runs any more.
-pub fn left() -> Vec<u32> {
+/// The processes that are still there after a while with a home below this folder, though no q runs there any more.
+pub fn left(folder: &Path, except: Option<i32>) -> Vec<i32> {
     let began = Instant::now();
     loop {
-        let left = running();
+        let mut left = running(folder);
+        left.retain(|process| Some(*process) != except);
         if left.is_empty() || began.elapsed() > PATIENCE {
             return left;
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
-fn running() -> Vec<u32> {
-    let Ok(program) = std::env::current_exe() else {
-        return Vec::new();
-    };
-    let words = [SERVER, COMMAND].map(|option| format!("{}\0{option}\0", program.display()));
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
-    let is_one = |number: &u32| {
-        let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-        words.iter().any(|words| line.starts_with(words.as_bytes()))
-    };
-    numbers.filter(is_one).collect()
+fn running(folder: &Path) -> Vec<i32> {
+    let home = format!("HOME={}/", folder.display());
+    let mut running = Vec::new();
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        if variables.any(|variable| variable.starts_with(home.as_bytes())) {
+            running.extend(
+                process
+                    .file_name()
+                    .to_str()
+                    .and_then(|number| number.parse::<i32>().ok()),
+            );
+        }
+    }
+    running
 }

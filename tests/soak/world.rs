@@ -68,9 +68,13 @@ impl World {
         self.keep == Some("0")
     }
 
+    pub fn home(&self, home: usize) -> PathBuf {
+        self.path().join(format!("home{home}"))
+    }
+
     /// The folder `q` among a home's state.
     pub fn state(&self, home: usize) -> PathBuf {
-        self.path().join(format!("home{home}/state/q"))
+        self.home(home).join("state/q")
     }
 
     /// Where all that a run of q may write is.
@@ -140,7 +144,7 @@ impl World {
     }
 
     fn program(&self, mut run: process::Command, home: usize) -> process::Command {
-        let folder = self.path().join(format!("home{home}"));
+        let folder = self.home(home);
         run.env_clear().current_dir("/");
         run.env("HOME", &folder)
             .env("XDG_STATE_HOME", folder.join("state"));
