@@ -11,7 +11,7 @@ use crate::output::{Look, Notes};
 use crate::session::Conversation;
 use crate::session::folder::Folder;
 use crate::session::name::Which;
-use crate::session::store::{self, Handle, Opened, Purpose};
+use crate::session::store::{self, Handle, Purpose};
 use crate::settings::{Environment, Settings, Values};
 use crate::whole_file::{PRIVATE, SHARED};
 
@@ -70,21 +70,22 @@ impl Context {
         })
     }
 
-    /// Opens this run's conversation.
-    pub fn open(&self, purpose: Purpose) -> Result<Opened, Error> {
-        let opened = store::open(self.folder()?, &self.which, purpose)?;
+    /// Finds this run's conversation.
+    pub fn find(&self, purpose: Purpose) -> Result<Handle, Error> {
+        let handle = store::find(self.folder()?, &self.which, purpose)?;
         if let Which::Number(number) = self.which
             && io::stdout().is_terminal()
         {
-            let option = opened.handle.which.option();
+            let option = handle.which.option();
             self.notes.note(&format!("%{number} is{option}"));
         }
-        Ok(opened)
+        Ok(handle)
     }
 
     /// Opens this run's conversation, which must exist.
     pub fn open_existing(&self, purpose: Purpose) -> Result<(Handle, Conversation), Error> {
-        let (handle, conversation) = self.open(purpose)?.existing()?;
+        let handle = self.find(purpose)?;
+        let conversation = handle.open_existing()?;
         let conversation =
             conversation.ok_or_else(|| Error::nothing("there is no conversation"))?;
         Ok((handle, conversation))

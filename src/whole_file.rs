@@ -49,11 +49,15 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Writes a file. A folder that is missing is made, with this mode.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let folder = folder_of(path);
+    make_folder(folder_of(path), mode)?;
+    Temporary::write_beside(path, bytes, mode)?.replace(path)
+}
+
+/// Makes a folder, and those above it, with this mode, unless it is there.
+pub fn make_folder(folder: &Path, mode: u32) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(mode).create(folder);
-    made.or_cannot("make the folder", folder)?;
-    Temporary::write_beside(path, bytes, mode)?.replace(path)
+    made.or_cannot("make the folder", folder)
 }
 
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.

@@ -8,9 +8,9 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
+use crate::session::edit;
 use crate::session::name::Which;
 use crate::session::store::{self, Purpose};
-use crate::session::{edit, list};
 
 /// Drops the last exchange and prints its question; an earlier state keeps it.
 pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
@@ -67,7 +67,7 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let handle = store::find(context.folder()?, &context.which, Purpose::Look)?;
     if let Which::File(_) = handle.which {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
-        context.open_existing(Purpose::Look)?;
+        handle.open_existing()?;
     }
     let existed = edit::clear(&handle).map_err(Error::file)?;
     if !existed && !handle.which.is_current() {
@@ -82,7 +82,7 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = list::files(&handle.folder, false).map_err(Error::file)?;
+    let others = handle.folder.files(false).map_err(Error::file)?;
     if !others.is_empty() {
         context.notes.note(&format!(
             "other conversations kept: {}; q --list shows them, q --clear --all deletes them",
@@ -102,7 +102,7 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     }
     let folder = context.folder()?;
     folder.check().map_err(Error::file)?;
-    let conversations = list::files(folder, false).map_err(Error::file)?;
+    let conversations = folder.files(false).map_err(Error::file)?;
     if asks && !confirmed(conversations.len()) {
         return Err(Error::nothing("nothing was deleted"));
     }

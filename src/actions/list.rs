@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Notes, print, visible};
-use crate::session::list::{self as listing, ConversationFile};
-use crate::session::rules::FileContent;
+use crate::session::folder::ConversationFile;
+use crate::session::rules;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation, Entry, Exchange};
@@ -82,7 +82,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         _ => usize::MAX,
     };
 
-    let files = listing::files(&current.folder, arguments.all).map_err(Error::file)?;
+    let files = current.folder.files(arguments.all).map_err(Error::file)?;
     let mut total = files.len();
     let Found { rows, unread } = find(files, &words, room, &current, &context.notes);
     if !words.is_empty() {
@@ -136,7 +136,7 @@ fn find(
             break;
         }
         match session::read(&file.path) {
-            Ok(FileContent::Conversation(conversation)) => {
+            Ok(Some(conversation)) => {
                 let mut number = None;
                 if !file.is_state {
                     counted += 1;
@@ -148,9 +148,9 @@ fn find(
                 }
             }
             // It was removed in the meantime.
-            Ok(FileContent::Nothing) => {}
-            Ok(FileContent::Unusable(reason)) => {
-                notes.note(&format!("not listed: {}: {reason}", file.path.display()));
+            Ok(None) => {}
+            Err(error) if rules::is_unusable(&error) => {
+                notes.note(&format!("not listed: {}: {error}", file.path.display()));
             }
             Err(error) => {
                 let message = format!("not everything is listed: {error}");

@@ -34,7 +34,7 @@ pub fn refuse_words(arguments: &Arguments, context: &Context) -> Result<(), Erro
 /// The option for the conversation that a word names, if there is one.
 fn option_of_existing(word: &OsStr, context: &Context) -> Option<String> {
     let which = Which::find(Some(word), None).ok()?;
-    let opened = store::open(context.folder.as_ref()?, &which, Purpose::Look).ok()?;
-    let (_, conversation) = opened.conversation().ok()?;
+    let handle = store::find(context.folder.as_ref()?, &which, Purpose::Look).ok()?;
+    let conversation = handle.open().ok()?;
     conversation.map(|_| which.option())
 }

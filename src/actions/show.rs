@@ -17,8 +17,7 @@ use crate::text::one_line::on_one_line;
 
 /// Prints the conversation; as JSON, its file.
 pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let (_, conversation) = context.open(Purpose::Look)?.existing()?;
-    let Some(conversation) = conversation else {
+    let Some(conversation) = context.find(Purpose::Look)?.open_existing()? else {
         context.notes.note("there is no conversation");
         return Ok(());
     };

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Look, print, print_texts};
 use crate::server::discover;
-use crate::session::store::{Handle, Opened, Purpose};
-use crate::session::{Conversation, list};
+use crate::session::Conversation;
+use crate::session::store::{Handle, Purpose};
 use crate::settings::{Environment, Key, Settings};
 
 /// Stands for a model that only the server knows.
@@ -23,7 +23,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
-    let found = context.open(Purpose::Look).and_then(Opened::conversation);
+    let found = find(context);
     // Only a named conversation keeps its own provider and model.
     let keeps = match &found {
         Ok((handle, Some(conversation))) if !handle.which.is_current() => Some(conversation),
@@ -110,7 +110,7 @@ impl Report {
         let folder = context.folder()?;
         let path = folder.sessions.display().to_string();
         self.json["sessions"] = path.as_str().into();
-        let files = list::files(folder, true).map_err(Error::file)?;
+        let files = folder.files(true).map_err(Error::file)?;
         let count = files.len();
         let bytes: u64 = files.iter().map(|file| file.bytes).sum();
         let size = bytes.div_ceil(1_000);
@@ -257,6 +257,13 @@ fn choose(
         model: choice.model.name().map(str::to_owned),
         why,
     })
+}
+
+/// The conversation of this run.
+fn find(context: &Context) -> Result<(Handle, Option<Conversation>), Error> {
+    let handle = context.find(Purpose::Look)?;
+    let conversation = handle.open()?;
+    Ok((handle, conversation))
 }
 
 /// Whether the key is set; never the key itself.

@@ -11,12 +11,12 @@ use crate::message::Message;
 use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
-use crate::session::Conversation;
 use crate::session::name::Which;
-use crate::session::rules::{self, FileContent, Intent, Responder};
+use crate::session::rules::{self, Intent, Responder};
 use crate::session::save::Saver;
-use crate::session::store::{self, Handle, Opened, Purpose};
+use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
+use crate::session::{self, Conversation};
 use crate::settings::Settings;
 use crate::tools::Selection;
 
@@ -59,12 +59,12 @@ impl Session {
         let handle = self.handle.clone()?;
         let mut rules = settings.values.rules;
         // Conversations that the user named or chose keep everything.
-        if !handle.which.is_current() || !handle.folder.is_auto_named(&handle.path) {
+        if !handle.which.is_current() || !handle.folder.kind(&handle.path).is_auto_named() {
             rules.pairs = usize::MAX;
         }
-        let is_chosen = handle.which.is_id();
+        let is_chosen = handle.which.is_generated();
         let becomes_current = match self.intent {
-            Intent::New | Intent::FollowOrNew => handle.link(),
+            Intent::New | Intent::FollowOrNew => Some(handle.link.clone()),
             _ if is_chosen && io::stdout().is_terminal() => current_link(&handle, context),
             _ => None,
         };
@@ -111,8 +111,8 @@ pub fn known_target(settings: &Settings, context: &Context) -> Result<Option<Tar
     // The current conversation may keep a provider that was chosen for it.
     if arguments.provider.is_none()
         && arguments.follow
-        && let Ok(opened) = context.open(Purpose::Look)
-        && let Ok(FileContent::Conversation(held)) = opened.found
+        && let Ok(handle) = context.find(Purpose::Look)
+        && let Ok(Some(held)) = handle.open()
         && held.pinned
     {
         return Ok(None);
@@ -150,8 +150,9 @@ fn open_own(
     context: &Context,
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
-    let (handle, conversation) = context.open(Purpose::Ask)?.conversation()?;
-    let must_exist = arguments.again || arguments.follow || handle.which.is_id();
+    let handle = context.find(Purpose::Ask)?;
+    let conversation = handle.open()?;
+    let must_exist = arguments.again || arguments.follow || handle.which.is_generated();
     if conversation.is_none() && must_exist && !handle.which.is_current() {
         return Err(handle.missing());
     }
@@ -171,7 +172,7 @@ fn open_own(
         context.notes.note(&note);
     }
     let target = known_or_found(known, intent.read(), settings, &context.notes)?;
-    if handle.which.is_id() && settings.saves() {
+    if handle.which.is_generated() && settings.saves() {
         // No sweep may remove it before the exchange is saved.
         handle.folder.touch(&handle.path);
     }
@@ -197,8 +198,8 @@ fn open_current(
     context: &Context,
 ) -> Result<Session, Error> {
     let handle = if settings.typed.follow {
-        match context.open(Purpose::Ask) {
-            Ok(opened) => return follow(opened, known, settings, &context.notes),
+        match context.find(Purpose::Ask) {
+            Ok(handle) => return follow(handle, known, settings, &context.notes),
             Err(error) => Err(error),
         }
     } else {
@@ -220,15 +221,13 @@ fn open_current(
 
 /// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
 fn follow(
-    opened: Opened,
+    handle: Handle,
     known: Option<Target>,
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
-    let handle = opened.handle;
-    let found = opened.found;
-    let found = found.unwrap_or_else(|error| FileContent::Unusable(error.to_string()));
+    let found = session::read(&handle.path);
     let mut rules = settings.values.rules;
     if arguments.follow_anyway {
         rules.expire = None;
@@ -236,7 +235,7 @@ fn follow(
     }
     let now = Timestamp::now();
     let keeps = match &found {
-        FileContent::Conversation(held) if held.pinned && !rules.is_idle(held, now) => Some(held),
+        Ok(Some(held)) if held.pinned && !rules.is_idle(held, now) => Some(held),
         _ => None,
     };
     let mut target = known_or_found(known, keeps, settings, notes)?;
@@ -247,7 +246,7 @@ fn follow(
     };
     let obstacle = rules::obstacle(&found, &responder, &rules);
     let intent = match (found, obstacle) {
-        (FileContent::Conversation(conversation), None) => {
+        (Ok(Some(conversation)), None) => {
             if responder.provider == conversation.provider {
                 target.choice.continue_with(&conversation.model);
             }
@@ -256,7 +255,7 @@ fn follow(
         (found, obstacle) => {
             let obstacle = obstacle.unwrap_or_default();
             let mut note = format!("{obstacle}; starting a new conversation");
-            if let FileContent::Conversation(_) = found
+            if let Ok(Some(_)) = found
                 && rules.keeps()
             {
                 let id = handle.id();

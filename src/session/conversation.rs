@@ -11,7 +11,7 @@ use crate::message::{
 };
 
 /// The version of the format that q reads and writes.
-pub(super) const VERSION: u64 = 1;
+pub const VERSION: u64 = 1;
 
 /// Sent instead of an answer that broke off before its first word.
 const INTERRUPTED: &str = "(interrupted)";
@@ -20,7 +20,7 @@ const INTERRUPTED: &str = "(interrupted)";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(expecting = "a conversation")]
 pub struct Conversation {
-    pub(super) version: u64,
+    pub version: u64,
     /// The provider and the model of the last exchange.
     pub provider: String,
     pub model: String,
@@ -47,7 +47,7 @@ pub struct Conversation {
     #[serde(rename = "messages", deserialize_with = "grouped", skip_serializing)]
     pub exchanges: Vec<Exchange>,
     #[serde(flatten)]
-    pub(super) unknown: Unknown,
+    pub unknown: Unknown,
     /// The bytes of the file that it was read from; `None` if there is no such file, or it has other content by now.
     #[serde(skip)]
     pub source: Option<Arc<Vec<u8>>>,
@@ -114,7 +114,7 @@ pub struct Entry {
     )]
     pub steps: Vec<Step>,
     #[serde(flatten)]
-    pub(super) unknown: Unknown,
+    pub unknown: Unknown,
 }
 
 impl Entry {
@@ -144,16 +144,9 @@ impl Entry {
             cut_results(&mut steps);
             text = format!("{}\n\n{answer}", message::calls_as_text(&steps)).into();
         }
-        let mut attachments = Vec::new();
-        // Attachments of an answer come from another program, and no provider takes them.
-        if self.role == Role::User {
-            for attachment in &self.attachments {
-                // Those of q 0.2 may have been lost.
-                if !attachment.data.is_empty() {
-                    attachments.push(attachment.clone());
-                }
-            }
-        }
+        let mut attachments = self.attachments.clone();
+        // Those of q 0.2 may have been lost. No provider takes those that another program gave to an answer.
+        attachments.retain(|attachment| self.role == Role::User && !attachment.data.is_empty());
         Message {
             input_alone: self.input_alone,
             ..Message::with_attachments(self.role, attachments, text)
@@ -221,7 +214,7 @@ impl Conversation {
     }
 
     /// Cuts the results of tool calls, which only the newest exchange has complete.
-    pub(super) fn cut_results(&mut self) {
+    pub fn cut_results(&mut self) {
         for exchange in &mut self.exchanges {
             for entry in &mut exchange.entries {
                 cut_results(&mut entry.steps);
@@ -240,15 +233,8 @@ impl Conversation {
         self.exchanges.push(exchange);
     }
 
-    /// Removes the last exchange. `None` if it has no question.
-    pub fn undo(&mut self) -> Option<Exchange> {
-        self.source = None;
-        self.exchanges
-            .pop_if(|exchange| exchange.question().is_some())
-    }
-
     /// Removes the oldest exchanges until at most this many remain.
-    pub(super) fn keep_last(&mut self, most: usize) {
+    pub fn keep_last(&mut self, most: usize) {
         let surplus = self.exchanges.len().saturating_sub(most);
         self.exchanges.drain(..surplus);
     }

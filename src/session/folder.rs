@@ -1,30 +1,67 @@
-//! The names in the folder of conversations: which file a conversation has, and how a file is named to users.
+//! The folder of conversations: what a file in it is, which file a conversation has, and how it is named to users.
 
-use std::ffi::OsStr;
-use std::fs::{self, DirEntry};
+use std::fs::{self, Metadata};
 use std::io;
 use std::io::ErrorKind::{InvalidInput, NotFound};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::disk;
-use super::name::{self, SLOT, Which};
+use super::name::{self, CURRENT, SLOT, Which};
 use super::timestamp::{Timestamp, UNNAMED};
 use crate::unix;
-use crate::whole_file::{OrCannot, PRIVATE};
+use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, make_folder};
 
 pub(super) const ENDING: &str = ".json";
 
 /// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
 
+/// What a file is, by its name alone.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// `current.json` or `current-NAME.json`: a link to a current conversation, or a file in its place.
+    Link,
+    /// A conversation that q has named.
+    Unnamed,
+    /// An earlier state of any conversation.
+    State,
+    /// A conversation that the user has named.
+    Named,
+    /// A file that has no other name yet.
+    Temporary,
+    /// What others have made, in the folder or elsewhere, is theirs.
+    Foreign,
+}
+
+impl Kind {
+    /// Whether q has given a conversation its name, so q may trim, sweep and remove it.
+    pub fn is_auto_named(self) -> bool {
+        matches!(self, Kind::Link | Kind::Unnamed | Kind::State)
+    }
+
+    /// Whether it is a conversation of the folder, or a link to one.
+    pub(super) fn is_conversation(self) -> bool {
+        self == Kind::Named || self.is_auto_named()
+    }
+}
+
 /// The folder `q` among the user's state. It need not exist yet.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Folder {
     pub(super) root: PathBuf,
     /// Where the conversations are.
     pub sessions: PathBuf,
+}
+
+/// A file that contains a conversation, or should, as a list shows it.
+pub struct ConversationFile {
+    pub path: PathBuf,
+    pub bytes: u64,
+    /// An earlier state, which has no number.
+    pub is_state: bool,
+    modified: SystemTime,
 }
 
 impl Folder {
@@ -49,59 +86,73 @@ impl Folder {
         })
     }
 
-    /// The file of a name or an id.
+    /// The file of this name.
     pub fn file(&self, stem: &str) -> PathBuf {
         self.sessions.join(format!("{stem}{ENDING}"))
     }
 
-    /// The file of an id. The states of a name that is a link are those of what it leads to.
-    pub fn file_of_id(&self, id: &str) -> PathBuf {
-        let base = name::base(id);
+    /// The file of a name or an id. Names that are links in the folder have the file and the earlier states of what they
+    /// lead to.
+    pub(super) fn file_of(&self, name: &str) -> PathBuf {
+        let base = name::base(name);
         let real = self.resolve(&self.file(base));
-        if !self.has(&real) {
-            return self.file(id);
+        if self.kind(&real) == Kind::Foreign {
+            return self.file(name);
         }
-        self.file(&id.replacen(base, &self.id(&real), 1))
+        self.file(&name.replacen(base, &self.id(&real), 1))
+    }
+
+    /// What a file is.
+    pub fn kind(&self, path: &Path) -> Kind {
+        if path.parent() != Some(&self.sessions) {
+            return Kind::Foreign;
+        }
+        if let Some(numbers) = name_of(path).strip_prefix(TEMPORARY) {
+            let is_own = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+            if numbers.bytes().all(is_own) {
+                return Kind::Temporary;
+            }
+        }
+        let Some(stem) = stem_of(path) else {
+            return Kind::Foreign;
+        };
+        let base = name::base(&stem);
+        let is_generated = base.starts_with(UNNAMED);
+        // What is named a little otherwise, such as an editor's backup, is not q's.
+        if !name::is_plain(base) || is_generated && !name::is_id(base) {
+            Kind::Foreign
+        } else if base != stem {
+            Kind::State
+        } else if is_generated {
+            Kind::Unnamed
+        } else if base == CURRENT || base.starts_with(SLOT) {
+            Kind::Link
+        } else {
+            Kind::Named
+        }
     }
 
     /// How users name the conversation in a file.
     pub fn which(&self, path: &Path) -> Which {
-        match path.file_stem().and_then(OsStr::to_str) {
-            Some(stem) if self.has(path) && !is_current(path) => Which::from_stem(stem),
+        match (self.kind(path), stem_of(path)) {
+            (Kind::Unnamed | Kind::State | Kind::Named, Some(stem)) => Which::Named(stem),
             _ => Which::File(path.to_owned()),
         }
     }
 
-    /// The value for `-s` that names the conversation in a file. A file in place of the link is named by its time, as it
-    /// will be once a question has continued it.
+    /// The value for `-s` that names the conversation in a file.
     pub fn id(&self, path: &Path) -> String {
-        if let Which::Named(name) | Which::Id(name) = self.which(path) {
-            return name;
+        match self.which(path) {
+            Which::Named(name) => name,
+            _ => path.to_string_lossy().into_owned(),
         }
-        if self.has(path)
-            && is_current(path)
-            && let Ok(changed) = fs::metadata(path).and_then(|metadata| metadata.modified())
-        {
-            return Timestamp::from_mtime(changed).id();
-        }
-        path.to_string_lossy().into_owned()
-    }
-
-    /// Whether a file is directly in the folder.
-    pub(super) fn has(&self, path: &Path) -> bool {
-        path.parent() == Some(&self.sessions)
-    }
-
-    /// Whether q has given a conversation its name, so q may trim, sweep and remove it.
-    pub fn is_auto_named(&self, path: &Path) -> bool {
-        self.has(path) && (is_current(path) || name_of(path).starts_with(UNNAMED) || is_state(path))
     }
 
     /// Starts the time for which a conversation is kept: its file's time is set to now, but never backwards.
     pub fn touch(&self, path: &Path) {
         let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
         let is_earlier = modified.is_ok_and(|modified| modified < SystemTime::now());
-        if is_earlier && self.is_auto_named(path) {
+        if is_earlier && self.kind(path).is_auto_named() {
             unix::touch(path);
         }
     }
@@ -111,8 +162,8 @@ impl Folder {
         self.follow(path).unwrap_or_else(|_| path.to_owned())
     }
 
-    /// Follows a link; any other path stays as it is, and a link that leads nowhere, too. A file of the folder gets its
-    /// path as q writes it. An error means that it is unknown where a link leads.
+    /// Follows a link; any other path stays as it is, and a link into a folder that is missing, too. An error means that it
+    /// is unknown where a link leads.
     pub(super) fn follow(&self, path: &Path) -> io::Result<PathBuf> {
         let target = match fs::read_link(path) {
             Err(error) if matches!(error.kind(), InvalidInput | NotFound) => {
@@ -120,8 +171,9 @@ impl Folder {
             }
             link => self.sessions.join(link.or_cannot("follow", path)?),
         };
-        // q's own links name a file beside them, so nothing but the link itself needs to be read.
-        if self.has(path) && self.has(&target) && !target.is_symlink() {
+        // q's own links name a file beside them, so nothing but the link itself needs to be read, which may fail.
+        let are_beside = self.kind(path).is_conversation() && self.kind(&target).is_conversation();
+        if are_beside && !target.is_symlink() {
             return Ok(target);
         }
         let real = name::resolve(path);
@@ -151,37 +203,66 @@ impl Folder {
 
     /// What is in the folder; nothing if there is no folder.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
-        let entries = self.entries()?;
-        Ok(entries.iter().map(DirEntry::path).collect())
+        let entries = match fs::read_dir(&self.sessions) {
+            Err(error) if error.kind() == NotFound => return Ok(Vec::new()),
+            entries => entries.or_cannot("list", &self.sessions)?,
+        };
+        entries.map(|entry| Ok(entry?.path())).collect()
     }
 
-    /// The same, with what the folder itself says about each file.
-    pub(super) fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        match fs::read_dir(&self.sessions) {
-            Ok(entries) => entries.collect(),
-            Err(error) if error.kind() == NotFound => Ok(Vec::new()),
-            Err(error) => Err(error).or_cannot("list", &self.sessions),
+    /// The files of conversations, newest first. Earlier states are listed if `all`, or if they are current.
+    pub fn files(&self, all: bool) -> io::Result<Vec<ConversationFile>> {
+        let current = self.resolve(&self.file(CURRENT));
+        let mut files = Vec::new();
+        for path in self.paths()? {
+            let kind = self.kind(&path);
+            let is_state = kind == Kind::State && path != current;
+            // Those of others may be conversations, too.
+            if stem_of(&path).is_none() || is_state && !all {
+                continue;
+            }
+            // Such a link is a second name of a conversation, which is listed by its first.
+            if kind == Kind::Link
+                && path.is_symlink()
+                && self.kind(&self.resolve(&path)) != Kind::Foreign
+            {
+                continue;
+            }
+            // It may have been removed in the meantime, or be a link that leads nowhere.
+            let Some(metadata) = disk::metadata(&path)? else {
+                continue;
+            };
+            // A killed q may have left an empty file, for a name that it had reserved.
+            let is_reserved = metadata.len() == 0 && kind.is_auto_named();
+            if !metadata.is_file() || is_reserved {
+                continue;
+            }
+            files.push(ConversationFile {
+                bytes: metadata.len(),
+                is_state,
+                modified: metadata.modified()?,
+                path,
+            });
         }
+        files.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
+        Ok(files)
     }
 
     /// Refuses folders of another user, who could read the conversations or add some, and links to a disk that is not
     /// mounted. Missing folders are accepted.
     pub fn check(&self) -> io::Result<()> {
-        for folder in [&self.root, &self.sessions] {
-            if let Some(metadata) = disk::metadata(folder)?
-                && metadata.uid() != unix::effective_user()
-            {
-                let folder = folder.display();
-                return Err(io::Error::other(format!(
-                    "{folder} belongs to another user; sudo chown -R \"$(id -un)\" {folder} makes it yours"
-                )));
+        let folders = Vec::from_iter(self.sessions.ancestors());
+        for folder in folders.into_iter().rev() {
+            let metadata = disk::metadata(folder)?;
+            let place = folder.display();
+            if metadata.is_none() && folder.is_symlink() {
+                let reason = format!("{place} is a link to something that does not exist");
+                return Err(io::Error::other(reason));
             }
-        }
-        for folder in self.sessions.ancestors() {
-            if folder.is_symlink() && disk::metadata(folder)?.is_none() {
+            let is_own = |found: Metadata| found.uid() == unix::effective_user();
+            if folder.starts_with(&self.root) && !metadata.is_none_or(is_own) {
                 return Err(io::Error::other(format!(
-                    "{} is a link to something that does not exist",
-                    folder.display()
+                    "{place} belongs to another user; sudo chown -R \"$(id -un)\" {place} makes it yours"
                 )));
             }
         }
@@ -192,9 +273,7 @@ impl Folder {
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.check()?;
         for folder in [&self.root, &self.sessions] {
-            let mut builder = fs::DirBuilder::new();
-            let made = builder.recursive(true).mode(PRIVATE).create(folder);
-            made.or_cannot("make the folder", folder)?;
+            make_folder(folder, PRIVATE)?;
             // Some file systems have no modes.
             let _ = fs::set_permissions(folder, fs::Permissions::from_mode(PRIVATE));
         }
@@ -202,39 +281,15 @@ impl Folder {
     }
 }
 
-/// Whether a name is that of a current conversation.
-pub(super) fn is_current(path: &Path) -> bool {
-    let name = name_of(path);
-    name == "current.json" || name.starts_with(SLOT)
-}
-
-/// Whether a file is named like an earlier state.
-pub(super) fn is_state(path: &Path) -> bool {
-    stem_of(path).is_some_and(|stem| name::base(&stem) != stem)
-}
-
-/// Whether q can have made a file of this name. What others have put into the folder is theirs.
-pub(super) fn is_own(path: &Path) -> bool {
-    let Some(stem) = stem_of(path) else {
-        return false;
-    };
-    let name = name::base(&stem);
-    name::is_plain(name) && (!name.starts_with(UNNAMED) || name::is_id(name))
-}
-
-pub(super) fn name_of(path: &Path) -> String {
+fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
 /// The name of a conversation's file without its ending; `None` if it has no ending of a conversation, or is hidden.
-pub(super) fn stem_of(path: &Path) -> Option<String> {
+fn stem_of(path: &Path) -> Option<String> {
     let name = name_of(path);
-    let stem = name
-        .strip_suffix(ENDING)
-        .or_else(|| name.strip_suffix(UNREADABLE))?;
-    if stem.starts_with('.') {
-        return None;
-    }
-    Some(stem.to_owned())
+    let readable = name.strip_suffix(ENDING);
+    let stem = readable.or_else(|| name.strip_suffix(UNREADABLE))?;
+    (!stem.starts_with('.')).then(|| stem.to_owned())
 }

@@ -12,9 +12,6 @@ pub const MAX_SIZE: usize = 10_000_000;
 
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
 pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
-    if bytes.len() > MAX_SIZE {
-        return Err(too_large());
-    }
     let unparsed = |error: &dyn Display| format!("it cannot be parsed ({error})");
     let text = str::from_utf8(bytes).map_err(|error| unparsed(&error))?;
     let parsed: Result<Conversation, _> = serde_json::from_str(text);
@@ -33,10 +30,6 @@ pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
     parsed.map_err(|error| unparsed(&error))
 }
 
-fn too_large() -> String {
-    format!("it has more than {MAX_SIZE} bytes")
-}
-
 /// The file of a conversation: JSON, one message a line. It must not have more than [`MAX_SIZE`].
 pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(conversation)?;
@@ -52,7 +45,8 @@ pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
     }
     bytes.extend_from_slice(b"\n]}\n");
     if bytes.len() > MAX_SIZE {
-        return Err(io::Error::other(too_large()));
+        let reason = format!("it has more than {MAX_SIZE} bytes");
+        return Err(io::Error::other(reason));
     }
     Ok(bytes)
 }

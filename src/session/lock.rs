@@ -19,27 +19,19 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 /// Decides, by the time waited, whether to wait no longer for a lock.
 pub type GiveUp<'a> = &'a dyn Fn(Duration) -> bool;
 
-/// A lock on a folder, held while files are read, changed and written in it. Dropping it releases it.
-#[derive(Debug)]
-pub struct Lock {
-    /// Closing it releases the lock.
-    _folder: File,
-}
-
-impl Lock {
-    /// Locks a folder. An error if the time to wait for another process is over, or the file system has no locks.
-    pub fn acquire(folder: &Path, give_up: GiveUp) -> io::Result<Lock> {
-        let file = File::open(folder).or_cannot("open", folder)?;
-        let began = Instant::now();
-        while let Err(error) = file.try_lock() {
-            let TryLockError::WouldBlock = error else {
-                return Err(io::Error::other("this file system has no locks"));
-            };
-            if give_up(began.elapsed()) {
-                return Err(io::Error::other("another q holds the lock"));
-            }
-            std::thread::sleep(LOCK_POLL);
+/// Locks a folder, while files are read, changed and written in it; dropping the result releases it. An error if the time to
+/// wait for another process is over, or the file system has no locks.
+pub fn acquire(folder: &Path, give_up: GiveUp) -> io::Result<File> {
+    let file = File::open(folder).or_cannot("open", folder)?;
+    let began = Instant::now();
+    while let Err(error) = file.try_lock() {
+        let TryLockError::WouldBlock = error else {
+            return Err(io::Error::other("this file system has no locks"));
+        };
+        if give_up(began.elapsed()) {
+            return Err(io::Error::other("another q holds the lock"));
         }
-        Ok(Lock { _folder: file })
+        std::thread::sleep(LOCK_POLL);
     }
+    Ok(file)
 }

@@ -29,10 +29,8 @@ pub const STATE: char = '~';
 pub enum Which {
     /// The current one, by the name of the link to it: `current`, or `current-NAME` with the name in `Q_SESSION`.
     Current(String),
-    /// One that has a name, and never expires.
+    /// One that has a name, and never expires; or one by the id that q has given it.
     Named(String),
-    /// One that q has named: its id, or that of an earlier state.
-    Id(String),
     /// The one with this number in the plain list, counted from 1.
     Number(usize),
     /// A file anywhere, by its path without links. It never expires either.
@@ -66,24 +64,14 @@ impl Which {
             };
         }
         check(base(name))?;
-        Ok(Which::from_stem(name))
-    }
-
-    /// The conversation in a file of the folder, by the file's name without its ending.
-    pub fn from_stem(stem: &str) -> Which {
-        let is_generated = stem.starts_with(UNNAMED) || base(stem) != stem;
-        if is_generated {
-            Which::Id(stem.to_owned())
-        } else {
-            Which::Named(stem.to_owned())
-        }
+        Ok(Which::Named(name.to_owned()))
     }
 
     /// The option that names it for an action, with a blank before it; nothing for a current one.
     pub fn option(&self) -> String {
         match self {
             Which::Current(_) => String::new(),
-            Which::Named(name) | Which::Id(name) => format!(" -s {name}"),
+            Which::Named(name) => format!(" -s {name}"),
             Which::Number(number) => format!(" -s %{number}"),
             Which::File(path) => format!(" -s {}", quoted(&path.to_string_lossy())),
         }
@@ -92,7 +80,7 @@ impl Which {
     /// Reads the name for a copy, which must be one that users may give.
     pub fn for_copy(value: &OsStr) -> Result<Which, Error> {
         let reason = match Which::parse(value) {
-            Ok(which @ (Which::Named(_) | Which::File(_))) => return Ok(which),
+            Ok(which) if !which.is_generated() => return Ok(which),
             Ok(_) => format!("“{}” is not a name that users may give", value.display()),
             Err(reason) => reason,
         };
@@ -104,42 +92,43 @@ impl Which {
         matches!(self, Which::Current(_))
     }
 
-    /// Whether q has named it, so a user cannot begin it.
-    pub fn is_id(&self) -> bool {
-        matches!(self, Which::Id(_))
+    /// Whether q has named it, as a conversation, an earlier state or a number of the list, so a user cannot begin it.
+    pub fn is_generated(&self) -> bool {
+        match self {
+            Which::Named(name) => name.starts_with(UNNAMED) || base(name) != name,
+            Which::Number(_) => true,
+            _ => false,
+        }
     }
 }
 
 /// The name of the conversation whose earlier state this is; any other name as it is.
 pub fn base(name: &str) -> &str {
-    let Some((base, number)) = name.rsplit_once(STATE) else {
-        return name;
-    };
-    let has_digits_only = number.bytes().all(|byte| byte.is_ascii_digit());
-    if base.is_empty() || number.is_empty() || !has_digits_only {
-        return name;
+    match name.rsplit_once(STATE) {
+        Some((base, number)) if !base.is_empty() && is_number(number, 1) => base,
+        _ => name,
     }
-    base
 }
 
-/// Whether a name has only characters that names of conversations have.
+/// Whether a name begins as those of conversations do, and has only their characters.
 pub(super) fn is_plain(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !name.starts_with(['.', '-']) && name.bytes().all(is_allowed)
 }
 
 /// Whether a name is an id, which is a time.
 pub(super) fn is_id(name: &str) -> bool {
-    let Some(digits) = name.strip_prefix(UNNAMED) else {
-        return false;
-    };
-    digits.len() >= DIGITS_OF_ID && digits.bytes().all(|byte| byte.is_ascii_digit())
+    let digits = name.strip_prefix(UNNAMED);
+    digits.is_some_and(|digits| is_number(digits, DIGITS_OF_ID))
+}
+
+fn is_number(text: &str, least: usize) -> bool {
+    text.len() >= least && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn check(name: &str) -> Result<(), String> {
     let is_length_allowed = (1..=MAX_LENGTH).contains(&name.len());
-    let begins_otherwise = name.starts_with(['.', '-']) || name.starts_with(CURRENT);
-    if is_length_allowed && is_plain(name) && !begins_otherwise {
+    if is_length_allowed && is_plain(name) && !name.starts_with(CURRENT) {
         return Ok(());
     }
     Err(format!(
@@ -192,7 +181,7 @@ mod tests {
             work~12";
         for id in ids.split(' ') {
             let found = Which::parse(OsStr::new(id));
-            assert_eq!(found, Ok(Which::Id(id.to_owned())), "{id}");
+            assert!(found.is_ok_and(|which| which.is_generated()), "{id}");
             assert!(Which::for_copy(OsStr::new(id)).is_err(), "{id}");
         }
         assert_eq!(Which::parse(OsStr::new("%12")), Ok(Which::Number(12)));

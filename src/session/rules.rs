@@ -1,5 +1,6 @@
 //! Whether a follow-up can continue a conversation, and what saving an exchange does to the file that is found (pure).
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,15 +8,13 @@ use super::conversation::{Conversation, Exchange};
 use super::timestamp::Timestamp;
 use crate::text::age;
 
-/// What is at the path of a conversation.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a run has one of it")]
-pub enum FileContent {
-    /// There is no file.
-    Nothing,
-    Conversation(Conversation),
-    /// A file that q cannot use as a conversation.
-    Unusable(String),
+/// What was found at the path of a conversation; `None` means that there is no file.
+pub type Found = io::Result<Option<Conversation>>;
+
+/// Whether a file was read, but cannot be used as a conversation. The error says why. Else it could not be read.
+pub fn is_unusable(error: &io::Error) -> bool {
+    // No error of the system is of this kind.
+    error.kind() == io::ErrorKind::Other
 }
 
 /// What the settings say about conversations.
@@ -45,7 +44,7 @@ impl Rules {
 }
 
 /// Which conversation an exchange belongs to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Intent {
     /// A new one, which becomes the current one.
     New,
@@ -72,32 +71,30 @@ impl Intent {
     pub fn earlier(&self) -> &[Exchange] {
         match self {
             Intent::Follow(read) => &read.exchanges,
-            Intent::Again(read) => {
-                let last = read.exchanges.len().saturating_sub(1);
-                &read.exchanges[..last]
-            }
+            Intent::Again(read) => match read.exchanges.split_last() {
+                Some((_, earlier)) => earlier,
+                None => &[],
+            },
             _ => &[],
         }
     }
 }
 
 /// Whether this is still the conversation that was read. Another q may have dropped its oldest exchanges, because it had more
-/// than `pairs` or was too large.
-fn is_same(read: &Conversation, now: &Conversation, pairs: usize) -> bool {
-    if read.created != now.created {
+/// than `pairs`.
+fn is_same(read: &Conversation, now: Option<&Conversation>, pairs: usize) -> bool {
+    let Some(now) = now else {
         return false;
-    }
-    let is_either_empty = read.exchanges.is_empty() || now.exchanges.is_empty();
-    let was_first = read.entries().next();
-    let was_last = read.entries().next_back();
-    let mut known = now.entries().map(Some);
-    is_either_empty
-        || now.exchanges.len() >= pairs
-        || known.any(|entry| entry == was_first || entry == was_last)
+    };
+    let is_begun_alike = match (read.entries().next(), now.entries().next()) {
+        (Some(was), Some(is)) => was == is || now.exchanges.len() >= pairs,
+        _ => true,
+    };
+    is_begun_alike && read.created == now.created
 }
 
 /// The provider and the model that are to answer, and when.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Responder {
     pub provider: String,
     /// `None` if no model is named anywhere: the conversation's own answers.
@@ -105,84 +102,54 @@ pub struct Responder {
     pub at: Timestamp,
 }
 
-impl Responder {
-    pub(super) fn model(&self) -> String {
-        self.model.clone().unwrap_or_default()
-    }
-
-    /// A conversation without messages that begins with this question.
-    pub(super) fn conversation(&self) -> Conversation {
-        Conversation::new(&self.provider, &self.model(), self.at)
-    }
-}
-
-/// What saving an exchange does.
-#[derive(Debug, PartialEq)]
-pub(super) enum Decision {
-    /// Begins a conversation.
-    Begin,
-    /// Adds the exchange to this conversation.
-    Extend(Conversation),
-    /// Puts the exchange in the place of this conversation's last one.
-    Replace(Conversation),
-    /// Saves the exchange in a conversation of its own, for this reason.
-    Separate(String),
-}
-
-/// Decides what to do with what was found under the lock.
+/// Decides, by what was found under the lock, which conversation an exchange goes to: `None` means a new one. The error says
+/// why it is saved in one of its own.
 pub(super) fn decide(
     intent: &Intent,
-    found: FileContent,
+    found: Found,
     exchange: &Exchange,
     responder: &Responder,
     rules: &Rules,
-) -> Decision {
-    let separate = |reason: &str| Decision::Separate(reason.to_owned());
-    match (intent, found) {
-        (Intent::New, _) => Decision::Begin,
-        (Intent::Named, FileContent::Nothing) => Decision::Extend(responder.conversation()),
-        (Intent::Named, FileContent::Conversation(conversation)) => Decision::Extend(conversation),
-        (Intent::Named, FileContent::Unusable(reason)) => Decision::Separate(reason),
-        (Intent::FollowOrNew, found) => {
-            let is_free = obstacle(&found, responder, rules).is_none();
-            match found {
-                FileContent::Conversation(conversation)
-                    if is_free && conversation.system.is_none() =>
-                {
-                    Decision::Extend(conversation)
-                }
-                _ => Decision::Begin,
-            }
+) -> Result<Option<Conversation>, String> {
+    let is_free = obstacle(&found, responder, rules).is_none();
+    let conversation = match found {
+        Ok(conversation) => conversation,
+        Err(error) if *intent == Intent::Named || !is_unusable(&error) => {
+            return Err(error.to_string());
         }
-        (Intent::Follow(read), FileContent::Conversation(conversation))
-            if is_same(read, &conversation, rules.pairs) =>
-        {
-            Decision::Extend(conversation)
+        Err(_) => None,
+    };
+    let now = conversation.as_ref();
+    let last = now.and_then(|now| now.exchanges.last());
+    let reason = match intent {
+        Intent::New => return Ok(None),
+        Intent::FollowOrNew => {
+            return Ok(conversation.filter(|held| is_free && held.system.is_none()));
         }
-        (Intent::Follow(_), _) => {
-            separate("the conversation was cleared or replaced in the meantime")
+        Intent::Named => {
+            let new = || Conversation::new(&responder.provider, "", responder.at);
+            return Ok(Some(conversation.unwrap_or_else(new)));
         }
-        (Intent::Again(_), _) if !exchange.is_complete() => {
-            separate("the new answer is incomplete")
+        Intent::Follow(read) if is_same(read, now, rules.pairs) => return Ok(conversation),
+        Intent::Follow(_) => "the conversation was cleared or replaced in the meantime",
+        Intent::Again(_) if !exchange.is_complete() => "the new answer is incomplete",
+        Intent::Again(read) if is_same(read, now, rules.pairs) && last == read.exchanges.last() => {
+            return Ok(conversation);
         }
-        (Intent::Again(read), FileContent::Conversation(conversation))
-            if is_same(read, &conversation, rules.pairs)
-                && conversation.exchanges.last() == read.exchanges.last() =>
-        {
-            Decision::Replace(conversation)
-        }
-        (Intent::Again(_), _) => separate("the conversation has changed in the meantime"),
-    }
+        Intent::Again(_) => "the conversation has changed in the meantime",
+    };
+    Err(reason.to_owned())
 }
 
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub fn obstacle(found: &FileContent, responder: &Responder, rules: &Rules) -> Option<String> {
+pub fn obstacle(found: &Found, responder: &Responder, rules: &Rules) -> Option<String> {
     let conversation = match found {
-        FileContent::Nothing => return Some("there is no conversation to continue".to_owned()),
-        FileContent::Unusable(reason) => {
-            return Some(format!("the conversation cannot be continued: {reason}"));
+        Ok(Some(conversation)) => conversation,
+        Ok(None) => return Some("there is no conversation to continue".to_owned()),
+        Err(error) if is_unusable(error) => {
+            return Some(format!("the conversation cannot be continued: {error}"));
         }
-        FileContent::Conversation(conversation) => conversation,
+        Err(error) => return Some(format!("the conversation cannot be read ({error})")),
     };
     if rules.is_idle(conversation, responder.at) {
         let idle = age::short(conversation.updated.elapsed_until(responder.at));
@@ -231,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_conversation_is_fresh_for_a_day_and_from_the_future_too() {
-        let found = FileContent::Conversation(Conversation::new("openai", "m", moment(0)));
+        let found = Ok(Some(Conversation::new("openai", "m", moment(0))));
         let obstacle = |second| obstacle(&found, &asked("openai", Some("m"), second), &RULES);
         for second in [23 * HOUR, 24 * HOUR, -HOUR] {
             assert_eq!(obstacle(second), None, "{second}");
@@ -241,19 +208,13 @@ mod tests {
     }
 
     /// What is done to what is found, as one word.
-    fn action(
-        intent: &Intent,
-        found: FileContent,
-        exchange: &Exchange,
-        pairs: usize,
-    ) -> &'static str {
+    fn action(intent: &Intent, found: Found, exchange: &Exchange, pairs: usize) -> &'static str {
         let responder = asked("openai", Some("m"), 9);
         let rules = Rules { pairs, ..RULES };
         match decide(intent, found, exchange, &responder, &rules) {
-            Decision::Begin => "begin",
-            Decision::Extend(_) => "extend",
-            Decision::Replace(_) => "replace",
-            Decision::Separate(_) => "separate",
+            Ok(None) => "begin",
+            Ok(Some(_)) => "extend",
+            Err(_) => "separate",
         }
     }
 
@@ -262,22 +223,22 @@ mod tests {
         let read = conversation(&[("one", "1"), ("two", "2")]);
         let follow = Intent::Follow(Arc::new(read.clone()));
         let again = Intent::Again(Arc::new(read.clone()));
-        let there = |exchanges: &[(&str, &str)]| FileContent::Conversation(conversation(exchanges));
-        let same = || FileContent::Conversation(read.clone());
+        let there = |exchanges: &[(&str, &str)]| Ok(Some(conversation(exchanges)));
+        let same = || Ok(Some(read.clone()));
         let undone = || there(&[("one", "1")]);
         let grown = || there(&[("one", "1"), ("two", "2"), ("three", "3")]);
         let other = || there(&[("other", "1"), ("new", "x")]);
         let changed = |change: fn(&mut Conversation)| {
             let mut conversation = read.clone();
             change(&mut conversation);
-            FileContent::Conversation(conversation)
+            Ok(Some(conversation))
         };
         let moved = || changed(|found| found.created = moment(1));
-        let unusable = || FileContent::Unusable(String::new());
+        let unusable = || Err(io::Error::other(""));
         let idle = || changed(|found| found.updated = moment(-25 * HOUR));
         let own = || changed(|found| found.system = Some("own".to_owned()));
-        let nothing = || FileContent::Nothing;
-        type Row<'a> = (&'a str, &'a dyn Fn() -> FileContent, &'a str);
+        let nothing = || Ok(None);
+        type Row<'a> = (&'a str, &'a dyn Fn() -> Found, &'a str);
         let intents = [
             Intent::New,
             follow,
@@ -289,13 +250,13 @@ mod tests {
         let table: [Row; 9] = [
             ("nothing", &nothing, "begin separate begin extend separate"),
             ("odd", &unusable, "begin separate begin separate separate"),
-            ("same", &same, "begin extend extend extend replace"),
+            ("same", &same, "begin extend extend extend extend"),
             ("undone", &undone, "begin extend extend extend separate"),
             ("grown", &grown, "begin extend extend extend separate"),
             ("other", &other, "begin separate extend extend separate"),
             ("moved", &moved, "begin separate extend extend separate"),
-            ("idle", &idle, "begin extend begin extend replace"),
-            ("with a role", &own, "begin extend begin extend replace"),
+            ("idle", &idle, "begin extend begin extend extend"),
+            ("with a role", &own, "begin extend begin extend extend"),
         ];
         let complete = exchange("new", "answer", 5);
         for (name, found, expected) in table {
@@ -317,11 +278,7 @@ mod tests {
         emptied.exchanges.clear();
         let follow_emptied = Intent::Follow(Arc::new(emptied.clone()));
         assert_eq!(action(&follow_emptied, same(), &complete, 20), "extend");
-        let emptied = FileContent::Conversation(emptied);
+        let emptied = Ok(Some(emptied));
         assert_eq!(action(follow, emptied, &complete, 20), "extend");
-        let mut cut = conversation(&[("one", "1"), ("two", "2"), ("three", "3")]);
-        cut.exchanges.remove(0);
-        let cut = FileContent::Conversation(cut);
-        assert_eq!(action(follow, cut, &complete, usize::MAX), "extend");
     }
 }

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use super::conversation::{Conversation, Exchange};
 use super::disk;
 use super::edit;
+use super::folder::Kind;
 use super::format::{self, MAX_SIZE};
-use super::lock::{GiveUp, Lock};
-use super::pointer;
-use super::rules::{self, Decision, FileContent, Intent, Responder, Rules};
+use super::lock::{self, GiveUp};
+use super::rules::{self, Intent, Responder, Rules};
 use super::store::Handle;
 use super::sweep;
 use super::write::{self, Draft};
 
 /// Where and how an exchange is saved.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Saver {
     pub handle: Handle,
     pub intent: Intent,
@@ -33,7 +33,7 @@ pub struct Saver {
 }
 
 /// What became of an exchange: where it was saved, or why it was not.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct Saved {
     /// The file that contains it; `None` if it was not saved.
     pub path: Option<PathBuf>,
@@ -59,16 +59,10 @@ impl Saver {
     /// Saves an exchange.
     pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> Saved {
         let folder = &self.handle.folder;
-        let prepared = folder.prepare();
-        // A file elsewhere can be saved without the folder.
-        if let Err(error) = &prepared
-            && folder.has(&self.handle.path)
-        {
-            return Saved::unsaved(error);
-        }
         let saved = self.save_locked(exchange, give_up);
         let saved = saved.or_else(|error| self.save_separately(exchange, &error));
-        if prepared.is_ok() {
+        // A file elsewhere can be saved without the folder.
+        if folder.prepare().is_ok() {
             sweep::sweep_if_due(folder, &self.rules);
         }
         saved.unwrap_or_else(|error| Saved::unsaved(&error))
@@ -77,33 +71,32 @@ impl Saver {
     /// Reads the conversation again under the lock, and saves the exchange where it belongs now.
     fn save_locked(&self, exchange: &Exchange, give_up: GiveUp) -> io::Result<Saved> {
         let folder = &self.handle.folder;
+        if folder.kind(&self.handle.path) != Kind::Foreign {
+            folder.prepare()?;
+        }
         let mut draft = None;
-        let _lock = if matches!(self.intent, Intent::New | Intent::FollowOrNew) {
+        if matches!(self.intent, Intent::New | Intent::FollowOrNew) {
             // The others should not wait until it is on the disk.
             draft = Some(self.draft(exchange)?);
-            Lock::acquire(&folder.sessions, give_up)?
-        } else {
-            self.handle.lock(give_up)?
-        };
+        }
+        let _locks = self.handle.lock(give_up)?;
         // In the meantime another q may have begun a conversation, or put a link in the place of a file.
-        let path = match &self.becomes_current {
-            Some(link) if self.intent == Intent::FollowOrNew => folder.follow(link)?,
-            _ => folder.follow(&self.handle.path)?,
+        let place = match self.intent {
+            Intent::FollowOrNew => &self.handle.link,
+            _ => &self.handle.path,
         };
-        let mut found = FileContent::Nothing;
+        let path = folder.follow(place)?;
+        let mut found = Ok(None);
         // A new question does not need what another one has left.
         if self.intent != Intent::New {
-            found = disk::read_again(&path, self.intent.read())?;
+            found = disk::read_again(&path, self.intent.read());
         }
-        match rules::decide(&self.intent, found, exchange, &self.responder, &self.rules) {
-            Decision::Begin => {
-                let draft = draft.map_or_else(|| self.draft(exchange), Ok)?;
-                Ok(self.saved(draft.create(folder)?))
-            }
-            Decision::Extend(conversation) => self.extend(path, conversation, exchange, false),
-            Decision::Replace(conversation) => self.extend(path, conversation, exchange, true),
-            Decision::Separate(reason) => Err(io::Error::other(reason)),
+        let decided = rules::decide(&self.intent, found, exchange, &self.responder, &self.rules);
+        if let Some(conversation) = decided.map_err(io::Error::other)? {
+            return self.extend(path, conversation, exchange);
         }
+        let draft = draft.map_or_else(|| self.draft(exchange), Ok)?;
+        Ok(self.saved(draft.create(folder)?))
     }
 
     /// Adds an exchange to a conversation, or puts it in the place of the last one.
@@ -112,10 +105,10 @@ impl Saver {
         path: PathBuf,
         mut conversation: Conversation,
         exchange: &Exchange,
-        replaces: bool,
     ) -> io::Result<Saved> {
         // One that has more already was continued by its id, and keeps them all.
         let is_trimmed = conversation.exchanges.len() <= self.rules.pairs;
+        let replaces = matches!(self.intent, Intent::Again(_));
         if replaces {
             conversation.exchanges.pop();
         }
@@ -130,19 +123,26 @@ impl Saver {
         let state = write::rewrite(&self.handle.folder, &path, &bytes, keeps_state)?;
         let mut saved = self.saved(path);
         if is_shrunk && saved.note.is_none() {
-            saved.note = Some(note_too_large(&conversation, state.as_deref()));
+            let count = conversation.message_count();
+            let mut note = format!(
+                "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages"
+            );
+            if let Some(state) = state {
+                note += &format!("; the full conversation is in {}", state.display());
+            }
+            saved.note = Some(note);
         }
         Ok(saved)
     }
 
-    /// Makes the conversation in which the exchange was saved the current one, if it is to be that.
+    /// Makes the conversation in which the exchange was saved the current one, if it is to be that. A note says what failed.
     fn saved(&self, path: PathBuf) -> Saved {
         let id = self.handle.folder.id(&path);
         let mut note = None;
         if let Some(link) = &self.becomes_current
             && *link != path
         {
-            note = self.make_current(link, &path, &id);
+            note = self.make_current(link, &path, &id).err();
         }
         Saved {
             id: Some(id),
@@ -152,26 +152,20 @@ impl Saver {
         }
     }
 
-    /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so. Returns a note if that
-    /// cannot be done: the exchange is saved.
-    fn make_current(&self, link: &Path, path: &Path, id: &str) -> Option<String> {
+    /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so.
+    fn make_current(&self, link: &Path, path: &Path, id: &str) -> Result<(), String> {
         let folder = &self.handle.folder;
-        let left = match pointer::set(folder, link, path) {
-            Ok(left) => left,
-            Err(error) => {
-                return Some(format!(
-                    "{error}; -f does not continue this conversation, but q -s {id} does"
-                ));
+        let left = write::point(folder, link, path).map_err(|error| {
+            format!("{error}; -f does not continue this conversation, but q -s {id} does")
+        })?;
+        match left {
+            Some(left) if !self.rules.keeps() && folder.kind(&left).is_auto_named() => {
+                edit::remove_left(folder, &left).map_err(|error| {
+                    format!("the conversation before this one is still there: {error}")
+                })
             }
-        };
-        let is_kept = self.rules.keeps() || left == path || left == link;
-        if is_kept || !folder.is_auto_named(&left) {
-            return None;
+            _ => Ok(()),
         }
-        let error = edit::remove_left(folder, &left).err()?;
-        Some(format!(
-            "the conversation before this one is still there: {error}"
-        ))
     }
 
     /// Saves in a conversation of its own, even if the lock cannot be had.
@@ -179,7 +173,7 @@ impl Saver {
         let folder = &self.handle.folder;
         folder.prepare()?;
         let draft = self.draft(exchange)?;
-        let _lock = Lock::acquire(&folder.sessions, &|_| true);
+        let _lock = lock::acquire(&folder.sessions, &|_| true);
         let path = draft.create(folder)?;
         let id = folder.id(&path);
         let place = path.display();
@@ -195,7 +189,8 @@ impl Saver {
 
     /// A conversation of this exchange alone, on the disk.
     fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
-        let mut conversation = self.responder.conversation();
+        let responder = &self.responder;
+        let mut conversation = Conversation::new(&responder.provider, "", responder.at);
         self.add(&mut conversation, exchange);
         let bytes = format::to_fitting_bytes(&mut conversation)?;
         Draft::write(&self.handle.folder, conversation, &bytes)
@@ -204,7 +199,7 @@ impl Saver {
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {
         conversation.cut_results();
         conversation.provider.clone_from(&self.responder.provider);
-        conversation.model = self.responder.model();
+        conversation.model = self.responder.model.clone().unwrap_or_default();
         conversation.add(exchange.clone());
         conversation.pinned |= self.pins;
         if self.system.is_some() {
@@ -214,16 +209,4 @@ impl Saver {
             conversation.tools.clone_from(tools);
         }
     }
-}
-
-/// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
-fn note_too_large(rest: &Conversation, state: Option<&Path>) -> String {
-    let count = rest.message_count();
-    let mut note = format!(
-        "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages"
-    );
-    if let Some(state) = state {
-        note += &format!("; the full conversation is in {}", state.display());
-    }
-    note
 }

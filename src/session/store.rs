@@ -1,26 +1,27 @@
-//! Opens conversations: the only place where their files are found, and where the errors of that get their words.
+//! Finds conversations and opens them: the only place where the errors of that get their words.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use super::conversation::Conversation;
 use super::disk;
-use super::folder::{Folder, is_current};
-use super::list;
-use super::lock::{GiveUp, Lock, PATIENTLY};
+use super::folder::{Folder, Kind};
+use super::lock::{self, GiveUp, PATIENTLY};
 use super::name::Which;
-use super::pointer;
-use super::rules::FileContent;
+use super::rules;
+use super::write;
 use crate::error::{Error, ErrorKind};
 use crate::text::nearest::nearest;
 use crate::unix;
+use crate::whole_file::folder_of;
 
 /// Advice for a conversation that does not exist.
 const LISTED: &str = "q --list lists the conversations";
 
-/// What a conversation is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a conversation is found for.
+#[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     /// To show it, copy it or delete it.
     Look,
@@ -31,30 +32,16 @@ pub enum Purpose {
 }
 
 /// Where a conversation is, and how the user names it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Handle {
     pub folder: Folder,
     /// A number of the list is replaced by the name, id or path that it stands for.
     pub which: Which,
+    purpose: Purpose,
+    /// Its file, or a link to that.
+    pub link: PathBuf,
     /// Its file, without links at its end. It need not exist.
     pub path: PathBuf,
-}
-
-/// A conversation that was looked for, and what was found.
-pub struct Opened {
-    pub handle: Handle,
-    pub purpose: Purpose,
-    pub found: io::Result<FileContent>,
-}
-
-/// Finds a conversation and reads it.
-pub fn open(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Opened, Error> {
-    let handle = find(folder, which, purpose)?;
-    Ok(Opened {
-        found: disk::read(&handle.path),
-        handle,
-        purpose,
-    })
 }
 
 /// Finds a conversation, which need not exist.
@@ -62,16 +49,17 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
     if !matches!(which, Which::File(_)) {
         folder.check().map_err(Error::file)?;
     }
-    let mut path = match which {
-        Which::Current(name) | Which::Named(name) => folder.resolve(&folder.file(name)),
-        Which::Id(id) => folder.file_of_id(id),
+    let link = match which {
+        Which::Current(name) => folder.file(name),
+        Which::Named(name) => folder.file_of(name),
         Which::Number(number) => with_number(folder, *number)?,
         Which::File(path) => folder.as_written(path),
     };
-    if purpose == Purpose::Ask && folder.has(&path) && is_current(&path) {
+    let mut path = folder.resolve(&link);
+    if purpose == Purpose::Ask && folder.kind(&path) == Kind::Link {
         // Where that cannot be done, a file in place of the link is read where it is.
-        if let Ok(_lock) = Lock::acquire(&folder.sessions, PATIENTLY) {
-            let _ = pointer::adopt(folder, &path);
+        if let Ok(_lock) = lock::acquire(&folder.sessions, PATIENTLY) {
+            let _ = write::adopt(folder, &path);
         }
         path = folder.resolve(&path);
     }
@@ -79,54 +67,57 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
         Which::Number(_) => folder.which(&path),
         which => which.clone(),
     };
-    let handle = Handle {
+    if purpose != Purpose::Look
+        && folder.kind(&path) == Kind::Foreign
+        && let Ok(metadata) = path.metadata()
+        && metadata.uid() != unix::effective_user()
+    {
+        // It would be replaced, and its user could not use it afterwards.
+        let path = path.display();
+        let error = Error::nothing(format!("{path} belongs to another user"));
+        return Err(error.advise("run q as that user, or continue a copy of the file"));
+    }
+    Ok(Handle {
         folder: folder.clone(),
         which,
+        purpose,
+        link,
         path,
-    };
-    if purpose != Purpose::Look {
-        handle.check_owner()?;
-    }
-    Ok(handle)
+    })
 }
 
 /// The conversation with this number in the list, which leaves out files that cannot be used.
 fn with_number(folder: &Folder, number: usize) -> Result<PathBuf, Error> {
     let mut left = number;
-    for file in list::files(folder, false).map_err(Error::file)? {
-        if let FileContent::Conversation(_) = disk::read(&file.path).map_err(Error::file)? {
+    for file in folder.files(false).map_err(Error::file)? {
+        if let Ok(Some(_)) = disk::read(&file.path) {
             left -= 1;
         }
         if left == 0 {
-            return Ok(folder.resolve(&file.path));
+            return Ok(file.path);
         }
     }
     let error = Error::nothing(format!("there is no conversation %{number}"));
     Err(error.advise(LISTED))
 }
 
-impl Opened {
-    /// The conversation; `None` if there is none.
-    pub fn conversation(self) -> Result<(Handle, Option<Conversation>), Error> {
-        let handle = self.handle;
-        let (reason, is_unusable) = match self.found {
-            Ok(FileContent::Conversation(found)) => return Ok((handle, Some(found))),
-            Ok(FileContent::Nothing) if handle.which.is_current() || !handle.path.is_symlink() => {
-                return Ok((handle, None));
+impl Handle {
+    /// Opens the conversation; `None` if there is none.
+    pub fn open(&self) -> Result<Option<Conversation>, Error> {
+        let error = match disk::read(&self.path) {
+            Ok(None) if self.path.is_symlink() && !self.which.is_current() => {
+                io::Error::other("it is a link that leads nowhere")
             }
-            Ok(FileContent::Nothing) => {
-                let path = handle.path.display();
-                (format!("{path} is a link that leads nowhere"), true)
-            }
-            Ok(FileContent::Unusable(reason)) => {
-                let path = handle.path.display();
-                (format!("{path}: {reason}"), true)
-            }
-            Err(error) => (error.to_string(), false),
+            Ok(found) => return Ok(found),
+            Err(error) => error,
         };
-        // Naming a file that cannot be used is a usage error.
+        let is_unusable = rules::is_unusable(&error);
+        let mut reason = error.to_string();
+        if is_unusable {
+            reason = format!("{}: {reason}", self.path.display());
+        }
         let asks = self.purpose == Purpose::Ask;
-        let is_usage = match handle.which {
+        let is_usage = match self.which {
             Which::File(_) => true,
             Which::Current(_) => false,
             _ => asks && is_unusable,
@@ -134,30 +125,21 @@ impl Opened {
         if !is_usage {
             return Err(Error::file(reason));
         }
-        let error = Error::new(ErrorKind::Session, reason);
+        // Naming a file that cannot be used is a usage error.
+        let usage = Error::new(ErrorKind::Session, reason);
         if !asks {
-            return Err(error);
+            return Err(usage);
         }
-        Err(error.advise("it was left as it is; -s with another name starts another conversation"))
+        Err(usage.advise("it was left as it is; -s with another name starts another conversation"))
     }
 
-    /// The conversation; it is an error if a name or an id has none.
-    pub fn existing(self) -> Result<(Handle, Option<Conversation>), Error> {
-        let (handle, conversation) = self.conversation()?;
-        if conversation.is_none() && !handle.which.is_current() {
-            return Err(handle.missing());
+    /// Opens the conversation; it is an error if a name or an id has none.
+    pub fn open_existing(&self) -> Result<Option<Conversation>, Error> {
+        let conversation = self.open()?;
+        if conversation.is_none() && !self.which.is_current() {
+            return Err(self.missing());
         }
-        Ok((handle, conversation))
-    }
-}
-
-impl Handle {
-    /// The link that makes it the current one, if it was found by that. It need not exist.
-    pub fn link(&self) -> Option<PathBuf> {
-        match &self.which {
-            Which::Current(name) => Some(self.folder.file(name)),
-            _ => None,
-        }
+        Ok(conversation)
     }
 
     /// The value for `-s` that names it: its name, its id, or the path of its file.
@@ -165,22 +147,27 @@ impl Handle {
         self.folder.id(&self.path)
     }
 
-    /// Locks its file's folder.
-    pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Lock> {
-        Lock::acquire(self.path.parent().unwrap_or(&self.path), give_up)
+    /// Locks the folder of its file, and then the one where a link to it and its earlier states may be.
+    pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Vec<File>> {
+        let place = folder_of(&self.path);
+        let sessions = &self.folder.sessions;
+        let mut locks = vec![lock::acquire(place, give_up)?];
+        if place != sessions && sessions.exists() {
+            locks.push(lock::acquire(sessions, give_up)?);
+        }
+        Ok(locks)
     }
 
     /// The name of another conversation that is most similar to this one's.
     pub fn nearest(&self) -> Option<String> {
-        let Which::Named(name) = &self.which else {
-            return None;
+        let name = match &self.which {
+            Which::Named(name) if !self.which.is_generated() => name,
+            _ => return None,
         };
         let mut others = Vec::new();
-        for listed in list::files(&self.folder, false).unwrap_or_default() {
-            if let Which::Named(other) = self.folder.which(&listed.path)
-                && other != *name
-            {
-                others.push(other);
+        for listed in self.folder.files(false).unwrap_or_default() {
+            if self.folder.kind(&listed.path) == Kind::Named {
+                others.push(self.folder.id(&listed.path));
             }
         }
         nearest(name, others)
@@ -194,18 +181,5 @@ impl Handle {
         };
         let error = Error::nothing(format!("there is no conversation {}", self.id()));
         error.advise(format!("{meant}{LISTED}"))
-    }
-
-    /// Refuses to replace a file of another user, who could not use it afterwards.
-    fn check_owner(&self) -> Result<(), Error> {
-        if let Ok(metadata) = self.path.metadata()
-            && metadata.uid() != unix::effective_user()
-            && !self.folder.has(&self.path)
-        {
-            let path = self.path.display();
-            let error = Error::nothing(format!("{path} belongs to another user"));
-            return Err(error.advise("run q as that user, or continue a copy of the file"));
-        }
-        Ok(())
     }
 }

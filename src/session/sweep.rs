@@ -1,17 +1,16 @@
 //! The daily sweep, which removes conversations without a name that have not been used for long.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use fs_err as fs;
-use fs_err::os::unix::fs::OpenOptionsExt;
-
 use super::disk;
-use super::folder::{Folder, is_current, is_own, name_of};
-use super::lock::Lock;
-use super::name::SLOT;
+use super::folder::{Folder, Kind};
+use super::lock;
+use super::name::CURRENT;
 use super::rules::Rules;
 
 /// How often q sweeps.
@@ -27,16 +26,13 @@ const AT_ONCE: usize = 100;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Sweeps at most once a day. If the settings keep conversations for ever, it removes nothing.
-pub(super) fn sweep_if_due(folder: &Folder, rules: &Rules) {
+pub fn sweep_if_due(folder: &Folder, rules: &Rules) {
     let Some(keep) = rules.keep else {
         return;
     };
     let now = SystemTime::now();
     let marker = folder.root.join("swept");
-    let before = fs::metadata(&marker).and_then(|metadata| metadata.modified());
-    let since = before
-        .ok()
-        .and_then(|before| now.duration_since(before).ok());
+    let since = age(&marker, now);
     let is_due = since.is_none_or(|since| since >= INTERVAL);
     // Without the mark, every run would sweep.
     if !is_due || mark(&marker, now).is_err() {
@@ -46,104 +42,82 @@ pub(super) fn sweep_if_due(folder: &Folder, rules: &Rules) {
     // more than two days.
     if let Some(since) = since {
         let keep = keep.max(GRACE);
-        let sweep = Sweep {
-            folder,
-            keep,
-            keep_of_slots: keep.max(rules.expire.unwrap_or(Duration::MAX)),
-            now: now - since.saturating_sub(2 * INTERVAL),
-        };
-        sweep.run();
+        let keep_of_slots = keep.max(rules.expire.unwrap_or(Duration::MAX));
+        let now = now - since.saturating_sub(2 * INTERVAL);
+        // What cannot be removed today may be tomorrow.
+        let _ = sweep(folder, keep, keep_of_slots, now);
     }
+}
+
+/// How old a file or a link is; `None` if that is unknown.
+fn age(path: &Path, now: SystemTime) -> Option<Duration> {
+    let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+    now.duration_since(modified.ok()?).ok()
 }
 
 /// Notes the time of a sweep.
 fn mark(marker: &Path, now: SystemTime) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NONBLOCK);
+    let mut options = File::options();
+    options.append(true).create(true).mode(0o600);
+    options.custom_flags(libc::O_NONBLOCK);
     options.open(marker)?.set_modified(now)
 }
 
-struct Sweep<'a> {
-    folder: &'a Folder,
-    /// How long conversations without a name are kept.
+/// Looks for old files without the lock, and takes it to remove them. A conversation of a slot stays until it has expired,
+/// too; what other links lead to is not removed, nor is a file in the place of one.
+fn sweep(
+    folder: &Folder,
     keep: Duration,
-    /// A conversation of a slot also stays until it has expired.
     keep_of_slots: Duration,
     now: SystemTime,
+) -> io::Result<()> {
+    let paths = folder.paths()?;
+    let is_old = |path: &Path| is_old(folder, path, keep, now);
+    let mut old = HashSet::new();
+    let mut links = Vec::new();
+    for path in &paths {
+        if is_old(path) {
+            old.insert(path.clone());
+        }
+    }
+    for path in &paths {
+        let kind = folder.kind(path);
+        let target = folder.resolve(path);
+        let is_link = kind == Kind::Link || target != *path;
+        if !is_link || !kind.is_conversation() {
+            continue;
+        }
+        let is_slot = kind == Kind::Link && *path != folder.file(CURRENT);
+        if !is_slot || age(&target, now).is_none_or(|age| age <= keep_of_slots) {
+            old.remove(&target);
+        }
+        if kind == Kind::Link && path.is_symlink() {
+            links.push(path.clone());
+        }
+    }
+    let mut old = Vec::from_iter(old);
+    // They may lead nowhere once the others are removed.
+    old.append(&mut links);
+    for part in old.chunks(AT_ONCE) {
+        let _lock = lock::acquire(&folder.sessions, &|waited| waited >= PATIENCE)?;
+        for path in part {
+            // Another q may have used it in the meantime.
+            if is_old(path) {
+                let _ = disk::remove(path);
+            }
+        }
+    }
+    Ok(())
 }
 
-impl Sweep<'_> {
-    /// Looks for old files without the lock, and takes it to remove them.
-    fn run(&self) {
-        let Ok(paths) = self.folder.paths() else {
-            return;
-        };
-        let mut limits = HashMap::new();
-        for path in &paths {
-            if let Some(limit) = self.limit(path) {
-                limits.insert(path.clone(), limit);
-            }
-        }
-        for link in &paths {
-            self.spare_target(link, &mut limits);
-        }
-        let mut old: Vec<_> = limits.into_iter().collect();
-        old.retain(|(path, limit)| path.is_symlink() || self.is_older(path, *limit));
-        // A link may lead to one of these files.
-        old.sort_by_key(|(path, _)| path.is_symlink());
-        for part in old.chunks(AT_ONCE) {
-            let sessions = &self.folder.sessions;
-            let Ok(_lock) = Lock::acquire(sessions, &|waited| waited >= PATIENCE) else {
-                return;
-            };
-            for (path, limit) in part {
-                // Another q may have used it in the meantime.
-                if self.is_older(path, *limit) {
-                    let _ = disk::remove(path);
-                }
-            }
-        }
-    }
-
-    /// The age at which a file is removed, unless a link leads to it; `None` if it never is.
-    fn limit(&self, path: &Path) -> Option<Duration> {
-        if disk::is_temporary(&name_of(path)) {
-            return Some(INTERVAL);
-        }
-        // What is named a little otherwise, such as an editor's backup, is not q's.
-        let is_removed = is_own(path) && self.folder.is_auto_named(path);
-        is_removed.then_some(self.keep)
-    }
-
-    /// Keeps what a link leads to, and a file in the place of such a link.
-    fn spare_target(&self, link: &Path, limits: &mut HashMap<PathBuf, Duration>) {
-        let target = self.folder.resolve(link);
-        let is_link = is_current(link) || target != link;
-        if !is_link || !is_own(link) {
-            return;
-        }
-        if !name_of(link).starts_with(SLOT) {
-            limits.remove(&target);
-        } else if let Some(limit) = limits.get_mut(&target) {
-            *limit = self.keep_of_slots;
-        }
-    }
-
-    /// Whether a file is older than its limit. A link of a current conversation is old if it leads nowhere.
-    fn is_older(&self, path: &Path, limit: Duration) -> bool {
-        let Ok(metadata) = fs::symlink_metadata(path) else {
-            return false;
-        };
-        if metadata.is_symlink() && is_current(path) {
-            return matches!(disk::metadata(path), Ok(None));
-        }
-        let age = metadata
-            .modified()
-            .map(|modified| self.now.duration_since(modified));
-        matches!(age, Ok(Ok(age)) if age > limit)
-    }
+/// Whether a file was not used for so long that it is removed. A link to a current conversation is removed if it leads
+/// nowhere.
+fn is_old(folder: &Folder, path: &Path, keep: Duration, now: SystemTime) -> bool {
+    let limit = match folder.kind(path) {
+        Kind::Link if path.is_symlink() => return matches!(disk::metadata(path), Ok(None)),
+        Kind::Temporary => INTERVAL,
+        kind if kind.is_auto_named() => keep,
+        _ => return false,
+    };
+    age(path, now).is_some_and(|age| age > limit)
 }

@@ -1,4 +1,4 @@
-//! Writes conversations: a new one under an id of its own, a changed one in place of what it was.
+//! Writes conversations, new and changed ones, and the link to the current one.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use super::conversation::Conversation;
 use super::disk;
-use super::folder::{ENDING, Folder};
+use super::folder::{ENDING, Folder, Kind, UNREADABLE};
 use super::format;
-use super::lock::{Lock, PATIENTLY};
-use super::name::{self, STATE};
+use super::name::{self, STATE, Which};
+use super::rules;
+use super::timestamp::Timestamp;
 use crate::whole_file::{OrCannot, PRIVATE, Temporary};
 
 /// A new conversation that is on the disk, but has no name yet.
-#[derive(Debug)]
-pub(super) struct Draft {
+pub struct Draft {
     conversation: Conversation,
     temporary: Temporary,
 }
@@ -49,25 +49,23 @@ impl Draft {
 }
 
 /// Writes a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
-pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-        Ok(_) => return Err(ErrorKind::AlreadyExists.into()),
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if path.try_exists()? {
+        return Err(ErrorKind::AlreadyExists.into());
     }
     Temporary::write_beside(path, bytes, PRIVATE)?.create(path)
 }
 
 /// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned. The
 /// caller has the lock.
-pub(super) fn rewrite(
+pub fn rewrite(
     folder: &Folder,
     path: &Path,
     bytes: &[u8],
     keeps_state: bool,
 ) -> io::Result<Option<PathBuf>> {
     let temporary = Temporary::write_beside(path, bytes, PRIVATE)?;
-    if !folder.has(path)
+    if folder.kind(path) == Kind::Foreign
         && let Some(metadata) = disk::metadata(path)?
     {
         // The user has made it.
@@ -98,14 +96,11 @@ pub(super) fn rewrite(
 /// elsewhere is copied into the folder, under an id of its own.
 fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
     let bytes = fs::read(path)?;
-    if !folder.has(path) {
+    let Which::Named(id) = folder.which(path) else {
         folder.prepare()?;
         let conversation = format::read(&bytes).map_err(io::Error::other)?;
-        let draft = Draft::write(folder, conversation, &bytes)?;
-        let _lock = Lock::acquire(&folder.sessions, PATIENTLY)?;
-        return draft.create(folder);
-    }
-    let id = folder.id(path);
+        return Draft::write(folder, conversation, &bytes)?.create(folder);
+    };
     let mut number = 1;
     loop {
         let state = folder.file(&format!("{}{STATE}{number}", name::base(&id)));
@@ -114,4 +109,40 @@ fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
             created => return created.map(|()| state),
         }
     }
+}
+
+/// Makes a link lead to a conversation beside it. Returns the one that it leaves, whose time to be kept starts now. The
+/// caller has the lock.
+pub fn point(folder: &Folder, link: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
+    adopt(folder, link)?;
+    let left = folder.follow(link)?;
+    folder.touch(&left);
+    // Lists show it before the one that it leaves.
+    folder.touch(path);
+    if left != path {
+        Temporary::link(link, path)?.replace(link)?;
+    }
+    let is_left = left != path && left != link;
+    Ok(is_left.then_some(left))
+}
+
+/// Gives a file that is in the place of the link the name of a conversation of its time, and makes the link lead there.
+/// Where that cannot be done, the file stays. The caller has the lock.
+pub fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(link) {
+        Ok(metadata) if !metadata.is_symlink() => metadata,
+        _ => return Ok(()),
+    };
+    if !metadata.is_file() {
+        return Err(disk::not_regular(link));
+    }
+    let ending = match disk::read(link) {
+        Err(error) if rules::is_unusable(&error) => UNREADABLE,
+        found => found.map(|_| ENDING)?,
+    };
+    let (_, path) = folder.free(Timestamp::from_mtime(metadata.modified()?), ending);
+    // Where there are no symbolic links, nothing has changed yet.
+    let temporary = Temporary::link(link, &path)?;
+    fs::rename(link, &path).or_cannot("rename", link)?;
+    temporary.replace(link)
 }
