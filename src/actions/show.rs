@@ -12,7 +12,7 @@ use crate::flags::Arguments;
 use crate::message::{self, Role, Sources, Step, Usage, cut_results};
 use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
 use crate::session::store::Purpose;
-use crate::session::{Conversation, Entry};
+use crate::session::{Conversation, Entry, Exchange};
 use crate::text::one_line::on_one_line;
 
 /// Prints the conversation; as JSON, its file.
@@ -110,7 +110,7 @@ fn steps_as_text(steps: &[Step]) -> String {
 /// Prints the last answer again; with `-x` only its code, which goes to a pipe or file only if the answer is complete.
 pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let (handle, conversation) = context.open_existing(Purpose::Look)?;
-    let Some(answer) = conversation.last_answer() else {
+    let Some(answer) = last_answer(&conversation) else {
         return Err(Error::nothing("there is no answer in the conversation"));
     };
     if let Some(incomplete) = incompleteness(answer) {
@@ -147,6 +147,12 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     print(&report.to_string())
 }
 
+/// The newest answer, even if questions without one follow it.
+fn last_answer(conversation: &Conversation) -> Option<&Entry> {
+    let mut newest_first = conversation.exchanges.iter().rev();
+    newest_first.find_map(Exchange::answer)
+}
+
 /// Says why an answer is or may be incomplete.
 fn incompleteness(answer: &Entry) -> Option<String> {
     if answer.interrupted {
@@ -161,7 +167,7 @@ fn incompleteness(answer: &Entry) -> Option<String> {
 /// Prints the result of the last call that led to the last answer; as JSON, all of that answer's calls.
 pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let (_, conversation) = context.open_existing(Purpose::Look)?;
-    let answer = conversation.last_answer();
+    let answer = last_answer(&conversation);
     let steps = answer.into_iter().flat_map(|answer| &answer.steps);
     let mut runs = Vec::from_iter(steps.flat_map(|step| &step.calls));
     let Some(last) = runs.last() else {

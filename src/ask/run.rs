@@ -4,6 +4,7 @@ use std::env::consts::OS;
 use std::sync::Arc;
 
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use super::checked::CheckedArguments;
 use super::record::Record;
@@ -17,8 +18,6 @@ use crate::provider::reply::Tail;
 use crate::provider::request::Extra;
 use crate::server::discover;
 use crate::server::target::Target;
-use crate::session;
-use crate::session::timestamp::Timestamp;
 use crate::settings::{Cached, Settings};
 use crate::shape::Shape;
 use crate::text::fence;
@@ -73,8 +72,7 @@ impl Run {
         let values = &settings.values;
         let model = choose_model(&session.target, settings, notes)?;
 
-        let messages = session::window(session.intent.earlier(), values.messages);
-        let window = Window::new(messages, values);
+        let window = Window::new(session.intent.earlier(), values);
         if let Some(to) = &session.handed_to(&model) {
             window.report_hand_over(to, notes);
         }
@@ -143,7 +141,7 @@ fn default_system_prompt(settings: &Settings) -> String {
         if !name.is_empty() {
             system += &format!(", shell {name}");
         }
-        let today = Timestamp::now().date();
+        let today = OffsetDateTime::now_utc().date();
         system += &format!(". Today is {today} (UTC).");
     }
     system

@@ -3,6 +3,7 @@
 
 use crate::message::{Message, Role};
 use crate::output::Notes;
+use crate::session::Exchange;
 use crate::settings::{History, Values};
 
 /// A conversation's newest messages.
@@ -14,28 +15,32 @@ pub struct Window {
 }
 
 impl Window {
-    /// The newest messages, as many as the settings' limit on bytes allows.
-    pub fn new(mut messages: Vec<Message>, values: &Values) -> Window {
-        let all = messages.len();
+    /// The newest messages of some exchanges, as many as the settings allow. Blocked exchanges are not sent again.
+    pub fn new(exchanges: &[Exchange], values: &Values) -> Window {
+        let sent = exchanges.iter().filter(|exchange| !exchange.is_blocked());
+        let entries = Vec::from_iter(sent.flat_map(|exchange| &exchange.entries));
+        let wanted = entries.len().min(values.messages);
+        let mut messages = Vec::new();
         let mut bytes = 0;
-        let mut fitting = 0;
-        for message in messages.iter().rev() {
+        for entry in entries.iter().rev().take(wanted) {
+            let message = entry.to_message();
             bytes += message.text.len();
             if bytes > values.max_history {
                 break;
             }
-            fitting += 1;
+            messages.push(message);
         }
-        messages.drain(..all - fitting);
+        let is_cut = messages.len() < wanted;
+        messages.reverse();
         let mut window = Window {
             messages,
             form: values.history,
             left_out: 0,
         };
         window.drop_leading_answer();
-        if fitting < all {
+        if is_cut {
             // The answer to a question over the limit is left out with it.
-            window.left_out = all - window.messages.len();
+            window.left_out = wanted - window.messages.len();
         }
         window
     }
@@ -104,4 +109,77 @@ fn flattened(messages: &[Message]) -> Message {
     }
     let prompt = format!("Previous conversation:\n{}", parts.join("\n\n"));
     Message::with_attachments(Role::User, attachments, prompt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Step, ToolCall, ToolRun};
+    use crate::session::Conversation;
+    use crate::session::conversation::tests::conversation;
+
+    fn newest(conversation: &Conversation, most: usize) -> Vec<Message> {
+        let values = Values {
+            messages: most,
+            max_history: usize::MAX,
+            ..Values::default()
+        };
+        Window::new(&conversation.exchanges, &values).messages
+    }
+
+    fn with_call(conversation: &mut Conversation) {
+        let call = ToolCall {
+            name: "t".to_owned(),
+            ..ToolCall::default()
+        };
+        let step = Step {
+            calls: vec![ToolRun::new(&call, "r", false)],
+            ..Step::default()
+        };
+        conversation.exchanges[0].entries[1].steps = vec![step];
+    }
+
+    #[test]
+    fn the_window_has_the_last_messages() {
+        let conversation = conversation(&[("one", "1"), ("two", "2")]);
+        for (most, expected) in [
+            (0, &[][..]),
+            (1, &["2"]),
+            (3, &["1", "two", "2"]),
+            (4, &["one", "1", "two", "2"]),
+            (usize::MAX, &["one", "1", "two", "2"]),
+        ] {
+            let window = newest(&conversation, most);
+            let texts: Vec<_> = window.iter().map(|message| &*message.text).collect();
+            assert_eq!(texts, expected, "{most}");
+        }
+    }
+
+    #[test]
+    fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
+        for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
+            let mut conversation = conversation(&[("one", text)]);
+            with_call(&mut conversation);
+            let window = newest(&conversation, 1);
+            let sent = &window[0].text;
+            let is_right = sent.starts_with("Tool t") && sent.ends_with(expected);
+            assert!(is_right, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_blocked_exchange_is_not_sent_again() {
+        for (interrupted, finish, sent) in [
+            (true, Some("SAFETY"), 2),
+            (true, None, 4),
+            (false, Some("length"), 4),
+            (false, None, 4),
+        ] {
+            let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
+            let answer = &mut conversation.exchanges[0].entries[1];
+            (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
+            let found = newest(&conversation, 10).len();
+            assert_eq!(found, sent, "{interrupted} {finish:?}");
+        }
+    }
 }

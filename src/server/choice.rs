@@ -131,7 +131,11 @@ mod tests {
             let environment = Environment::new(&variables);
             let settings = Settings::load(&arguments, &environment, Path::new(""));
             let now = Timestamp::now();
-            let held = option(held).map(|model| Conversation::new("groq", &model, now));
+            let held = option(held).map(|model| Conversation {
+                provider: "groq".to_owned(),
+                model,
+                ..Conversation::new(now)
+            });
             let choice = choose(&settings.expect("valid settings"), held.as_ref())
                 .expect("a provider that is configured")
                 .expect("a provider");

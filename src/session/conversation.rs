@@ -55,7 +55,7 @@ pub struct Conversation {
 
 /// A question and its answer. In a file that another program wrote, the first question may be missing, and a question
 /// may have several answers or none.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
     /// Never empty.
     pub entries: Vec<Entry>,
@@ -174,19 +174,19 @@ impl Exchange {
     }
 
     /// Whether the provider blocked the answer: it broke off, with a finish reason.
-    fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.answer()
             .is_some_and(|answer| answer.interrupted && answer.finish.is_some())
     }
 }
 
 impl Conversation {
-    /// A conversation without messages.
-    pub fn new(provider: &str, model: &str, created: Timestamp) -> Conversation {
+    /// A conversation without messages, which no model has answered yet.
+    pub fn new(created: Timestamp) -> Conversation {
         Conversation {
             version: VERSION,
-            provider: provider.to_owned(),
-            model: model.to_owned(),
+            provider: String::new(),
+            model: String::new(),
             created,
             updated: created,
             system: None,
@@ -201,12 +201,6 @@ impl Conversation {
     /// All messages, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.exchanges.iter().flat_map(|exchange| &exchange.entries)
-    }
-
-    /// The newest answer, even if questions without one follow it.
-    pub fn last_answer(&self) -> Option<&Entry> {
-        let mut newest_first = self.exchanges.iter().rev();
-        newest_first.find_map(Exchange::answer)
     }
 
     pub fn message_count(&self) -> usize {
@@ -240,18 +234,6 @@ impl Conversation {
     }
 }
 
-/// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
-pub fn window(exchanges: &[Exchange], most: usize) -> Vec<Message> {
-    let sent = exchanges.iter().filter(|exchange| !exchange.is_blocked());
-    let entries = sent.flat_map(|exchange| &exchange.entries);
-    let mut window = Vec::new();
-    for entry in entries.rev().take(most) {
-        window.push(entry.to_message());
-    }
-    window.reverse();
-    window
-}
-
 /// Groups messages: each question begins an exchange.
 fn grouped<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<Exchange>, D::Error> {
     let mut exchanges: Vec<Exchange> = Vec::new();
@@ -267,17 +249,16 @@ fn grouped<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<Exchange>, D::Erro
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub mod tests {
     use time::OffsetDateTime;
 
     use super::*;
-    use crate::message::{ToolCall, ToolRun};
 
-    pub(in crate::session) fn moment(second: i64) -> Timestamp {
+    pub fn moment(second: i64) -> Timestamp {
         Timestamp::new(OffsetDateTime::from_unix_timestamp(1_790_000_000 + second).expect("a time"))
     }
 
-    pub(in crate::session) fn exchange(question: &str, answer: &str, second: i64) -> Exchange {
+    pub fn exchange(question: &str, answer: &str, second: i64) -> Exchange {
         let question = Entry::new(Message::text(Role::User, question), moment(second));
         let answer = Entry::new(Message::text(Role::Assistant, answer), moment(second + 1));
         Exchange {
@@ -286,40 +267,16 @@ pub(super) mod tests {
     }
 
     /// A conversation with these exchanges, begun at moment 0.
-    pub(in crate::session) fn conversation(exchanges: &[(&str, &str)]) -> Conversation {
-        let mut conversation = Conversation::new("openai", "m", moment(0));
+    pub fn conversation(exchanges: &[(&str, &str)]) -> Conversation {
+        let mut conversation = Conversation {
+            provider: "openai".to_owned(),
+            model: "m".to_owned(),
+            ..Conversation::new(moment(0))
+        };
         for (second, (question, answer)) in exchanges.iter().enumerate() {
             conversation.add(exchange(question, answer, second as i64));
         }
         conversation
-    }
-
-    fn with_call(conversation: &mut Conversation) {
-        let call = ToolCall {
-            name: "t".to_owned(),
-            ..ToolCall::default()
-        };
-        let step = Step {
-            calls: vec![ToolRun::new(&call, "r", false)],
-            ..Step::default()
-        };
-        conversation.exchanges[0].entries[1].steps = vec![step];
-    }
-
-    #[test]
-    fn the_window_has_the_last_messages() {
-        let conversation = conversation(&[("one", "1"), ("two", "2")]);
-        for (most, expected) in [
-            (0, &[][..]),
-            (1, &["2"]),
-            (3, &["1", "two", "2"]),
-            (4, &["one", "1", "two", "2"]),
-            (usize::MAX, &["one", "1", "two", "2"]),
-        ] {
-            let window = window(&conversation.exchanges, most);
-            let texts: Vec<_> = window.iter().map(|message| &*message.text).collect();
-            assert_eq!(texts, expected, "{most}");
-        }
     }
 
     #[test]
@@ -328,33 +285,5 @@ pub(super) mod tests {
         let before = conversation.updated;
         conversation.add(exchange("two", "2", -60));
         assert_eq!(conversation.updated, before);
-    }
-
-    #[test]
-    fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
-        for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
-            let mut conversation = conversation(&[("one", text)]);
-            with_call(&mut conversation);
-            let window = window(&conversation.exchanges, 1);
-            let sent = &window[0].text;
-            let is_right = sent.starts_with("Tool t") && sent.ends_with(expected);
-            assert!(is_right, "{sent}");
-        }
-    }
-
-    #[test]
-    fn a_blocked_exchange_is_not_sent_again() {
-        for (interrupted, finish, sent) in [
-            (true, Some("SAFETY"), 2),
-            (true, None, 4),
-            (false, Some("length"), 4),
-            (false, None, 4),
-        ] {
-            let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
-            let answer = &mut conversation.exchanges[0].entries[1];
-            (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
-            let found = window(&conversation.exchanges, 10).len();
-            assert_eq!(found, sent, "{interrupted} {finish:?}");
-        }
     }
 }

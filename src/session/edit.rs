@@ -4,15 +4,12 @@ use std::io;
 use std::path::Path;
 
 use super::conversation::Exchange;
-use super::disk;
-use super::folder::{Folder, Kind};
-use super::format;
+use super::folder::{self, Folder, Kind};
 use super::lock::{self, PATIENTLY};
-use super::name;
 use super::rules::Rules;
 use super::store::Handle;
 use super::timestamp::Timestamp;
-use super::write;
+use super::{disk, format, name};
 
 /// Removes the last exchange of a conversation; an earlier state keeps it. Returns the conversation's id and the exchange.
 /// `None`: there was none.
@@ -21,18 +18,18 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
     let _locks = handle.lock(PATIENTLY)?;
     if folder.kind(&handle.path) == Kind::Link {
         // An earlier state needs an id to be named by. Without symbolic links the file stays.
-        let _ = write::adopt(folder, &handle.path);
+        let _ = disk::adopt(folder, &handle.path);
     }
     let path = folder.follow(&handle.path)?;
     let Some(mut conversation) = disk::read(&path)? else {
         return Ok(None);
     };
-    let exchanges = &mut conversation.exchanges;
-    let Some(undone) = exchanges.pop_if(|last| last.question().is_some()) else {
+    let has_question = |last: &mut Exchange| last.question().is_some();
+    let Some(undone) = conversation.exchanges.pop_if(has_question) else {
         return Ok(None);
     };
     let bytes = format::to_bytes(&conversation)?;
-    write::rewrite(folder, &path, &bytes, rules.keeps())?;
+    disk::rewrite(folder, &path, &bytes, rules.keeps())?;
     Ok(Some((folder.id(&path), undone)))
 }
 
@@ -46,7 +43,7 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
         return Err(io::ErrorKind::NotFound.into());
     };
     conversation.created = Timestamp::now();
-    write::create(&to.path, &format::to_bytes(&conversation)?)
+    disk::create(&to.path, &format::to_bytes(&conversation)?)
 }
 
 /// Deletes a conversation and the link to it. If the link of a current conversation leads to one that the user has named,
@@ -54,13 +51,13 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
 pub fn clear(handle: &Handle) -> io::Result<bool> {
     let folder = &handle.folder;
     let link = &handle.link;
-    if !link.is_symlink() && disk::metadata(link)?.is_none() {
+    if !link.is_symlink() && folder::metadata(link)?.is_none() {
         return Ok(false);
     }
     let _locks = handle.lock(PATIENTLY)?;
     // Before the lock was held, another q may have made another conversation the current one.
     let path = folder.follow(link)?;
-    let metadata = disk::metadata(&path)?;
+    let metadata = folder::metadata(&path)?;
     if let Some(metadata) = &metadata
         && !metadata.is_file()
     {
@@ -76,7 +73,7 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
 /// Deletes every conversation, and returns their number, without earlier states. One that cannot be deleted is an error
 /// once the others are gone.
 pub fn clear_all(folder: &Folder) -> io::Result<usize> {
-    if disk::metadata(&folder.sessions)?.is_none() {
+    if folder::metadata(&folder.sessions)?.is_none() {
         return Ok(0);
     }
     let _lock = lock::acquire(&folder.sessions, PATIENTLY)?;

@@ -7,9 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::disk;
 use super::name::{self, CURRENT, SLOT, Which};
-use super::timestamp::{Timestamp, UNNAMED};
+use super::timestamp::UNNAMED;
 use crate::unix;
 use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, make_folder};
 
@@ -190,17 +189,6 @@ impl Folder {
         real.to_owned()
     }
 
-    /// The first id from a moment on that is free: its moment, and its file. The caller has the lock.
-    pub(super) fn free(&self, mut moment: Timestamp, ending: &str) -> (Timestamp, PathBuf) {
-        loop {
-            let path = self.sessions.join(moment.id() + ending);
-            if fs::symlink_metadata(&path).is_err() {
-                return (moment, path);
-            }
-            moment = moment.next();
-        }
-    }
-
     /// What is in the folder; nothing if there is no folder.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(&self.sessions) {
@@ -229,7 +217,7 @@ impl Folder {
                 continue;
             }
             // It may have been removed in the meantime, or be a link that leads nowhere.
-            let Some(metadata) = disk::metadata(&path)? else {
+            let Some(metadata) = metadata(&path)? else {
                 continue;
             };
             // A killed q may have left an empty file, for a name that it had reserved.
@@ -253,7 +241,7 @@ impl Folder {
     pub fn check(&self) -> io::Result<()> {
         let folders = Vec::from_iter(self.sessions.ancestors());
         for folder in folders.into_iter().rev() {
-            let metadata = disk::metadata(folder)?;
+            let metadata = metadata(folder)?;
             let place = folder.display();
             if metadata.is_none() && folder.is_symlink() {
                 let reason = format!("{place} is a link to something that does not exist");
@@ -279,6 +267,19 @@ impl Folder {
         }
         Ok(())
     }
+}
+
+/// The metadata of what a path leads to; `None` if there is nothing.
+pub fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::metadata(path) {
+        Err(error) if is_missing(&error) => Ok(None),
+        found => found.or_cannot("read", path).map(Some),
+    }
+}
+
+/// Whether there is nothing at a path, or a link to itself.
+pub fn is_missing(error: &io::Error) -> bool {
+    error.kind() == NotFound || error.raw_os_error() == Some(libc::ELOOP)
 }
 
 fn name_of(path: &Path) -> String {

@@ -1,6 +1,6 @@
 //! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
-mod conversation;
+pub mod conversation;
 mod disk;
 pub mod edit;
 pub mod folder;
@@ -12,7 +12,6 @@ pub mod save;
 pub mod store;
 mod sweep;
 pub mod timestamp;
-mod write;
 
-pub use conversation::{Conversation, Entry, Exchange, window};
+pub use conversation::{Conversation, Entry, Exchange};
 pub use disk::read;

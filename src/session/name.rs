@@ -25,7 +25,7 @@ pub const SLOT: &str = "current-";
 pub const STATE: char = '~';
 
 /// A conversation, as a user names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Which {
     /// The current one, by the name of the link to it: `current`, or `current-NAME` with the name in `Q_SESSION`.
     Current(String),

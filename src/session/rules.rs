@@ -71,10 +71,10 @@ impl Intent {
     pub fn earlier(&self) -> &[Exchange] {
         match self {
             Intent::Follow(read) => &read.exchanges,
-            Intent::Again(read) => match read.exchanges.split_last() {
-                Some((_, earlier)) => earlier,
-                None => &[],
-            },
+            Intent::Again(read) => {
+                let last = read.exchanges.len().saturating_sub(1);
+                &read.exchanges[..last]
+            }
             _ => &[],
         }
     }
@@ -127,7 +127,7 @@ pub(super) fn decide(
             return Ok(conversation.filter(|held| is_free && held.system.is_none()));
         }
         Intent::Named => {
-            let new = || Conversation::new(&responder.provider, "", responder.at);
+            let new = || Conversation::new(responder.at);
             return Ok(Some(conversation.unwrap_or_else(new)));
         }
         Intent::Follow(read) if is_same(read, now, rules.pairs) => return Ok(conversation),
@@ -146,10 +146,7 @@ pub fn obstacle(found: &Found, responder: &Responder, rules: &Rules) -> Option<S
     let conversation = match found {
         Ok(Some(conversation)) => conversation,
         Ok(None) => return Some("there is no conversation to continue".to_owned()),
-        Err(error) if is_unusable(error) => {
-            return Some(format!("the conversation cannot be continued: {error}"));
-        }
-        Err(error) => return Some(format!("the conversation cannot be read ({error})")),
+        Err(error) => return Some(format!("the conversation cannot be continued: {error}")),
     };
     if rules.is_idle(conversation, responder.at) {
         let idle = age::short(conversation.updated.elapsed_until(responder.at));
@@ -198,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_conversation_is_fresh_for_a_day_and_from_the_future_too() {
-        let found = Ok(Some(Conversation::new("openai", "m", moment(0))));
+        let found = Ok(Some(conversation(&[])));
         let obstacle = |second| obstacle(&found, &asked("openai", Some("m"), second), &RULES);
         for second in [23 * HOUR, 24 * HOUR, -HOUR] {
             assert_eq!(obstacle(second), None, "{second}");

@@ -5,15 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::conversation::{Conversation, Exchange};
-use super::disk;
-use super::edit;
+use super::disk::{self, Draft};
 use super::folder::Kind;
 use super::format::{self, MAX_SIZE};
-use super::lock::{self, GiveUp};
+use super::lock::GiveUp;
 use super::rules::{self, Intent, Responder, Rules};
 use super::store::Handle;
-use super::sweep;
-use super::write::{self, Draft};
+use super::{edit, sweep};
 
 /// Where and how an exchange is saved.
 #[derive(Clone)]
@@ -120,7 +118,7 @@ impl Saver {
         let bytes = format::to_fitting_bytes(&mut conversation)?;
         let is_shrunk = conversation.exchanges.len() < wanted;
         let keeps_state = (replaces || is_shrunk) && self.rules.keeps();
-        let state = write::rewrite(&self.handle.folder, &path, &bytes, keeps_state)?;
+        let state = disk::rewrite(&self.handle.folder, &path, &bytes, keeps_state)?;
         let mut saved = self.saved(path);
         if is_shrunk && saved.note.is_none() {
             let count = conversation.message_count();
@@ -155,7 +153,7 @@ impl Saver {
     /// Makes the link lead to a conversation. The one that it leaves is removed if the settings say so.
     fn make_current(&self, link: &Path, path: &Path, id: &str) -> Result<(), String> {
         let folder = &self.handle.folder;
-        let left = write::point(folder, link, path).map_err(|error| {
+        let left = disk::point(folder, link, path).map_err(|error| {
             format!("{error}; -f does not continue this conversation, but q -s {id} does")
         })?;
         match left {
@@ -173,7 +171,6 @@ impl Saver {
         let folder = &self.handle.folder;
         folder.prepare()?;
         let draft = self.draft(exchange)?;
-        let _lock = lock::acquire(&folder.sessions, &|_| true);
         let path = draft.create(folder)?;
         let id = folder.id(&path);
         let place = path.display();
@@ -189,8 +186,7 @@ impl Saver {
 
     /// A conversation of this exchange alone, on the disk.
     fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
-        let responder = &self.responder;
-        let mut conversation = Conversation::new(&responder.provider, "", responder.at);
+        let mut conversation = Conversation::new(self.responder.at);
         self.add(&mut conversation, exchange);
         let bytes = format::to_fitting_bytes(&mut conversation)?;
         Draft::write(&self.handle.folder, conversation, &bytes)

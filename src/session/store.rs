@@ -6,12 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use super::conversation::Conversation;
-use super::disk;
 use super::folder::{Folder, Kind};
 use super::lock::{self, GiveUp, PATIENTLY};
 use super::name::Which;
-use super::rules;
-use super::write;
+use super::{disk, rules};
 use crate::error::{Error, ErrorKind};
 use crate::text::nearest::nearest;
 use crate::unix;
@@ -59,7 +57,7 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
     if purpose == Purpose::Ask && folder.kind(&path) == Kind::Link {
         // Where that cannot be done, a file in place of the link is read where it is.
         if let Ok(_lock) = lock::acquire(&folder.sessions, PATIENTLY) {
-            let _ = write::adopt(folder, &path);
+            let _ = disk::adopt(folder, &path);
         }
         path = folder.resolve(&path);
     }
@@ -126,11 +124,12 @@ impl Handle {
             return Err(Error::file(reason));
         }
         // Naming a file that cannot be used is a usage error.
-        let usage = Error::new(ErrorKind::Session, reason);
-        if !asks {
-            return Err(usage);
+        let mut usage = Error::new(ErrorKind::Session, reason);
+        if asks {
+            usage = usage
+                .advise("it was left as it is; -s with another name starts another conversation");
         }
-        Err(usage.advise("it was left as it is; -s with another name starts another conversation"))
+        Err(usage)
     }
 
     /// Opens the conversation; it is an error if a name or an id has none.

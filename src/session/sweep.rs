@@ -7,11 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::disk;
-use super::folder::{Folder, Kind};
-use super::lock;
+use super::folder::{self, Folder, Kind};
 use super::name::CURRENT;
 use super::rules::Rules;
+use super::{disk, lock};
 
 /// How often q sweeps.
 const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -114,7 +113,7 @@ fn sweep(
 /// nowhere.
 fn is_old(folder: &Folder, path: &Path, keep: Duration, now: SystemTime) -> bool {
     let limit = match folder.kind(path) {
-        Kind::Link if path.is_symlink() => return matches!(disk::metadata(path), Ok(None)),
+        Kind::Link if path.is_symlink() => return matches!(folder::metadata(path), Ok(None)),
         Kind::Temporary => INTERVAL,
         kind if kind.is_auto_named() => keep,
         _ => return false,

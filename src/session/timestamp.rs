@@ -64,11 +64,6 @@ impl Timestamp {
         format!("{} {:02}:{:02}", local.date(), local.hour(), local.minute())
     }
 
-    /// The day, in UTC.
-    pub fn date(self) -> time::Date {
-        self.0.date()
-    }
-
     /// The id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
     pub fn id(self) -> String {
         let mut digits = self.to_string();

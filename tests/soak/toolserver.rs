@@ -76,7 +76,8 @@ pub fn run() -> bool {
         }
         [_, ..] if lingers => {
             let program = std::env::current_exe().expect("this program");
-            Command::new(program).arg(IDLER).spawn().expect("an idler");
+            let idler = Command::new(program).arg(IDLER).spawn();
+            drop(idler.expect("an idler"));
         }
         _ => {}
     }
