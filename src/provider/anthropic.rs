@@ -223,8 +223,8 @@ fn add_block(index: Option<u64>, block: &Value, reply: &mut Reply) {
     if kind.is_empty() {
         return;
     }
-    // The provider's own calls have types like `server_tool_use`.
-    if kind.ends_with("_tool_use") {
+    // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
+    if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
         reply.begin_message(false);
     }
     if kind == "server_tool_use" && text_field(block, "name").starts_with("web_") {
@@ -262,19 +262,22 @@ fn add_block(index: Option<u64>, block: &Value, reply: &mut Reply) {
 fn add_delta(index: Option<u64>, delta: &Value, reply: &mut Reply) {
     let last = reply.echo.keys().next_back().copied();
     let index = index.or(last).unwrap_or(0);
-    let text = text_field(delta, "text");
+    let mut text = text_field(delta, "text");
+    if !["text_delta", ""].contains(&text_field(delta, "type")) {
+        text = "";
+    }
     // Some servers do not say that a text begins.
     if !text.is_empty() && !reply.echo.contains_key(&index) {
         reply.keep(Some(index), json!({"type": "text"}));
     }
     for (field, name) in [
-        ("text", "text"),
         ("thinking", "thinking"),
         ("signature", "signature"),
         (INPUT, "partial_json"),
     ] {
         append(index, field, text_field(delta, name), reply);
     }
+    append(index, "text", text, reply);
     reply.add_text(text);
     if let Some(thought) = delta["thinking"].as_str() {
         reply.think(thought);

@@ -142,7 +142,7 @@ impl Reply {
             name: text_field(json, "name").to_owned(),
             arguments: lenient::arguments(&json[arguments]),
         };
-        self.called |= !call.name.is_empty();
+        self.called = true;
         let bytes = call.id.len() + call.name.len() + call.arguments.len();
         if !self.offers_tools || !self.kept.add(bytes) {
             return None;

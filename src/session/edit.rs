@@ -24,8 +24,8 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
     let Some(mut conversation) = disk::read(&path)? else {
         return Ok(None);
     };
-    let has_question = |last: &mut Exchange| last.question().is_some();
-    let Some(undone) = conversation.exchanges.pop_if(has_question) else {
+    let exchanges = &mut conversation.exchanges;
+    let Some(undone) = exchanges.pop_if(|last| last.question().is_some()) else {
         return Ok(None);
     };
     let bytes = format::to_bytes(&conversation)?;

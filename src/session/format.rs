@@ -1,6 +1,5 @@
 //! The JSON of a conversation's file, version 1; fields that q does not know keep their values (pure).
 
-use std::fmt::Display;
 use std::io;
 
 use serde_json::Value;
@@ -12,14 +11,12 @@ pub const MAX_SIZE: usize = 10_000_000;
 
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
 pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
-    let unparsed = |error: &dyn Display| format!("it cannot be parsed ({error})");
-    let text = str::from_utf8(bytes).map_err(|error| unparsed(&error))?;
-    let parsed: Result<Conversation, _> = serde_json::from_str(text);
+    let parsed: Result<Conversation, _> = serde_json::from_slice(bytes);
     let version = if let Ok(conversation) = &parsed {
         conversation.version
     } else {
         // Its other fields need not be those that q knows.
-        let file: Value = serde_json::from_str(text).unwrap_or_default();
+        let file: Value = serde_json::from_slice(bytes).unwrap_or_default();
         file["version"].as_u64().unwrap_or(VERSION)
     };
     if version != VERSION {
@@ -27,7 +24,7 @@ pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
             "it has version {version}, but q reads version {VERSION}"
         ));
     }
-    parsed.map_err(|error| unparsed(&error))
+    parsed.map_err(|error| format!("it cannot be parsed ({error})"))
 }
 
 /// The file of a conversation: JSON, one message a line. It must not have more than [`MAX_SIZE`].

@@ -86,17 +86,20 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
 
 /// The conversation with this number in the list, which leaves out files that cannot be used.
 fn with_number(folder: &Folder, number: usize) -> Result<PathBuf, Error> {
+    let reason = format!("there is no conversation %{number}");
+    let mut missing = Error::nothing(reason).advise(LISTED);
     let mut left = number;
     for file in folder.files(false).map_err(Error::file)? {
-        if let Ok(Some(_)) = disk::read(&file.path) {
-            left -= 1;
+        match disk::read(&file.path) {
+            Ok(Some(_)) => left -= 1,
+            Err(error) if !rules::is_unusable(&error) => missing = Error::file(error),
+            _ => {}
         }
         if left == 0 {
             return Ok(file.path);
         }
     }
-    let error = Error::nothing(format!("there is no conversation %{number}"));
-    Err(error.advise(LISTED))
+    Err(missing)
 }
 
 impl Handle {
@@ -151,7 +154,8 @@ impl Handle {
         let place = folder_of(&self.path);
         let sessions = &self.folder.sessions;
         let mut locks = vec![lock::acquire(place, give_up)?];
-        if place != sessions && sessions.exists() {
+        // A file elsewhere can be changed without it.
+        if place != sessions && File::open(sessions).is_ok() {
             locks.push(lock::acquire(sessions, give_up)?);
         }
         Ok(locks)

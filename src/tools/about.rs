@@ -60,6 +60,10 @@ impl ListedTool {
         if name.is_empty() || needs_task || !headers::are_valid(&schema, &mut Vec::new()) {
             return None;
         }
+        let mut description = string(&entry["description"]);
+        if description.is_empty() {
+            description = string(&entry["title"]);
+        }
         // By default, a tool may change, overwrite and reach anything.
         let hints = &entry["annotations"];
         let reads = hints["readOnlyHint"] == true;
@@ -67,7 +71,7 @@ impl ListedTool {
         let destroys = hints["destructiveHint"] == true;
         Some(ListedTool {
             name,
-            description: string(&entry["description"]),
+            description,
             schema,
             reads,
             is_harmless: reads && stays_inside && !destroys,

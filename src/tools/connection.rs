@@ -67,6 +67,11 @@ impl Connection {
         let mut connection = begin()?;
         let handshake = connection.protocol().handshake();
         let answer = connection.learn(spec, "initialize", handshake)?;
+        if let Ok(introduction) = &answer
+            && let Some(unknown) = protocol::unknown_version(introduction)
+        {
+            return Err(connection.failure(unknown));
+        }
         let agreed = connection.protocol().agree(answer);
         let introduction = match agreed {
             Ok(introduction) => {

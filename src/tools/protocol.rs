@@ -79,9 +79,8 @@ impl Protocol {
         let version = &result["protocolVersion"];
         let mut known = KNOWN_VERSIONS.into_iter();
         let Some(revision) = known.find(|known| *version == *known) else {
-            let oldest = KNOWN_VERSIONS[0];
             return Err(format!(
-                "speaks version {version} of the protocol, and q speaks {oldest} to {STATELESS}"
+                "speaks version {version} of the protocol, but does not say what it has"
             ));
         };
         self.revision = revision.to_owned();
@@ -241,6 +240,18 @@ fn parse(line: &[u8]) -> serde_json::Result<Value> {
     surrogates::lossy(&String::from_utf8_lossy(line))
 }
 
+/// What is wrong with the version in the answer to the handshake, if q does not speak it.
+pub fn unknown_version(introduction: &Value) -> Option<String> {
+    let version = &introduction["protocolVersion"];
+    if *version == STATELESS || KNOWN_VERSIONS.iter().any(|known| *version == *known) {
+        return None;
+    }
+    let oldest = KNOWN_VERSIONS[0];
+    Some(format!(
+        "speaks version {version} of the protocol, and q speaks {oldest} to {STATELESS}"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -308,9 +319,15 @@ mod tests {
         "#,
         ) {
             let version: Value = serde_json::from_str(version).expect("JSON");
-            let agreed = Protocol::default().agree(Ok(json!({"protocolVersion": version})));
-            assert_eq!(agreed, Err(expected.to_owned()));
+            let found = unknown_version(&json!({"protocolVersion": version}));
+            assert_eq!(found.expect("it is unknown"), expected);
         }
+        let stateless = json!({"protocolVersion": STATELESS});
+        assert_eq!(unknown_version(&stateless), None);
+        let silent = Protocol::default().agree(Ok(stateless));
+        let expected =
+            "speaks version \"2026-07-28\" of the protocol, but does not say what it has";
+        assert_eq!(silent, Err(expected.to_owned()));
         let refused = Protocol::default().agree(Err("no (-1)".to_owned()));
         let expected = "refused to start a conversation: no (-1)";
         assert_eq!(refused, Err(expected.to_owned()));

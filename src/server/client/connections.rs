@@ -150,7 +150,8 @@ impl Transport for Connection {
 
     fn await_input(&mut self, mut timeout: NextTimeout) -> Result<bool, Error> {
         if let Some(patience) = lock(&self.state).patience {
-            timeout.per_read = Some(patience.into());
+            let own = timeout.per_read.map_or(patience, |own| patience.min(*own));
+            timeout.per_read = Some(own.into());
         }
         let has_come = self.transport.await_input(timeout)?;
         if has_come {
