@@ -10,7 +10,6 @@
 mod actions;
 mod address;
 mod answers;
-mod argv;
 mod ask;
 mod context;
 mod error;

@@ -21,7 +21,7 @@ FLOORS = [
     ["session"],
     ["provider"],
     ["output", "flags", "address"],
-    ["message", "argv"],
+    ["message"],
     ["shape", "secret", "threads", "unix", "error", "whole_file"],
     ["text"],
 ]

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::duration;
 use super::program::{LocalProgram, check_command};
 use super::value::{self, TableEntry, Wrong, string, switch};
-use crate::argv::Argv;
+use crate::text::argv::Argv;
 use crate::text::habits::Place;
 use crate::text::short_form::{self, Purpose};
 

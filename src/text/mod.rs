@@ -1,6 +1,7 @@
 //! What is pure, small and about text alone.
 
 pub mod age;
+pub mod argv;
 pub mod columns;
 pub mod fence;
 pub mod habits;

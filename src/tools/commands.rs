@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use super::about::{About, ListedTool};
 use super::outcome::{Failure, Outcome};
 use super::process::{Groups, Input, Process, Program, REST_WAIT, wait_until};
-use crate::argv::Invocation;
 use crate::settings::Command;
+use crate::text::argv::Invocation;
 use crate::threads::{self, lock};
 
 /// The most bytes of a command's output that are read.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
-use crate::text::short_form::{self, Field, Kind};
+use super::short_form::{self, Field, Kind};
 
 /// Programs that run text as code. Those with a name that begins with `python` do so, too.
 const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
