@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How long [`run_briefly`] waits.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Starts a thread that is not joined. All threads start here: for each other place that starts one, the program would have
+/// Starts a thread that is not joined. All of these start here: for each other place that starts one, the program would have
 /// another copy of the standard library's code.
 pub fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     start_boxed(Box::new(run))

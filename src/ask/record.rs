@@ -2,7 +2,7 @@
 //! ends, or when a signal ends q.
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,10 @@ use crate::tools::Observer;
 
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
+
+/// How long a signal waits for a save that is under way, and how often it looks whether that has ended.
+const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
+const SAVE_POLL: Duration = Duration::from_millis(1);
 
 /// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
@@ -187,14 +191,12 @@ impl Record {
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
     pub fn leave_out_images(&self) -> bool {
         let mut has_images = false;
-        for run in self
-            .answer()
-            .steps
-            .iter_mut()
-            .flat_map(|step| &mut step.calls)
-        {
-            has_images |= !run.images.is_empty();
-            run.images.clear();
+        let mut answer = self.answer();
+        for step in &mut answer.steps {
+            for run in &mut step.calls {
+                has_images |= !run.images.is_empty();
+                run.images.clear();
+            }
         }
         has_images
     }
@@ -222,7 +224,15 @@ impl Record {
     }
 
     fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
-        let mut answer = lock(&self.answer);
+        let began = Instant::now();
+        let mut answer = loop {
+            match self.answer.try_lock() {
+                Ok(answer) => break answer,
+                // The run is saving already, and the disk may hang.
+                Err(_) if began.elapsed() > SAVE_PATIENCE_ON_SIGNAL => return,
+                Err(_) => std::thread::sleep(SAVE_POLL),
+            }
+        };
         let breaks_off = !answer.is_complete;
         let saved = self.commit(&mut answer, breaks_off, None);
         if let Some(note) = saved.note.or(answer.note.take()) {

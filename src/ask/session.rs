@@ -56,7 +56,11 @@ impl Session {
         if !settings.saves() {
             return None;
         }
-        let handle = self.handle.clone()?;
+        let mut handle = self.handle.clone()?;
+        if self.intent == Intent::New {
+            // A new conversation is not in the folder to which a link of the user's may lead.
+            handle.path.clone_from(&handle.link);
+        }
         let mut rules = settings.values.rules;
         // Conversations that the user named or chose keep everything.
         if !handle.which.is_current() || !handle.folder.kind(&handle.path).is_auto_named() {

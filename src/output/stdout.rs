@@ -99,6 +99,7 @@ impl Stdout {
         let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
             match self.file.write(bytes) {
+                Ok(0) => return Err(OutputError::Failed(failed(io::ErrorKind::WriteZero.into()))),
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => {}

@@ -266,7 +266,7 @@ fn read_item(item: &Value, reply: &mut Reply) {
         reply.sources.extend(Source::all_in(&part["annotations"]));
     }
     let is_secret = item["encrypted_content"].is_string();
-    if item["type"] != REASONING || is_secret {
+    if item.is_object() && (item["type"] != REASONING || is_secret) {
         reply.keep(None, item.clone());
     }
     // A call for which there is no room cannot run.

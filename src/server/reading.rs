@@ -128,7 +128,9 @@ fn read_stream(
             return Ok(());
         }
         if let Some(end) = end {
-            failure::check(parser.stray())?;
+            let stray = parser.stray();
+            let json = stray.find(['{', '[']).map_or("", |at| &stray[at..]);
+            failure::check(json)?;
             // Where text has followed a finish reason, more of it may have been lost.
             let ended_well = reply.finished().is_some() && end.is_ok();
             if ended_well || reply.is_finished() {
@@ -299,7 +301,7 @@ mod tests {
             HELLO; ␊␊data: {"error":"down"}␊␊ | Hello | Reply(Server
             {"error":"down"} | - | Reply(Server
             {"detail":"down"} | - | Reply(Server
-            HELLO; ␊␊{"error":"down"}␊ | Hello | Reply(Server
+            HELLO; ␊␊noise␊{"error":"down"}␊ | Hello | Reply(Server
             <html><title>Sign in</title> | - | NotFromApi("the server sent an HTML page: “Sign in”
         "##;
         for [parts, expected, kind] in rows(table) {

@@ -17,7 +17,7 @@ pub(super) const ENDING: &str = ".json";
 /// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
 
-/// What a file is, by its name alone.
+/// What a file is, by its name and its folder alone.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     /// `current.json` or `current-NAME.json`: a link to a current conversation, or a file in its place.

@@ -225,11 +225,10 @@ impl RoleSection {
 fn options(value: &DeValue) -> Result<Vec<String>, Wrong> {
     let mut options = Vec::new();
     for_each(value, |entry| {
-        let json: serde_json::Value = value::read(entry.value, "a value that JSON has")?;
-        // JSON has no dates, and no numbers without end.
-        if entry.value.is_datetime() || json.is_null() {
+        if !value::is_json(entry.value) {
             return Err("must be a value that JSON has".into());
         }
+        let json: serde_json::Value = value::read(entry.value, "a value that JSON has")?;
         let option = format!("{}={json}", entry.key);
         Field::parse(&option)?;
         options.push(option);

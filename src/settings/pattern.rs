@@ -1,8 +1,26 @@
-//! Patterns for names, such as `list_*` (pure).
+//! Patterns for names, such as `list_*`: a star matches any characters, and every other character itself (pure).
 
 use glob::Pattern;
 
 /// Whether a pattern matches the entire name.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    Pattern::new(pattern).is_ok_and(|pattern| pattern.matches(name))
+    let with_stars = Pattern::escape(pattern).replace("[*]", "*");
+    Pattern::new(&with_stars).is_ok_and(|fitting| fitting.matches(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_alone_is_special() {
+        let fitting = "list=list list_*=list_ *= *_query=read_query a*b*c=axxbyyc a[b]?=a[b]?";
+        let others = "list=list_tables list_*=read_list_ a*a=a a?=ab [ab]=a =a";
+        let fits = |pair: &str| {
+            pair.split_once('=')
+                .map(|(pattern, name)| matches(pattern, name))
+        };
+        assert!(fitting.split(' ').all(|pair| fits(pair) == Some(true)));
+        assert!(others.split(' ').all(|pair| fits(pair) == Some(false)));
+    }
 }

@@ -83,6 +83,17 @@ pub fn read<T: DeserializeOwned>(value: &DeValue, wanted: &str) -> Result<T, Str
     read.map_err(|_| format!("must be {wanted}"))
 }
 
+/// Whether JSON has this value: it has no dates, and no numbers without end.
+pub fn is_json(value: &DeValue) -> bool {
+    match value {
+        DeValue::Datetime(_) => false,
+        DeValue::Float(float) => float.as_str().parse().is_ok_and(f64::is_finite),
+        DeValue::Array(items) => items.iter().all(|item| is_json(item.get_ref())),
+        DeValue::Table(table) => table.iter().all(|(_, item)| is_json(item.get_ref())),
+        _ => true,
+    }
+}
+
 pub fn string(value: &DeValue) -> Result<String, String> {
     read(value, "a string in quotes")
 }

@@ -18,6 +18,9 @@ use crate::threads::lock;
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The most tools of a server; no page is asked for after that many.
+const MAX_TOOLS: usize = 1_000;
+
 /// A section that is ready: its server can be started, or its commands called.
 pub struct Spec {
     pub section: ToolServer,
@@ -179,7 +182,8 @@ impl Connection {
             }
             let cursor = &result["nextCursor"];
             // Some servers repeat a page for ever.
-            if tools.len() == known || cursor.as_str().is_none_or(str::is_empty) {
+            let is_all = tools.len() == known || tools.len() >= MAX_TOOLS;
+            if is_all || cursor.as_str().is_none_or(str::is_empty) {
                 return Ok(tools);
             }
             parameters = json!({"cursor": cursor});
@@ -236,7 +240,9 @@ impl Connection {
                 ServerEvent::Answer(answered, answer) if answered == id => {
                     return Ok(Some(answer));
                 }
-                ServerEvent::Progress => self.deadline = after(self.patience),
+                ServerEvent::Progress if method == "tools/call" => {
+                    self.deadline = after(self.patience);
+                }
                 _ => (),
             }
         }

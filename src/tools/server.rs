@@ -1,4 +1,4 @@
-//! A tool server from its start to its last call: a program, an address, or commands, which need no start.
+//! A tool server that can be called, and how its calls fail.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

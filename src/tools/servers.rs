@@ -110,8 +110,10 @@ impl Servers {
             open();
         } else {
             interrupts.install();
-            threads::start(open)
-                .map_err(|error| Error::new(ErrorKind::Tools, error.to_string()))?;
+            threads::start(open).map_err(|error| {
+                let message = format!("{}: {error}", section.name);
+                Error::new(ErrorKind::Tools, message)
+            })?;
         }
         self.slots.push(Slot {
             section,
