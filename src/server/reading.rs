@@ -128,9 +128,7 @@ fn read_stream(
             return Ok(());
         }
         if let Some(end) = end {
-            let stray = parser.stray();
-            let json = stray.find(['{', '[']).map_or("", |at| &stray[at..]);
-            failure::check(json)?;
+            failure::check(parser.stray_json())?;
             // Where text has followed a finish reason, more of it may have been lost.
             let ended_well = reply.finished().is_some() && end.is_ok();
             if ended_well || reply.is_finished() {

@@ -64,6 +64,12 @@ impl Parser {
         &self.stray
     }
 
+    /// The part of these lines that may be JSON.
+    pub(super) fn stray_json(&self) -> &str {
+        let begin = self.stray.find(['{', '[']);
+        begin.map_or("", |begin| &self.stray[begin..])
+    }
+
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if self.line.len() + bytes.len() > MAX_EVENT {
             return Err(TooLong);
