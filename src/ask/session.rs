@@ -26,6 +26,8 @@ pub struct Session {
     handle: Option<Handle>,
     pub intent: Intent,
     pub target: Target,
+    /// The current conversation could not be read, so it stays, whatever the settings say.
+    spares_current: bool,
 }
 
 impl Session {
@@ -62,6 +64,9 @@ impl Session {
             handle.path.clone_from(&handle.link);
         }
         let mut rules = settings.values.rules;
+        if self.spares_current {
+            rules.keep = None;
+        }
         // Conversations that the user named or chose keep everything.
         if !handle.which.is_current() || !handle.folder.kind(&handle.path).is_auto_named() {
             rules.pairs = usize::MAX;
@@ -184,6 +189,7 @@ fn open_own(
         handle: Some(handle),
         intent,
         target,
+        spares_current: false,
     })
 }
 
@@ -220,6 +226,7 @@ fn open_current(
         handle: handle.ok(),
         intent: Intent::New,
         target: known_or_found(known, None, settings, &context.notes)?,
+        spares_current: false,
     })
 }
 
@@ -232,6 +239,7 @@ fn follow(
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
     let found = session::read(&handle.path);
+    let spares_current = matches!(&found, Err(error) if !rules::is_unusable(error));
     let mut rules = settings.values.rules;
     if arguments.follow_anyway {
         rules.expire = None;
@@ -278,6 +286,7 @@ fn follow(
         handle: Some(handle),
         intent,
         target,
+        spares_current,
     })
 }
 
