@@ -80,10 +80,8 @@ impl Draft {
             self = Draft::write(folder, self.conversation, &bytes)?;
         }
         let named = self.temporary.create(&path);
-        if named.is_err() {
-            let _ = fs::remove_file(&path);
-        }
-        named.map(|()| path)
+        named.inspect_err(|_| drop(fs::remove_file(&path)))?;
+        Ok(path)
     }
 }
 

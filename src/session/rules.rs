@@ -120,7 +120,6 @@ pub(super) fn decide(
         Err(_) => None,
     };
     let now = conversation.as_ref();
-    let last = now.and_then(|now| now.exchanges.last());
     let reason = match intent {
         Intent::New => return Ok(None),
         Intent::FollowOrNew => {
@@ -133,7 +132,10 @@ pub(super) fn decide(
         Intent::Follow(read) if is_same(read, now, rules.pairs) => return Ok(conversation),
         Intent::Follow(_) => "the conversation was cleared or replaced in the meantime",
         Intent::Again(_) if !exchange.is_complete() => "the new answer is incomplete",
-        Intent::Again(read) if is_same(read, now, rules.pairs) && last == read.exchanges.last() => {
+        Intent::Again(read)
+            if is_same(read, now, rules.pairs)
+                && now.and_then(|now| now.exchanges.last()) == read.exchanges.last() =>
+        {
             return Ok(conversation);
         }
         Intent::Again(_) => "the conversation has changed in the meantime",
