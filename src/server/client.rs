@@ -244,31 +244,12 @@ impl Client {
         headers: &[(String, Secret)],
         limits: Limits,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        let sent = self.send_once(method, path, headers, limits);
-        let is_unknown = |error: &ureq::Error| error.to_string().contains(UNKNOWN_ISSUER);
-        if self.may_know_more
-            && self.all_roots.get().is_none()
-            && sent.as_ref().is_err_and(is_unknown)
-        {
-            self.all_roots.get_or_init(roots::load_all);
-            return self.send_once(method, path, headers, limits);
-        }
-        sent
-    }
-
-    fn send_once(
-        &self,
-        method: Method,
-        path: &str,
-        headers: &[(String, Secret)],
-        limits: Limits,
-    ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         lock(&self.state).patience = None;
         let mut request = http::Request::builder().uri(self.address.join(path));
         for (name, value) in headers {
             request = request.header(name, value.expose());
         }
-        match method {
+        let sent = match method {
             Method::Get => self.run(request.body(())?, limits),
             Method::Delete => self.run(request.method("DELETE").body(())?, limits),
             Method::Post(body) => {
@@ -277,7 +258,16 @@ impl Client {
                 content_type.or_insert(HeaderValue::from_static("application/json"));
                 self.run(request, limits)
             }
+        };
+        let is_unknown = |error: &ureq::Error| error.to_string().contains(UNKNOWN_ISSUER);
+        if self.may_know_more
+            && self.all_roots.get().is_none()
+            && sent.as_ref().is_err_and(is_unknown)
+        {
+            self.all_roots.get_or_init(roots::load_all);
+            return self.attempt(method, path, headers, limits);
         }
+        sent
     }
 
     fn run(
