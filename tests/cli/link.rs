@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::fixtures::{ARCHIVED, OTHER, case, hold_the_lock, lacks, other, stored, wait_until};
+use crate::fixtures::{
+    ARCHIVED, OTHER, case, hold_the_lock, lacks, numbered, other, stored, wait_until,
+};
 use crate::sandbox::Sandbox;
 
 #[test]
@@ -57,4 +59,21 @@ fn a_cleared_conversation_leaves_no_link_unless_that_is_an_error_and_no_link_is_
             break;
         }
     }
+}
+
+#[test]
+fn a_conversation_that_could_not_be_read_for_a_moment_stays() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let (_server, sandbox) = numbered();
+    // With a role of its own, it is not taken for one that another q has begun.
+    sandbox.q(&["-S", "be brief", "one"]).run().success();
+    let held = fs::canonicalize(sandbox.sessions().join("current.json")).unwrap();
+    let place = held.display();
+    let follow =
+        format!("exec strace -f -o trace -P {place} -e inject=read:error=EIO:when=1 q -f two");
+    let outcome = sandbox.shell(&follow).env("Q_KEEP", "0").run();
+    outcome.exit(0).stderr_contains("Input/output error");
+    assert!(held.exists());
 }

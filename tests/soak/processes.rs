@@ -43,13 +43,8 @@ pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
     let part = Part { mode: MODE, seed };
     let mut random = Random::new(seed);
     let world = soak.world(None)?;
-    for _ in 0..rounds {
-        if soak.is_over() {
-            break;
-        }
-        round(soak, part, &mut random, &world)?;
-    }
-    Ok(())
+    let mut left = (0..rounds).take_while(|_| !soak.is_over());
+    left.try_for_each(|_| round(soak, part, &mut random, &world))
 }
 
 fn round(soak: &Soak, part: Part, random: &mut Random, world: &World) -> io::Result<()> {
