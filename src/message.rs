@@ -5,13 +5,12 @@ use std::fmt;
 use std::ops::Add;
 use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::text::fence;
 use crate::text::one_line::on_one_line;
-use crate::text::{fence, surrogates};
 
 /// Fields of a conversation's file that q does not know. It keeps them.
 pub type Unknown = Map<String, Value>;
@@ -52,7 +51,6 @@ const MAX_MARK: usize = 40;
 #[serde(expecting = "an attachment")]
 pub struct Attachment {
     /// As given on the command line.
-    #[serde(deserialize_with = "lossy_text")]
     pub name: String,
     /// Its media type, such as `image/png`.
     #[serde(rename = "type")]
@@ -374,12 +372,6 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     field: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(field).map(Option::unwrap_or_default)
-}
-
-/// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
-pub fn lossy_text<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> Result<T, D::Error> {
-    let json = <&RawValue>::deserialize(field)?;
-    surrogates::lossy(json.get()).map_err(|_| Error::custom("text is expected"))
 }
 
 fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Error> {

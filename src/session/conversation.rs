@@ -6,9 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::timestamp::Timestamp;
-use crate::message::{
-    self, Attachment, Message, Role, Step, Unknown, cut_results, lossy_text, or_default,
-};
+use crate::message::{self, Attachment, Message, Role, Step, Unknown, cut_results, or_default};
 
 /// The version of the format that q reads and writes.
 pub const VERSION: u64 = 1;
@@ -66,7 +64,7 @@ pub struct Exchange {
 #[serde(expecting = "a message")]
 pub struct Entry {
     pub role: Role,
-    #[serde(rename = "content", deserialize_with = "lossy_text")]
+    #[serde(rename = "content")]
     pub text: Arc<str>,
     /// RFC 3339, but files from other programs may lack it or write it differently.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use std::io;
 use serde_json::Value;
 
 use super::conversation::{Conversation, VERSION};
+use crate::text::surrogates;
 
 /// The most bytes of a conversation's file.
 pub const MAX_SIZE: usize = 10_000_000;
@@ -13,7 +14,7 @@ pub const MAX_SIZE: usize = 10_000_000;
 pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
     // To check all of it once is faster than each string for itself.
     let text = str::from_utf8(bytes).map_err(|error| format!("it cannot be parsed ({error})"))?;
-    let parsed = serde_json::from_str::<Conversation>(text);
+    let parsed = surrogates::lossy::<Conversation>(text);
     let version = if let Ok(conversation) = &parsed {
         conversation.version
     } else {
@@ -169,7 +170,7 @@ mod tests {
             assert!(is_right, "{text}: {unusable}");
         }
         let wrong = file(r#"[{"role":"user","content":3}]"#);
-        let reason = "it cannot be parsed (text is expected at line 1 column 149)";
+        let reason = "it cannot be parsed (invalid type: integer `3`, expected a string at line 1 column 148)";
         assert_eq!(read(wrong.as_bytes()), Err(reason.to_owned()));
     }
 
