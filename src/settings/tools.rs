@@ -94,21 +94,11 @@ impl ToolServer {
     /// Reads a section.
     pub(super) fn read(section: &TableEntry) -> Result<ToolServer, Wrong> {
         check_name(section.key)?;
-        let local = ServerKind::Local(LocalProgram::default());
-        let mut server = ToolServer::new(section.key, local);
-        let mut is_server = false;
-        // The other keys depend on whether there is a url.
-        for_each(section.value, |entry| {
-            if is_command(entry) {
-                return Ok(());
-            }
-            is_server |= matches!(entry.key, "command" | "url");
-            if entry.key == "url" {
-                let url = Endpoint::parse(&string(entry.value)?)?;
-                server.kind = ServerKind::Remote(RemoteServer::new(url));
-            }
-            Ok(())
-        })?;
+        // The other keys depend on it.
+        let kind = kind_of_server(section)?;
+        let is_server = kind.is_some();
+        let shared = ServerKind::Local(LocalProgram::default());
+        let mut server = ToolServer::new(section.key, kind.unwrap_or(shared));
         for_each(section.value, |entry| {
             let is_command = is_command(entry);
             if is_server && (is_command || entry.key == "about_run") {
@@ -119,29 +109,36 @@ impl ToolServer {
             }
             server.set(entry.key, entry.value)
         })?;
-        if let ServerKind::Local(shared) = &server.kind
-            && !is_server
-        {
-            let mut commands = Vec::new();
-            for_each(section.value, |entry| {
-                if is_command(entry) {
-                    check_name(entry.key)?;
-                    commands.push(Command::read(entry, shared, server.timeout)?);
-                }
-                Ok(())
-            })?;
-            if commands.is_empty() {
-                return Err("has neither a command nor a url, nor a table with a run".into());
-            }
-            if let Some(about) = server.about.take() {
-                server.about = Some(LocalProgram {
-                    command: about.command,
-                    ..shared.clone()
-                });
-            }
-            server.kind = ServerKind::Commands(commands);
+        if !is_server {
+            server.add_commands(section)?;
         }
         Ok(server)
+    }
+
+    /// Reads the commands of a section, whose other keys have been read. They hold for each of its commands.
+    fn add_commands(&mut self, section: &TableEntry) -> Result<(), Wrong> {
+        let ServerKind::Local(shared) = &self.kind else {
+            return Ok(());
+        };
+        let mut commands = Vec::new();
+        for_each(section.value, |entry| {
+            if is_command(entry) {
+                check_name(entry.key)?;
+                commands.push(Command::read(entry, shared, self.timeout)?);
+            }
+            Ok(())
+        })?;
+        if commands.is_empty() {
+            return Err("has neither a command nor a url, nor a table with a run".into());
+        }
+        if let Some(about) = self.about.take() {
+            self.about = Some(LocalProgram {
+                command: about.command,
+                ..shared.clone()
+            });
+        }
+        self.kind = ServerKind::Commands(commands);
+        Ok(())
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
@@ -216,6 +213,25 @@ impl RemoteServer {
             key: Key::None,
         }
     }
+}
+
+/// The kind of server in a section. A section of commands has none.
+fn kind_of_server(section: &TableEntry) -> Result<Option<ServerKind>, Wrong> {
+    let mut kind = None;
+    for_each(section.value, |entry| {
+        // A command may have these names, too.
+        if is_command(entry) {
+            return Ok(());
+        }
+        if entry.key == "url" {
+            let url = Endpoint::parse(&string(entry.value)?)?;
+            kind = Some(ServerKind::Remote(RemoteServer::new(url)));
+        } else if entry.key == "command" && kind.is_none() {
+            kind = Some(ServerKind::Local(LocalProgram::default()));
+        }
+        Ok(())
+    })?;
+    Ok(kind)
 }
 
 /// Whether an entry of a section is a command.

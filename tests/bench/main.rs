@@ -340,7 +340,7 @@ impl Bench {
         let seconds = middle(times);
         let trips = seconds / ROUND_TRIP.as_secs_f64();
         println!(
-            "| {ROUNDS} rounds of a command at this distance | {} | {connections} connections | {trips:.1} round trips | 10 |",
+            "| {ROUNDS} rounds of a command at this distance | {} | connections: {connections} | {trips:.1} round trips | 10 |",
             shown(seconds)
         );
     }
