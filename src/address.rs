@@ -169,8 +169,8 @@ pub struct Endpoint {
     pub server: Address,
     /// Both may contain a key.
     path_and_query: Secret,
-    /// Its path may contain a key, too.
-    pub hides_path: bool,
+    /// What variables have added to it. Any of it may be a key, so its path is not shown then.
+    pub keys: Vec<Secret>,
 }
 
 impl Endpoint {
@@ -189,7 +189,7 @@ impl Endpoint {
         Ok(Endpoint {
             server,
             path_and_query: Secret::new(path_and_query),
-            hides_path: false,
+            keys: Vec::new(),
         })
     }
 
@@ -203,14 +203,12 @@ impl Endpoint {
         path.split_once('?').unwrap_or((path, ""))
     }
 
-    /// The parts of the URL that must not be shown: its password, the values of its query, and the path if it is hidden.
+    /// The parts of the URL that must not be shown: its password, the values of its query, and those of variables.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.server.secrets();
-        let (path, query) = self.path_and_its_query();
+        let (_, query) = self.path_and_its_query();
         secrets.extend(values_of(query));
-        if self.hides_path {
-            secrets.extend(path.split('/').map(Secret::new));
-        }
+        secrets.extend_from_slice(&self.keys);
         secrets
     }
 }
@@ -219,7 +217,7 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut path, _) = self.path_and_its_query();
-        if self.hides_path {
+        if !self.keys.is_empty() {
             path = "/…";
         }
         write!(formatter, "{}{path}", self.server)
@@ -333,9 +331,9 @@ mod tests {
         let expected = "hunter22 hunter22 bWU6aHVudGVyMjI= 12%2F45 12/45 x x";
         assert_eq!(secrets, expected);
         let mut endpoint = Endpoint::parse("https://h/a-b/mcp?k=v").expect("a URL");
-        endpoint.hides_path = true;
+        endpoint.keys = vec![Secret::new("b")];
         assert_eq!(endpoint.to_string(), "https://h/…");
-        assert_eq!(exposed(endpoint.secrets()), "v v  a-b mcp");
+        assert_eq!(exposed(endpoint.secrets()), "v v b");
         let texts = "|h.example/mcp|ftp://h/mcp|https:///mcp|https://h/a b";
         for text in texts.split('|') {
             assert!(Endpoint::parse(text).is_err(), "{text}");

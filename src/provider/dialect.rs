@@ -122,7 +122,7 @@ impl Dialect {
         let data = data.trim_ascii();
         if data.starts_with('{') {
             (self.event)(data, reply)?;
-            if reply.called && reply.is_too_long() {
+            if reply.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }
             return Ok(());

@@ -127,6 +127,11 @@ impl Reply {
         self.kept.is_too_much()
     }
 
+    /// Whether a call that would run is not complete, because more has come than q keeps.
+    pub fn has_cut_call(&self) -> bool {
+        self.offers_tools && self.called && self.is_too_long()
+    }
+
     /// Adds a call, or a fragment of the one with this index of the provider's. `json` has its name, and its arguments in
     /// this field. Each of the texts may be empty. Returns the call's position; `None` if no tools were offered, or if there
     /// is no room.
@@ -142,8 +147,13 @@ impl Reply {
             name: text_field(json, "name").to_owned(),
             arguments: lenient::arguments(&json[arguments]),
         };
-        self.called = true;
-        let bytes = call.id.len() + call.name.len() + call.arguments.len();
+        // Some servers end with an empty fragment, which belongs to no call.
+        self.called |= !self.offers_tools || !call.name.is_empty();
+        let mut bytes = 0;
+        // A call in one piece is also a part of `echo`, and has been counted there.
+        if index.is_some() {
+            bytes = call.id.len() + call.name.len() + call.arguments.len();
+        }
         if !self.offers_tools || !self.kept.add(bytes) {
             return None;
         }
@@ -439,6 +449,27 @@ mod tests {
             !reply.is_paused(),
             "what the provider wants back was not kept"
         );
+    }
+
+    #[test]
+    fn only_a_call_that_would_run_must_be_complete() {
+        let input = "x".repeat(MAX_KEPT * 2 / 3);
+        let json = json!({"name": "a", "input": input});
+        for offers_tools in [true, false] {
+            let mut reply = Reply::new(offers_tools);
+            reply.keep(None, json.clone());
+            reply.add_call(None, "x", &json, "input");
+            let is_right = reply.calls().len() == usize::from(offers_tools);
+            assert!(is_right && !reply.has_cut_call());
+            reply.add_text(&input);
+            assert_eq!(reply.has_cut_call(), offers_tools);
+        }
+        // A fragment without a name is no call.
+        let mut reply = Reply::new(true);
+        reply.add_call(Some(0), "", &json!({}), "arguments");
+        reply.finish("stop");
+        reply.end();
+        assert_eq!(reply.finished(), Some(&Finish::Complete("stop".into())));
     }
 
     #[test]

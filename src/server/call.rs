@@ -152,7 +152,7 @@ impl Call<'_> {
                 // The model or the server may do better at the next try.
                 (message, Meaning::Transient)
             }
-            _ if reply.is_too_long() && reply.called => return Err(self.too_long()),
+            _ if reply.has_cut_call() => return Err(self.too_long()),
             _ => return Ok(()),
         };
         let reason = &reply.reason;

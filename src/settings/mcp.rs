@@ -83,8 +83,7 @@ impl SharedServer {
     fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
         let endpoint = Endpoint::parse(&filled(url, environment)?);
         let mut endpoint = endpoint.map_err(|reason| format!("its url {reason}"))?;
-        // What a variable adds to the address may be a key.
-        endpoint.hides_path = url.contains("${");
+        endpoint.keys = values_in(url, environment);
         let mut server = RemoteServer::new(endpoint);
         for (name, value) in &self.headers {
             let value = Secret::new(filled(value, environment)?);
@@ -117,6 +116,16 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     Ok(filled)
 }
 
+/// The values of the variables in a text.
+fn values_in(text: &str, environment: &Environment) -> Vec<Secret> {
+    let mut values = Vec::new();
+    for variable in text.split("${").skip(1) {
+        let name = variable.split(['}', ':']).next().unwrap_or_default();
+        values.extend(environment.get(name).map(Secret::new));
+    }
+    values
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +143,7 @@ mod tests {
             "My_Files": {"command": "/bin/${SHELL:-sh}", "args": ["-c", "${HOME}/x", "$y${"], "env": {"A": "${TOKEN}", "N": "5"},
                 "cwd": "${HOME}", "type": "stdio"},
             "off": {"command": "x", "disabled": true},
-            "web": {"type": "http", "url": "https://x/${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+            "web": {"type": "http", "url": "https://x/key-${TOKEN:-no}", "headers": {"Authorization": "Bearer ${TOKEN}"}},
             "odd-web": {"url": "x"}, "odd-header": {"url": "https://x", "headers": {"a": "${NOTHING}"}},
             "both": {"url": "https://x", "command": "x"},
             "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"},
@@ -165,6 +174,7 @@ mod tests {
             ("Authorization", "Bearer t")
         );
         assert_eq!(web.url.to_string(), "https://x/…");
+        assert_eq!(web.url.secrets(), [Secret::new("t")]);
         for (name, words) in [
             ("odd-web", "its url is not a URL"),
             ("odd-header", "the variable NOTHING is not set"),

@@ -4,7 +4,11 @@ use glob::Pattern;
 
 /// Whether a pattern matches the entire name.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    let with_stars = Pattern::escape(pattern).replace("[*]", "*");
+    let mut with_stars = Pattern::escape(pattern).replace("[*]", "*");
+    // The library takes two stars for folders.
+    while with_stars.contains("**") {
+        with_stars = with_stars.replace("**", "*");
+    }
     Pattern::new(&with_stars).is_ok_and(|fitting| fitting.matches(name))
 }
 
@@ -14,7 +18,8 @@ mod tests {
 
     #[test]
     fn a_star_alone_is_special() {
-        let fitting = "list=list list_*=list_ *= *_query=read_query a*b*c=axxbyyc a[b]?=a[b]?";
+        let fitting =
+            "list=list list_*=list_ *= *_query=read_query a*b*c=axxbyyc a**b=ab a[b]?=a[b]?";
         let others = "list=list_tables list_*=read_list_ a*a=a a?=ab [ab]=a =a";
         let fits = |pair: &str| {
             pair.split_once('=')

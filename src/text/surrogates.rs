@@ -15,7 +15,7 @@ pub fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
 }
 
 /// The same for JSON that comes in several values. `half` has the high surrogate that was left out at the end of a string,
-/// still escaped, until a string begins with the low one.
+/// still escaped, until the next value with half a character.
 pub fn joined<T: DeserializeOwned>(json: &str, half: &mut String) -> Result<T> {
     match serde_json::from_str(json) {
         Ok(value) => Ok(value),
@@ -25,6 +25,8 @@ pub fn joined<T: DeserializeOwned>(json: &str, half: &mut String) -> Result<T> {
 
 /// JSON without lone surrogates.
 fn repaired(json: &str, half: &mut String) -> String {
+    // Servers may send the same text in several strings.
+    let waiting = std::mem::take(half);
     let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(first) = rest.chars().next() {
@@ -37,8 +39,8 @@ fn repaired(json: &str, half: &mut String) -> String {
             let (escape, after) = rest.split_at(ESCAPE);
             if unit < LOW && after.starts_with('"') {
                 escape.clone_into(half);
-            } else if unit >= LOW && repaired.ends_with('"') && !half.is_empty() {
-                repaired += &std::mem::take(half);
+            } else if unit >= LOW && repaired.ends_with('"') && !waiting.is_empty() {
+                repaired += &waiting;
                 repaired += escape;
             } else {
                 repaired += "\\ufffd";
@@ -91,6 +93,8 @@ mod tests {
             let found: String = joined(string, &mut waiting).expect(string);
             assert_eq!((&*found, &*waiting), (text, half), "{string}");
         }
+        let twice = joined(r#"["\ude00","\ude00b"]"#, &mut r"\ud83d".to_owned());
+        assert_eq!(twice.ok(), Some(["😀", "😀b"].map(str::to_owned)));
         assert!(lossy::<String>("\"").is_err());
     }
 }

@@ -18,7 +18,7 @@ use crate::threads::lock;
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The most tools of a server; no page is asked for after that many.
+/// The most tools of a server. More are left out.
 const MAX_TOOLS: usize = 1_000;
 
 /// A section that is ready: its server can be started, or its commands called.
@@ -176,7 +176,8 @@ impl Connection {
             };
             let known = tools.len();
             for tool in page.iter().filter_map(ListedTool::read) {
-                if !tools.iter().any(|other| other.name == tool.name) {
+                let is_new = !tools.iter().any(|other| other.name == tool.name);
+                if is_new && tools.len() < MAX_TOOLS {
                     tools.push(tool);
                 }
             }

@@ -146,11 +146,13 @@ impl Http {
         };
         let response = match self.post(message, limits) {
             Ok(response) => response,
-            Err(error) if is_answer(&error) => {
-                self.receive(error.body.as_bytes());
-                return Ok(());
+            Err(error) => {
+                // It may have the answer. If not, its status says what has failed.
+                if is_answer(&error) {
+                    self.receive(error.body.as_bytes());
+                }
+                return Err(self.explain(error));
             }
-            Err(error) => return Err(self.explain(error)),
         };
         let session = response.header(SESSION);
         if !session.is_empty() {

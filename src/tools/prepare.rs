@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use fs_err as fs;
@@ -128,7 +128,8 @@ impl Preparation<'_> {
             Some(below) => own.get("HOME").map(|home| format!("{home}{below}")),
             None => Some(cwd.to_owned()),
         };
-        let folder = folder.map(PathBuf::from);
+        // The model reads its name if a path leads out of it.
+        let folder = folder.and_then(|folder| path::absolute(folder).ok());
         let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
             return Err(Error::settings(format!(
                 "tools.{name}: {cwd} is not a folder, so nothing can start there"

@@ -23,8 +23,9 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// How long a server may take after the end of its input if a call may have changed something.
 const PATIENCE_AFTER_CHANGES: Duration = Duration::from_secs(2);
 
-/// How often q looks whether a process has ended.
-const PAUSE: Duration = Duration::from_millis(2);
+/// How often q looks whether a process has ended: first and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long to wait for the rest of what a process has written before it ended. Something that it has left running may hold
 /// the pipe open.
@@ -368,7 +369,8 @@ pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
         if began.elapsed() >= patience {
             return false;
         }
-        thread::sleep(PAUSE);
+        let pause = began.elapsed() / 50;
+        thread::sleep(pause.clamp(FIRST_PAUSE, LONGEST_PAUSE));
     }
     true
 }

@@ -254,6 +254,10 @@ impl Server {
             "tools/list" if self.is("twins") => {
                 json!({"tools": [{"name": "a.b"}, {"name": "a_b"}]})
             }
+            "tools/list" if self.is("crowd") => {
+                let tool = |number| json!({"name": format!("t{number}")});
+                json!({"tools": Vec::from_iter((0..1100).map(tool))})
+            }
             "tools/list" => json!({"tools": tools()}),
             "tools/call" => self.call(&message["params"])?,
             _ => {

@@ -52,14 +52,16 @@ impl<In: Transport> Connector<In> for SideBySide {
 
 /// The addresses with both families in turn, beginning with that of the first (section 4).
 fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-    let mut ordered = addresses.to_vec();
-    let mut of_family = [0, 0];
-    // Of each family the first ones come first, then the second ones.
-    ordered.sort_by_cached_key(|address| {
-        let count = &mut of_family[usize::from(address.is_ipv6())];
-        *count += 1;
-        *count
-    });
+    let Some(first) = addresses.first() else {
+        return Vec::new();
+    };
+    let is_of_first = |address: &SocketAddr| address.is_ipv6() == first.is_ipv6();
+    let (same, other): (Vec<_>, Vec<_>) = addresses.iter().copied().partition(is_of_first);
+    let mut ordered = Vec::new();
+    for place in 0..same.len().max(other.len()) {
+        ordered.extend(same.get(place));
+        ordered.extend(other.get(place));
+    }
     ordered
 }
 
@@ -159,7 +161,7 @@ mod tests {
         for (found, ordered) in [
             (&[a, b, c, d][..], &[a, c, b, d][..]),
             (&[c, d, a], &[c, a, d]),
-            (&[c, a, b], &[c, a, b]),
+            (&[a, c, d, b], &[a, c, b, d]),
             (&[a], &[a]),
             (&[], &[]),
         ] {
