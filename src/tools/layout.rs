@@ -191,11 +191,8 @@ mod tests {
                 "q: db__write wants to run:\n   a\\u{a}b = \n   \\u{202e} = \\u{d}x\\u{9}y\n",
             ),
         ] {
-            assert_eq!(
-                screens_of(&arguments, 80, 24),
-                [format!("{expected}{QUESTION}")],
-                "{arguments}"
-            );
+            let expected = format!("{expected}{QUESTION}");
+            assert_eq!(screens_of(&arguments, 80, 24), [expected]);
         }
     }
 

@@ -90,6 +90,7 @@ mod tests {
     use std::sync::{Arc, mpsc};
 
     use super::*;
+    use crate::message::tests::rows;
     use crate::settings::ToolServer;
     use crate::tools::process::Program;
 
@@ -158,97 +159,46 @@ mod tests {
         }
     }
 
+    fn failure(spec: Spec) -> String {
+        let opened = open(spec, &silent()).map(|_| ());
+        opened.expect_err("no tools").message
+    }
+
     #[test]
     fn a_program_that_cannot_be_run_is_reported() {
-        let error = |spec: Spec| {
-            open(spec, &silent())
-                .map(|_| ())
-                .expect_err("no process")
-                .message
-        };
-        let missing = error(with(Program {
+        let missing = Program {
             file: "/no/such".into(),
             command: vec!["/no/such".to_owned()],
             ..program("")
-        }));
-        assert_eq!(
-            missing,
-            "db: cannot run /no/such: No such file or directory (os error 2)"
-        );
+        };
+        let expected = "db: cannot run /no/such: No such file or directory (os error 2)";
+        assert_eq!(failure(with(missing)), expected);
     }
 
     #[test]
     fn a_server_that_does_not_start_says_why() {
-        let hurry = |time: u64, script: &str| {
-            let mut spec = spec(script);
-            spec.section.start = Some(Duration::from_millis(time));
-            spec
-        };
-        let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
-        // It refuses what follows the handshake.
-        let after_handshake = |result: &str, more: &str| {
-            let refusal = r#"{"id":2,"error":{"code":-1,"message":"no"}}"#;
-            let first = format!("read -r line; echo '{{\"id\":1,\"result\":{result}}}'");
-            spec(&format!(
-                "{first}; {more}\nread -r line; echo '{refusal}'; read -r end"
-            ))
-        };
-        let introduced = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
-        for (spec, expected) in [
-            (
-                spec("echo no module >&2; exit 1"),
-                "db: ended by itself (exit status: 1): no module",
-            ),
-            (
-                spec("echo a >&2; echo b >&2"),
-                "db: ended by itself (exit status: 0):\na\nb",
-            ),
-            (
-                spec("kill -9 $$"),
-                "db: ended by itself (signal: 9 (SIGKILL))",
-            ),
-            (
-                spec("exec >&-; read -r line; read -r end"),
-                "db: closed its output",
-            ),
-            // It is ended at once.
-            (
-                spec("exec >/dev/null; cat; sleep 1; echo late >&2"),
-                "db: closed its output",
-            ),
-            (
-                spec(refused),
-                "db: refused to start a conversation: no initialize (-32601)",
-            ),
-            (
-                after_handshake(r#"{"protocolVersion":"2027-07-28"}"#, ""),
-                "db: speaks version \"2027-07-28\" of the protocol, and q speaks 2024-11-05 to 2026-07-28",
-            ),
-            (
-                after_handshake(r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#, ""),
-                "db: offers no tools",
-            ),
-            (
-                after_handshake(introduced, "read -r initialized"),
-                "db: refused to list its tools: no (-1)",
-            ),
-            (
-                spec(&START.replace("tools\":[", "things\":[")),
-                "db: answered tools/list without a list of tools",
-            ),
-            (
-                hurry(1, "while read -r line; do :; done"),
-                "db: did not list its tools within 0.001 s",
-            ),
-        ] {
-            assert_eq!(
-                open(spec, &silent())
-                    .map(|_| ())
-                    .expect_err("no tools")
-                    .message,
-                expected
-            );
+        let table = r#"
+            ended by itself (exit status: 1): no module | echo no module >&2; exit 1
+            ended by itself (exit status: 0):␊a␊b | echo a >&2; echo b >&2
+            ended by itself (signal: 9 (SIGKILL)) | kill -9 $$
+            closed its output | exec >&-; read -r line; read -r end
+            closed its output | exec >/dev/null; cat; sleep 1; echo late >&2
+            refused to start a conversation: no initialize (-32601) | read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end
+            speaks version "2027-07-28" of the protocol, and q speaks 2024-11-05 to 2026-07-28 | read -r line; echo '{"id":1,"result":{"protocolVersion":"2027-07-28"}}'; read -r end
+            offers no tools | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; read -r end
+            refused to list its tools: no (-1) | read -r line; echo '{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'; read -r initialized; read -r line; echo '{"id":2,"error":{"code":-1,"message":"no"}}'; read -r end"#;
+        for [expected, script] in rows(table) {
+            let expected = format!("db: {}", expected.replace('␊', "\n"));
+            assert_eq!(failure(spec(script)), expected, "{script}");
         }
+        let listed = "db: answered tools/list without a list of tools";
+        assert_eq!(
+            failure(spec(&START.replace("tools\":[", "things\":["))),
+            listed
+        );
+        let mut slow = spec("while read -r line; do :; done");
+        slow.section.start = Some(Duration::from_millis(1));
+        assert_eq!(failure(slow), "db: did not list its tools within 0.001 s");
     }
 
     #[test]
