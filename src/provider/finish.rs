@@ -18,7 +18,7 @@ pub enum Finish {
 
 type Make = fn(String) -> Finish;
 
-/// What the words of the providers mean, in lower case, with blanks between them. Any other word is [`Finish::Other`].
+/// What the words of the providers mean, in lower case, with blanks between them. [`Finish::read`] knows the others.
 const MEANINGS: &[(Make, &str)] = &[
     (
         Finish::Complete,

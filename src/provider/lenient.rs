@@ -1,4 +1,4 @@
-//! Reads JSON that servers write in more than one way: strict about an answer's text, lenient about the rest (pure).
+//! Reads JSON that servers write in more than one way; what has no meaning is nothing (pure).
 
 use serde_json::Value;
 

@@ -219,10 +219,12 @@ fn read_response(response: &Value, word: &str, reply: &mut Reply) -> ReplyResult
             read_item(item, reply);
         }
     }
-    for items in [output, &reply.echo()] {
-        if !reply.has_text() {
-            add_messages(items, reply);
-        }
+    if !reply.has_text() {
+        add_messages(output, reply);
+    }
+    if !reply.has_text() {
+        let items = reply.echo();
+        add_messages(&items, reply);
     }
     read_calls(reply);
     Ok(())

@@ -12,7 +12,7 @@ pub const MAX_EVENT: usize = 16_000_000;
 const MAX_STRAY: usize = 64 << 10;
 
 /// The byte order mark of UTF-8, which may stand before a text.
-pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than [`MAX_EVENT`].
 #[derive(Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Parser {
     fn end_line(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         // Its memory is kept for the next line.
         let mut whole = std::mem::take(&mut self.line);
-        // The mark may stand before the first line.
+        // The mark may stand before the first line. It means nothing elsewhere.
         let line = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&whole);
         if line.is_empty() {
             self.end_event(event);

@@ -1,4 +1,4 @@
-//! Runs a command that the model calls: finds its program and its files, and reads what it writes until it has ended.
+//! Runs a command that the model calls: finds its files, and reads what it writes until it has ended.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -26,11 +26,10 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
 /// Stands for a byte that is no text.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// How much of it is read at once.
+/// How much of the output is read at once.
 const READ_SIZE: usize = 1 << 16;
 
 /// The commands of a section, and the programs that they run.
-#[derive(Clone)]
 pub struct Commands {
     pub runnable: Vec<(Command, Program)>,
     /// Its output tells the model about them.

@@ -47,8 +47,9 @@ pub struct Connection {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
     events: Receiver<Result<ServerEvent, Failure>>,
-    /// How long an answer may take, and until when q waits for the next one.
+    /// How long the next answer may take.
     patience: Option<Duration>,
+    /// Until when q waits for it.
     deadline: Option<Instant>,
 }
 

@@ -43,7 +43,7 @@ pub struct Site {
 }
 
 /// What the thread that reads passes on to the thread that waits for the server.
-pub type Events = Sender<Result<ServerEvent, Failure>>;
+type Events = Sender<Result<ServerEvent, Failure>>;
 
 /// A client of one server. Each request has a thread of its own, because bytes other than progress must not extend the
 /// wait for its answer.
@@ -74,14 +74,16 @@ impl Http {
             return;
         }
         let this = self.clone();
-        // Without a thread, the request times out.
-        let _ = threads::start(move || {
+        let started = threads::start(move || {
             if let Err(failure) = this.exchange(&message, patience)
                 && lock(&this.protocol).awaits(&message["id"])
             {
                 let _ = this.events.send(Err(failure));
             }
         });
+        if let Err(error) = started {
+            let _ = self.events.send(Err(self.failure(error.to_string())));
+        }
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.

@@ -1,4 +1,4 @@
-//! A server's process: lines to it and from it, and ending it together with its group.
+//! The process of a server or a command: lines to it and from it, and its end together with its group.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -54,7 +54,7 @@ struct Group {
     id: i32,
     /// The signal that asks it to end.
     stop: i32,
-    /// A server that has not listed its tools yet.
+    /// A server that has not listed its tools yet, or a command.
     is_starting: bool,
 }
 
@@ -114,7 +114,7 @@ impl Groups {
     }
 }
 
-/// The way to a process's standard input; nothing ends it. A thread writes, because a process that does not read would
+/// The way to a process's standard input. A thread writes, because a process that does not read would
 /// block it.
 #[derive(Debug, Clone)]
 pub struct Input(mpsc::Sender<Option<String>>);
