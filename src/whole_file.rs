@@ -2,9 +2,11 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
+use std::mem;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
@@ -23,6 +25,9 @@ const OF_FILES: u32 = 0o666;
 
 /// The beginning of the names of temporary files. One that a killed run has left does no harm.
 pub const TEMPORARY: &str = ".tmp-q-";
+
+/// How many temporary files this process has made.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The name of the file for this text: its SHA-256 in hexadecimal digits.
 pub fn name_of(text: &str) -> String {
@@ -60,6 +65,37 @@ pub fn make_folder(folder: &Path, mode: u32) -> io::Result<()> {
     made.or_cannot("make the folder", folder)
 }
 
+/// A name that an empty file holds for what will stand there. Dropping it gives the name back, unless it was used.
+#[derive(Debug)]
+pub struct TakenName {
+    pub path: PathBuf,
+}
+
+impl TakenName {
+    /// Takes a name; the error is `AlreadyExists` if something has it.
+    pub fn take(path: PathBuf) -> io::Result<TakenName> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let opened = options.mode(PRIVATE & OF_FILES).open(&path);
+        opened.or_cannot("write", &path)?;
+        Ok(TakenName { path })
+    }
+
+    /// Says that it is used: something else has taken the place of the empty file.
+    pub fn used(mut self) -> PathBuf {
+        mem::take(&mut self.path)
+    }
+}
+
+impl Drop for TakenName {
+    fn drop(&mut self) {
+        // On a network file system the file may be there, though that was reported as failed.
+        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() == 0) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
 #[derive(Debug)]
 pub struct Temporary {
@@ -67,11 +103,12 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// A name in a file's folder that no other process uses.
+    /// A name in a file's folder that nothing else uses, even where the clock stands still.
     fn beside(path: &Path) -> Temporary {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since_1970.unwrap_or_default().as_nanos();
-        let name = format!("{TEMPORARY}{}-{nanoseconds}", process::id());
+        let name = format!("{TEMPORARY}{}-{nanoseconds}-{count}", process::id());
         Temporary {
             path: path.with_file_name(name),
         }

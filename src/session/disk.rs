@@ -1,6 +1,6 @@
 //! Reads the files of conversations, writes and removes them, and makes the link to the current one.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::format::{self, MAX_SIZE};
 use super::name::{self, STATE, Which};
 use super::rules::{self, Found};
 use super::timestamp::Timestamp;
-use crate::whole_file::{self, OrCannot, PRIVATE, Temporary};
+use crate::whole_file::{self, OrCannot, PRIVATE, TakenName, Temporary};
 
 /// Reads what is at a path. A link that leads nowhere is nothing.
 pub fn read(path: &Path) -> Found {
@@ -73,29 +73,28 @@ impl Draft {
 
     /// Gives it the name of its id. If that is taken, `created` is counted up.
     pub fn create(mut self, folder: &Folder) -> io::Result<PathBuf> {
-        let (created, path) = reserve(folder, self.conversation.created, ENDING)?;
+        let (created, name) = reserve(folder, self.conversation.created, ENDING)?;
         if created != self.conversation.created {
             self.conversation.created = created;
             let bytes = format::to_bytes(&self.conversation)?;
             self = Draft::write(folder, self.conversation, &bytes)?;
         }
-        let named = self.temporary.create(&path);
-        named.inspect_err(|_| drop(fs::remove_file(&path)))?;
-        Ok(path)
+        self.temporary.create(&name.path)?;
+        Ok(name.used())
     }
 }
 
-/// Takes the first free id from a moment on by an empty file, which also keeps those away who have no lock.
+/// Takes the first free id from a moment on, which also keeps those away who have no lock.
 fn reserve(
     folder: &Folder,
     mut moment: Timestamp,
     ending: &str,
-) -> io::Result<(Timestamp, PathBuf)> {
+) -> io::Result<(Timestamp, TakenName)> {
     loop {
         let path = folder.sessions.join(moment.id() + ending);
-        match File::create_new(&path) {
+        match TakenName::take(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => moment = moment.next(),
-            taken => return taken.or_cannot("write", &path).map(|_| (moment, path)),
+            taken => return Ok((moment, taken?)),
         }
     }
 }
@@ -193,11 +192,11 @@ pub fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
         found => found.map(|_| ENDING)?,
     };
     let moment = Timestamp::from_mtime(metadata.modified()?);
-    let (_, path) = reserve(folder, moment, ending)?;
+    let (_, name) = reserve(folder, moment, ending)?;
     // Where there are no symbolic links, the file stays where it is.
-    let linked = Temporary::link(link, &path);
-    let temporary = linked.inspect_err(|_| drop(fs::remove_file(&path)))?;
-    fs::rename(link, &path).or_cannot("rename", link)?;
+    let temporary = Temporary::link(link, &name.path)?;
+    fs::rename(link, &name.path).or_cannot("rename", link)?;
+    name.used();
     temporary.replace(link)
 }
 
@@ -213,9 +212,11 @@ mod tests {
         folder.prepare().expect("a folder");
         std::thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| reserve(&folder, moment(0), ENDING).expect("an id"));
+                scope.spawn(|| reserve(&folder, moment(0), ENDING).expect("an id").1.used());
             }
         });
+        // One that is not used is given back.
+        drop(reserve(&folder, moment(0), ENDING));
         assert_eq!(folder.paths().expect("files").len(), 16);
     }
 }
