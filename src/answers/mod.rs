@@ -108,7 +108,8 @@ impl AnswerFile {
         let reason = match whole_file::read(&self.path, MAX_FILE) {
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(known) if self.is_answered_by(&known) => return Ok(Some(known)),
-                _ => "it does not answer this question".to_owned(),
+                Ok(_) => "it does not answer this question".to_owned(),
+                Err(error) => format!("it cannot be parsed ({error})"),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => error.to_string(),

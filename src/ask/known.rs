@@ -63,6 +63,7 @@ impl Run {
         self.progress.is_known = true;
         self.record.set_model(&known.model);
         self.model = known.model;
+        let reply = Reply::of_known(known.answer.len(), &known.finish);
         let piece = Piece {
             text: known.answer,
             is_last: true,
@@ -70,7 +71,6 @@ impl Run {
             ..Piece::default()
         };
         let end = delivery.take(piece).map_err(CallEnd::Output);
-        let reply = Reply::of_known(&known.finish);
         self.finish(&[], &reply, end, delivery)
     }
 

@@ -95,9 +95,12 @@ impl Reply {
         }
     }
 
-    /// The reply of a known answer, which ended with this word.
-    pub fn of_known(word: &str) -> Reply {
-        let mut reply = Reply::default();
+    /// The reply of a known answer with so many bytes, which ended with this word.
+    pub fn of_known(length: usize, word: &str) -> Reply {
+        let mut reply = Reply {
+            length_of_last_part: length,
+            ..Reply::default()
+        };
         reply.finish(word);
         reply.end();
         reply
