@@ -1,7 +1,7 @@
 //! Writes q's own messages to standard error: notes, errors and details, each line after `q: `.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::disarm;
 use super::spinner::Spinner;
@@ -37,6 +37,8 @@ pub struct Notes {
     dims: bool,
     /// The last line, which shows what the model thinks, has no end yet.
     is_line_open: Arc<Mutex<bool>>,
+    /// Locked while q asks the user something.
+    question: Arc<Mutex<()>>,
 }
 
 impl Notes {
@@ -49,6 +51,7 @@ impl Notes {
             spinner,
             dims,
             is_line_open: Arc::default(),
+            question: Arc::default(),
         }
     }
 
@@ -59,9 +62,15 @@ impl Notes {
         }
     }
 
+    /// Holds the details of other threads back, so that they cannot push a question off the screen.
+    pub fn hold_details(&self) -> MutexGuard<'_, ()> {
+        lock(&self.question)
+    }
+
     /// Prints a detail, for users who gave `-v`.
     pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.verbose {
+            let _waits = lock(&self.question);
             self.write(&text());
         }
     }

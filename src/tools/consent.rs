@@ -49,7 +49,10 @@ impl Consent {
             return Err("The call was refused: nobody can be asked whether it may run.");
         };
         notes.spinner().stop();
-        match asked(&terminal, name, arguments) {
+        let held = notes.hold_details();
+        let answer = asked(&terminal, name, arguments);
+        drop(held);
+        match answer {
             Answer::Yes => Ok(true),
             Answer::Always => {
                 self.always.insert(name.clone());

@@ -108,6 +108,24 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
 }
 
 #[test]
+fn what_a_server_says_waits_while_q_asks() {
+    let server = model(vec![vec![write("x")]]);
+    let sandbox = Sandbox::new().server_env(&server);
+    let script = "{ until [ -e asked ]; do sleep 0.01; done; echo chatter >&2; touch said; } & :";
+    sandbox.config(&section_after(&sandbox, "db", script, ""));
+    let terminal = Terminal::new(WIDE);
+    let running = in_foreground(&sandbox, &terminal, &["-v", "-t", "db", "go"]).spawn();
+    terminal.wait_for("run db__write? ", 0);
+    sandbox.write_home("asked", "");
+    wait_until(|| sandbox.home().join("said").exists());
+    terminal.type_in("n\n");
+    running.wait().exit(0);
+    let text = terminal.text();
+    let (before, _) = text.split_once("this run n").expect("an answer");
+    assert!(!before.contains("chatter"), "{before}");
+}
+
+#[test]
 fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
