@@ -102,6 +102,7 @@ impl Argv {
             return Ok(());
         };
         let own = &self.run[interpreter + 1..];
+        let with_value = options_with_value(program_name(&self.run[interpreter]));
         let has_options = own.first().is_some_and(|text| text.starts_with('-'));
         let is_option = |text: &str| text.starts_with(['-', '+']);
         let mut has_script = false;
@@ -116,8 +117,8 @@ impl Argv {
                 ));
             }
             reads_input |= !has_script && bundles(text, "s");
-            // A shell's `-o` is followed by the name of a setting.
-            let is_value = is_option(before) && before.ends_with('o');
+            let is_value =
+                is_option(before) && !before.starts_with("--") && before.ends_with(with_value);
             has_script |= !is_option(text) && !is_value;
             before = text;
         }
@@ -287,14 +288,35 @@ fn whole(name: &str) -> String {
 fn interpreter(run: &[String]) -> Option<usize> {
     let mut at = 0;
     if program_name(run.first()?) == "env" {
-        let is_own = |text: &&String| text.starts_with('-') || text.contains('=');
-        at = 1 + run.iter().skip(1).take_while(is_own).count();
+        at = 1;
+        while let Some(text) = run.get(at)
+            && (text.starts_with('-') || text.contains('='))
+        {
+            at += 1;
+            // A variable and a folder.
+            if ["-u", "--unset", "-C", "--chdir"].contains(&text.as_str()) {
+                at += 1;
+            }
+        }
     }
     let name = program_name(run.get(at)?);
     if !INTERPRETERS.contains(&name) && !name.starts_with("python") {
         return None;
     }
     Some(at)
+}
+
+/// The options of an interpreter that are followed by a value.
+fn options_with_value(interpreter: &str) -> &'static [char] {
+    match interpreter {
+        "perl" => &['I'],
+        "ruby" => &['I', 'r'],
+        "node" => &['r'],
+        "fish" => &['d', 'o'],
+        python if python.starts_with("python") => &['W', 'X'],
+        // The name of a setting of the shell.
+        _ => &['o', 'O'],
+    }
 }
 
 /// Whether an option of an interpreter is followed by code.
@@ -458,15 +480,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_left_out_or_has_its_default() {
-        let run = [
-            "rg",
-            "--max={n}",
-            "--type={type}",
-            "{words}",
-            "{files}",
-            "--",
-            "{more}",
-        ];
+        let run = "rg|--max={n}|--type={type}|{words}|{files}|--|{more}";
+        let run = Vec::from_iter(run.split('|'));
         let input = "n int = 20, type? md|txt, words, files list = a, more?";
         let argv = parse(&run, Some(input)).expect("an argv");
         for (arguments, expected) in [
@@ -531,6 +546,9 @@ mod tests {
             (&["perl", "-I", ".", "-ne", "{a}"], "is code"),
             (&["node", "-r", "fs", "--eval", "{a}"], "is code"),
             (&["zsh", "+e", "-c", "{a}"], "is code"),
+            (&["python3", "-X", "dev", "{a}"], "is code"),
+            (&["bash", "-O", "extglob", "{a}"], "is code"),
+            (&["env", "-u", "A", "sh", "-c", "{a}"], "is code"),
         ] {
             let error = Argv::parse(&strings(run), None, None, true).expect_err(run[run.len() - 1]);
             assert!(
@@ -564,7 +582,7 @@ mod tests {
             (&["python3", "-"], false),
             (&["bash", "-eu"], false),
             (&["sh", "-s", "x"], false),
-            (&["python3", "count.py"], true),
+            (&["python3", "-I", "count.py"], true),
             (&["sh", "-c", "wc -l"], true),
             (&["wc"], true),
         ] {
@@ -601,26 +619,9 @@ mod tests {
         let argv = Argv::parse(&run, Some("<{s}>{p}"), Some(input), false).expect("an argv");
         let arguments = json!({"s": "{n}$(ls)\n", "n": 5.0, "f": 1.50, "b": true, "l": ["{s}", "", "c"], "p": "a/b"});
         let filled = argv.fill(&object(arguments), full).expect("arguments");
-        let sentence = "{n}$(ls)\n";
-        let expected = [
-            "x",
-            "{n}$(ls)\n 5",
-            "1.5",
-            "--on=true",
-            "{s}",
-            "",
-            "c",
-            "/full/a/b",
-            sentence,
-        ]
-        .map(str::to_owned);
-        assert_eq!(
-            filled,
-            Invocation {
-                argv: expected.to_vec(),
-                stdin: Some("<{n}$(ls)\n>/full/a/b".to_owned())
-            }
-        );
+        let expected = "x|{n}$(ls)\n 5|1.5|--on=true|{s}||c|/full/a/b|{n}$(ls)\n";
+        assert_eq!(filled.argv.join("|"), expected);
+        assert_eq!(filled.stdin.as_deref(), Some("<{n}$(ls)\n>/full/a/b"));
     }
 
     #[test]
