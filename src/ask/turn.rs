@@ -55,6 +55,10 @@ impl Run {
         let target = Arc::clone(&self.target);
         let notes = self.notes.clone();
         let call = target.call(&notes)?;
+        // A command may have printed it.
+        if let (Some(toolbox), Some(key)) = (&mut self.toolbox, target.key()) {
+            toolbox.hide(key);
+        }
         loop {
             let (reply, end) = self.ask_once(&call, delivery)?;
             let mut end = end.and_then(|()| self.prepare_next(&reply, delivery));

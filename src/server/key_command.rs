@@ -1,11 +1,20 @@
 //! Gets a key, perhaps from the command that prints it, such as a password manager's; its first line is the key.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, check_key};
+
+/// How a shell says that SIGINT has ended a command.
+const ENDED_BY_INTERRUPT: i32 = 128 + libc::SIGINT;
+
+/// How long q may take to end after Ctrl-C.
+const MOMENT: Duration = Duration::from_millis(500);
 
 /// The key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard error
 /// passes through.
@@ -29,6 +38,10 @@ pub fn fetch(
         .output();
     let output = output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
     let status = output.status;
+    // Ctrl-C ends q as well, a moment later.
+    if status.signal() == Some(libc::SIGINT) || status.code() == Some(ENDED_BY_INTERRUPT) {
+        thread::sleep(MOMENT);
+    }
     if !status.success() {
         let error = wrong(format!("{program} failed ({status})"));
         return Err(error.advise("run it by hand to see why"));

@@ -85,7 +85,8 @@ impl Target {
         Ok(self.client.get_or_init(|| client))
     }
 
-    fn key(&self) -> Option<&Secret> {
+    /// The key, once it has been fetched.
+    pub fn key(&self) -> Option<&Secret> {
         self.key.get()?.as_ref()
     }
 

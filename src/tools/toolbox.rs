@@ -16,7 +16,7 @@ use crate::message::{
     shortened,
 };
 use crate::output::Notes;
-use crate::secret;
+use crate::secret::{self, Secret};
 use crate::text::one_line::on_one_line;
 
 /// The most calls of one reply that run.
@@ -72,6 +72,12 @@ impl Toolbox {
             room_for_complete: MAX_ALL_COMPLETE,
             room_for_images: MAX_ATTACHMENTS,
         }
+    }
+
+    /// From now on, neither the model nor the user gets this key.
+    pub fn hide(&mut self, key: &Secret) {
+        self.servers.keys.push(key.clone());
+        self.servers.secrets.push(key.clone());
     }
 
     /// Refuses a call after too many in one reply.
