@@ -47,9 +47,9 @@ impl Delivery {
     }
 
     /// Records a piece of the answer, and shows it if the answer is printed as it arrives.
-    pub fn take(&self, piece: Piece) -> Result<(), OutputError> {
+    pub fn take(&self, mut piece: Piece) -> Result<(), OutputError> {
+        let is_kept = self.record.push(&mut piece);
         let text = &piece.text;
-        let is_kept = self.record.push(text, piece.is_last, piece.sources);
         if !is_kept && !self.shows_pieces {
             return Err(too_long());
         }
@@ -82,7 +82,7 @@ impl Delivery {
             Err(CallEnd::Output(OutputError::TooLong(error))) => Err(error),
             Err(CallEnd::Output(error)) => {
                 let breaks_off = !reply.is_complete();
-                self.record.save(breaks_off, incomplete(reply));
+                self.record.save(breaks_off, reply.flaw());
                 unless_reader_gone(Err(error))
             }
             Err(CallEnd::Failed(failed)) => {
@@ -112,7 +112,7 @@ impl Delivery {
         } else {
             self.screen.end()
         };
-        let saved = self.record.save(false, incomplete(reply));
+        let saved = self.record.save(false, reply.flaw());
         let result = check_complete(reply);
         // Nobody must run half a script, or read half an object.
         let is_code_to_run = run.settings.typed.extract && !self.screen.is_terminal;
@@ -195,14 +195,6 @@ fn as_json(excerpt: &str, answer: &Answer, reply: &Reply, run: &Run, saved: &Sav
         object["tool_calls"] = calls.into();
     }
     object.to_string()
-}
-
-/// The provider's finish reason for an answer that is or may be incomplete.
-fn incomplete(reply: &Reply) -> Option<&str> {
-    match reply.finished()? {
-        Finish::Limit(word) | Finish::Other(word) => Some(word),
-        Finish::Complete(_) | Finish::Failed(_) | Finish::Blocked(_) => None,
-    }
 }
 
 /// An error for an answer that is or may be incomplete.

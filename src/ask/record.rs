@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Message, Role, Source, Sources, Step, ToolCall, ToolRun, Usage, either};
+use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, either};
 use crate::output::Notes;
 use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
+use crate::provider::reply::Piece;
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::save::{Saved, Saver};
 use crate::session::timestamp::Timestamp;
@@ -46,6 +47,8 @@ pub struct Answer {
     pub text: String,
     /// No more text will come.
     is_complete: bool,
+    /// See [`Reply::flaw`](crate::provider::reply::Reply::flaw).
+    flaw: Option<String>,
     /// What the model said and called before the answer.
     pub steps: Vec<Step>,
     /// The pages that the answer and these steps name.
@@ -139,23 +142,25 @@ impl Record {
     }
 
     /// Adds a piece of the answer. Some servers mark every piece as the last one, so text after it makes the answer
-    /// incomplete again. Returns whether the answer is still kept.
-    pub fn push(&self, piece: &str, is_last: bool, sources: Vec<Source>) -> bool {
+    /// incomplete again. Takes its sources. Returns whether the answer is still kept.
+    pub fn push(&self, piece: &mut Piece) -> bool {
+        let text = &piece.text;
         // Until now there was nothing to save, so a signal needed no handler.
-        if !piece.is_empty() {
+        if !text.is_empty() {
             self.interrupts.install();
         }
         let answer = &mut *self.answer();
-        answer.is_complete = is_last || (answer.is_complete && piece.is_empty());
-        for source in sources {
+        answer.is_complete = piece.is_last || (answer.is_complete && text.is_empty());
+        answer.flaw.clone_from(&piece.flaw);
+        for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {
                 answer.kept.add(VALUE + bytes);
             }
         }
-        let is_kept = answer.kept.add(piece.len());
+        let is_kept = answer.kept.add(text.len());
         if is_kept {
-            answer.text.push_str(piece);
+            answer.text.push_str(text);
         } else {
             // A part of the answer is not saved, so its memory is given back.
             answer.text = String::new();
@@ -172,6 +177,7 @@ impl Record {
         let mut answer = self.answer();
         let text = std::mem::take(&mut answer.text);
         answer.is_complete = false;
+        answer.flaw = None;
         answer.steps.push(Step {
             text,
             echo,
@@ -234,7 +240,8 @@ impl Record {
             }
         };
         let breaks_off = !answer.is_complete;
-        let saved = self.commit(&mut answer, breaks_off, None);
+        let flaw = answer.flaw.take();
+        let saved = self.commit(&mut answer, breaks_off, flaw.as_deref());
         if let Some(note) = saved.note.or(answer.note.take()) {
             let notes = self.notes.clone();
             threads::run_briefly(move || {

@@ -25,6 +25,8 @@ pub struct Piece {
     pub text: String,
     /// No more text will come.
     pub is_last: bool,
+    /// See [`Reply::flaw`].
+    pub flaw: Option<String>,
     pub sources: Vec<Source>,
     /// What the model thinks, and what it says on the way.
     pub thoughts: String,
@@ -349,6 +351,7 @@ impl Reply {
         Piece {
             text: std::mem::take(&mut self.text),
             is_last,
+            flaw: self.flaw().map(str::to_owned),
             sources,
             thoughts: std::mem::take(&mut self.reasoning.thoughts),
             sign,
@@ -378,6 +381,14 @@ impl Reply {
     /// How the answer ended, if the provider has said so.
     pub fn finished(&self) -> Option<&Finish> {
         self.finish.as_ref()
+    }
+
+    /// The provider's word for an answer that is or may be incomplete, or that was blocked.
+    pub fn flaw(&self) -> Option<&str> {
+        match self.finished()? {
+            Finish::Limit(word) | Finish::Other(word) | Finish::Blocked(word) => Some(word),
+            Finish::Complete(_) | Finish::Failed(_) => None,
+        }
     }
 
     /// Whether the provider has said that the answer ended, and no more of it should come.

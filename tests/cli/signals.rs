@@ -90,14 +90,22 @@ fn an_interrupted_answer_can_be_followed_up() {
 
 #[test]
 fn a_complete_answer_is_not_marked_though_the_stream_continues() {
-    let whole = [word("all of it"), finish("stop")].concat();
-    let server = Server::always(Reply::sse([whole]).hang());
-    let sandbox = Sandbox::new().server_env(&server);
-    let mut running = sandbox.q(&["one"]).spawn();
-    running.read_stdout_until("all of it");
-    running.signal(SIGINT);
-    running.wait().killed_by(SIGINT);
-    sandbox.expect_answer("all of it", false);
+    for (reason, is_marked, saved) in [
+        ("stop", false, Value::Null),
+        ("length", false, "length".into()),
+        ("content_filter", true, "content_filter".into()),
+    ] {
+        let _case = case(reason);
+        let whole = [word("all of it"), finish(reason)].concat();
+        let server = Server::always(Reply::sse([whole]).hang());
+        let sandbox = Sandbox::new().server_env(&server);
+        let mut running = sandbox.q(&["one"]).spawn();
+        running.read_stdout_until("all of it");
+        running.signal(SIGINT);
+        running.wait().killed_by(SIGINT);
+        sandbox.expect_answer("all of it", is_marked);
+        assert_eq!(sandbox.current()["messages"][1]["finish"], saved);
+    }
 }
 
 #[test]
