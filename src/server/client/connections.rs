@@ -22,6 +22,9 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a connection may have been idle when it is used: servers and routers forget those that are.
 pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
+/// How long it takes to read what has arrived.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// What a client and its connections let each other know.
 #[derive(Debug, Default)]
 pub struct State {
@@ -153,7 +156,13 @@ impl Transport for Connection {
             let own = timeout.per_read.map_or(patience, |own| patience.min(*own));
             timeout.per_read = Some(own.into());
         }
-        let has_come = self.transport.await_input(timeout)?;
+        let mut has_come = self.transport.await_input(timeout);
+        if matches!(has_come, Err(Error::Timeout(Timeout::PerRead))) {
+            // If q was stopped meanwhile, what has arrived counts.
+            timeout.per_read = Some(MOMENT.into());
+            has_come = self.transport.await_input(timeout);
+        }
+        let has_come = has_come?;
         if has_come {
             lock(&self.state).was_idle = false;
         }
