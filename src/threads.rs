@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 /// How long [`run_briefly`] waits.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Starts a thread that is not joined. All of these start here: for each other place that starts one, the program would have
 /// another copy of the standard library's code.
