@@ -484,31 +484,20 @@ mod tests {
         let run = Vec::from_iter(run.split('|'));
         let input = "n int = 20, type? md|txt, words, files list = a, more?";
         let argv = parse(&run, Some(input)).expect("an argv");
-        for (arguments, expected) in [
-            (json!({"words": "w"}), "rg --max=20 w a --"),
-            (
-                json!({"words": "w", "n": null, "type": null, "more": null}),
-                "rg --max=20 w a --",
-            ),
-            (
-                json!({"words": "w", "n": 5, "type": "md", "files": ["b", "c"], "more": "d"}),
-                "rg --max=5 --type=md w b c -- d",
-            ),
-            (json!({"words": "w", "files": []}), "rg --max=20 w --"),
-        ] {
-            let called = argv.fill(&object(arguments), full).expect(expected);
-            assert_eq!(called.argv.join(" "), expected);
-        }
-        for (arguments, words) in [
-            (json!({}), "The argument words is missing."),
-            (json!({"words": null}), "The argument words is missing."),
-            (
-                json!({"words": "w", "type": "rs"}),
-                "The argument type must be one of md, txt.",
-            ),
-        ] {
-            let error = argv.fill(&object(arguments), full).expect_err(words);
-            assert_eq!(error, words);
+        let table = r#"
+            {"words": "w"} | rg --max=20 w a --
+            {"words": "w", "n": null, "type": null, "more": null} | rg --max=20 w a --
+            {"words": "w", "n": 5, "type": "md", "files": ["b", "c"], "more": "d"} | rg --max=5 --type=md w b c -- d
+            {"words": "w", "files": []} | rg --max=20 w --
+            {} | The argument words is missing.
+            {"words": null} | The argument words is missing.
+            {"words": "w", "type": "rs"} | The argument type must be one of md, txt."#;
+        for [arguments, expected] in rows(table) {
+            let arguments = serde_json::from_str(arguments).expect(arguments);
+            let filled = argv
+                .fill(&arguments, full)
+                .map(|called| called.argv.join(" "));
+            assert_eq!(filled.unwrap_or_else(|error| error), expected);
         }
         let stdin = Argv::parse(&strings(&["x"]), Some("<{a}>"), Some("a?"), false);
         let called = stdin.expect("an argv").fill(&Map::new(), full);
