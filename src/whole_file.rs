@@ -83,6 +83,7 @@ impl TakenName {
 
     /// Says that it is used: something else has taken the place of the empty file.
     pub fn used(mut self) -> PathBuf {
+        // Nothing has the empty path, so there is nothing to give back.
         mem::take(&mut self.path)
     }
 }

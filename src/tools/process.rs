@@ -114,8 +114,7 @@ impl Groups {
     }
 }
 
-/// The way to a process's standard input. A thread writes, because a process that does not read would
-/// block it.
+/// The way to a process's standard input. A thread writes, because a process that does not read would block it.
 #[derive(Debug, Clone)]
 pub struct Input(mpsc::Sender<Option<String>>);
 
