@@ -95,72 +95,80 @@ impl ToolServer {
     pub(super) fn read(section: &TableEntry) -> Result<ToolServer, Wrong> {
         check_name(section.key)?;
         // The other keys depend on it.
-        let kind = kind_of_server(section)?;
-        let is_server = kind.is_some();
-        let shared = ServerKind::Local(LocalProgram::default());
-        let mut server = ToolServer::new(section.key, kind.unwrap_or(shared));
+        match kind_of_server(section)? {
+            Some(kind) => ToolServer::read_server(section, kind),
+            None => ToolServer::read_commands(section),
+        }
+    }
+
+    fn read_server(section: &TableEntry, kind: ServerKind) -> Result<ToolServer, Wrong> {
+        let mut server = ToolServer::new(section.key, kind);
         for_each(section.value, |entry| {
-            let is_command = is_command(entry);
-            if is_server && (is_command || entry.key == "about_run") {
+            let TableEntry { key, value, .. } = *entry;
+            if is_command(entry) {
                 return Err(MISFIT.into());
             }
-            if is_command {
-                return Ok(());
+            match (&mut server.kind, key) {
+                (_, "url") => {}
+                (ServerKind::Local(program), "command") => {
+                    program.command = value::command(value)?;
+                    check_command(&program.command)?;
+                }
+                (ServerKind::Local(program), "env" | "env_from" | "cwd") => {
+                    program.set(key, value)?;
+                }
+                (ServerKind::Remote(site), "headers") => site.headers = value::headers(value)?,
+                (ServerKind::Remote(site), "key_env" | "key_cmd") => site.key.set(key, value)?,
+                _ => server.set(key, value)?,
             }
-            server.set(entry.key, entry.value)
+            Ok(())
         })?;
-        if !is_server {
-            server.add_commands(section)?;
-        }
         Ok(server)
     }
 
-    /// Reads the commands of a section, whose other keys have been read. They hold for each of its commands.
-    fn add_commands(&mut self, section: &TableEntry) -> Result<(), Wrong> {
-        let ServerKind::Local(shared) = &self.kind else {
-            return Ok(());
-        };
+    /// Reads a section of commands. Its other keys hold for each of them, so they are read first.
+    fn read_commands(section: &TableEntry) -> Result<ToolServer, Wrong> {
+        let mut server = ToolServer::new(section.key, ServerKind::Commands(Vec::new()));
+        let mut shared = LocalProgram::default();
+        let mut about = None;
+        for_each(section.value, |entry| {
+            let TableEntry { key, value, .. } = *entry;
+            match key {
+                _ if is_command(entry) => {}
+                "env" | "env_from" | "cwd" => shared.set(key, value)?,
+                "about_run" => {
+                    let command = value::command(value)?;
+                    check_command(&command)?;
+                    about = Some(command);
+                }
+                _ => server.set(key, value)?,
+            }
+            Ok(())
+        })?;
         let mut commands = Vec::new();
         for_each(section.value, |entry| {
             if is_command(entry) {
                 check_name(entry.key)?;
-                commands.push(Command::read(entry, shared, self.timeout)?);
+                commands.push(Command::read(entry, &shared, server.timeout)?);
             }
             Ok(())
         })?;
         if commands.is_empty() {
             return Err("has neither a command nor a url, nor a table with a run".into());
         }
-        if let Some(about) = self.about.take() {
-            self.about = Some(LocalProgram {
-                command: about.command,
-                ..shared.clone()
-            });
-        }
-        self.kind = ServerKind::Commands(commands);
-        Ok(())
+        server.kind = ServerKind::Commands(commands);
+        server.about = about.map(|command| LocalProgram { command, ..shared });
+        Ok(server)
     }
 
+    /// Sets what every kind of section may have.
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
-        match (key, &mut self.kind) {
-            ("url", _) => {}
-            ("only", _) => self.only = Some(strings(value)?),
-            ("allow", _) => self.allow = strings(value)?,
-            ("timeout", _) => self.timeout = duration::patience(&string(value)?)?,
-            ("start", _) => self.start = duration::patience(&string(value)?)?,
-            ("about_run", _) => {
-                let command = value::command(value)?;
-                check_command(&command)?;
-                self.about = Some(LocalProgram::new(command));
-            }
-            ("command", ServerKind::Local(program)) => {
-                program.command = value::command(value)?;
-                check_command(&program.command)?;
-            }
-            ("env" | "env_from" | "cwd", ServerKind::Local(program)) => program.set(key, value)?,
-            ("headers", ServerKind::Remote(site)) => site.headers = value::headers(value)?,
-            ("key_env" | "key_cmd", ServerKind::Remote(site)) => site.key.set(key, value)?,
-            ("run", _) => return Err("belongs in a table such as [tools.date.today]".into()),
+        match key {
+            "only" => self.only = Some(strings(value)?),
+            "allow" => self.allow = strings(value)?,
+            "timeout" => self.timeout = duration::patience(&string(value)?)?,
+            "start" => self.start = duration::patience(&string(value)?)?,
+            "run" => return Err("belongs in a table such as [tools.date.today]".into()),
             _ if KEYS.contains(&key) => return Err(MISFIT.into()),
             _ => return Err(value::unknown(Place::Server, key, KEYS)),
         }
@@ -283,14 +291,13 @@ mod tests {
 
     #[test]
     fn a_section_is_read_and_what_is_wrong_is_named() {
-        let server = read("command = [\"uvx\"]\nonly = [\"read_*\"]\ntimeout = \"5s\"");
-        let server = server.expect("a server");
-        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
-        let times = (seconds(server.timeout), seconds(server.start));
-        assert_eq!(times, (Some(5), Some(30)));
+        let section = "command = [\"uvx\"]\nonly = [\"read_*\"]\ntimeout = \"5s\"";
+        let server = ToolServer::parse("db", section);
+        let seconds = |count| Some(Duration::from_secs(count));
+        assert_eq!((server.timeout, server.start), (seconds(5), seconds(30)));
         assert!(server.offers("read_b") && !server.offers("write"));
         let server =
-            read("command = [\"x\"]\nallow = [\"@reads\", \"write_*\"]").expect("a server");
+            ToolServer::parse("db", "command = [\"x\"]\nallow = [\"@reads\", \"write_*\"]");
         for (tool, reads, is_allowed) in [
             ("a", true, true),
             ("a", false, false),
