@@ -57,7 +57,7 @@ impl ListedTool {
         if !schema.is_object() {
             schema = json!({"type": "object"});
         }
-        if name.is_empty() || needs_task || !headers::are_valid(&schema, &mut Vec::new()) {
+        if name.is_empty() || needs_task || !headers::are_valid(&schema) {
             return None;
         }
         let mut description = string(&entry["description"]);

@@ -13,21 +13,30 @@ const ENCODED: &str = "=?base64?";
 
 /// Whether the headers that a schema asks for can be sent: their names are valid and differ, and their values are no
 /// objects, arrays or fractions. The specification forbids clients to call other tools.
-pub fn are_valid(schema: &Value, names: &mut Vec<HeaderName>) -> bool {
-    for (_, property) in schema["properties"].as_object().into_iter().flatten() {
-        if let Some(header) = property.get(HEADER) {
-            let kind = property["type"].as_str().unwrap_or_default();
-            let has_valid_type = ["string", "integer", "boolean"].contains(&kind);
-            match header.as_str().unwrap_or_default().parse() {
-                Ok(name) if has_valid_type && !names.contains(&name) => names.push(name),
-                _ => return false,
-            }
-        }
-        if !are_valid(property, names) {
-            return false;
+pub fn are_valid(schema: &Value) -> bool {
+    let mut names: Vec<HeaderName> = Vec::new();
+    for property in mirrored_properties(schema) {
+        let kind = property["type"].as_str().unwrap_or_default();
+        let has_valid_type = ["string", "integer", "boolean"].contains(&kind);
+        let name = property[HEADER].as_str().unwrap_or_default();
+        match name.parse() {
+            Ok(name) if has_valid_type && !names.contains(&name) => names.push(name),
+            _ => return false,
         }
     }
     true
+}
+
+/// The properties of a schema, at any depth, that name a header.
+fn mirrored_properties(schema: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    for (_, property) in schema["properties"].as_object().into_iter().flatten() {
+        if property.get(HEADER).is_some() {
+            found.push(property);
+        }
+        found.extend(mirrored_properties(property));
+    }
+    found
 }
 
 /// The arguments that a tool's schema wants in headers.
