@@ -437,6 +437,10 @@ fn tls_failure(reason: &str) -> TransportError {
         failure.advice = Some(
             "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE",
         );
+    } else if reason.contains("CaUsedAsEndEntity") {
+        failure.advice = Some(
+            "its certificate is an authority's; a self-signed one needs basicConstraints=CA:FALSE",
+        );
     } else if reason.contains("InvalidContentType") {
         failure.advice = Some("if the server has no TLS, its address begins with http://");
     }
