@@ -66,7 +66,9 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     if folder.kind(&path).is_auto_named() || !handle.which.is_current() {
         remove(folder, &path)?;
     }
-    disk::remove(link)?;
+    if *link != path {
+        disk::remove(link)?;
+    }
     Ok(metadata.is_some())
 }
 
@@ -110,8 +112,14 @@ fn remove(folder: &Folder, path: &Path) -> io::Result<()> {
     if folder.kind(path) == Kind::Foreign {
         return Ok(());
     }
+    remove_dependents(folder, path)
+}
+
+/// Removes the earlier states of a conversation that was removed, and the links to it and to them. Its name is free: another
+/// q, which could not have the lock, may have given it to a new conversation, which stays.
+fn remove_dependents(folder: &Folder, path: &Path) -> io::Result<()> {
     for other in folder.paths()? {
-        if !folder.kind(&other).is_conversation() {
+        if other == path || !folder.kind(&other).is_conversation() {
             continue;
         }
         let file = folder.follow(&other)?;
@@ -121,4 +129,23 @@ fn remove(folder: &Folder, path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_that_has_taken_the_name_of_a_removed_one_stays() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = Folder::find(Some(root.path().to_owned())).expect("a folder");
+        folder.prepare().expect("a folder");
+        let id = "session_20261121100000000";
+        let (taken, state) = (folder.file(id), folder.file(&format!("{id}~1")));
+        for path in [&taken, &state] {
+            disk::create(path, b"{}").expect("a file");
+        }
+        remove_dependents(&folder, &taken).expect("a removal");
+        assert_eq!(folder.paths().expect("files"), [taken]);
+    }
 }
