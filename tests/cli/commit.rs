@@ -120,10 +120,7 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_saved_on_its_own() {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_os = "linux"),
-    ignore = "other systems replace a function of a program in other ways"
-)]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
 fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never");

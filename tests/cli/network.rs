@@ -114,10 +114,7 @@ fn a_slow_stream_is_not_cut_while_something_comes() {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_os = "linux"),
-    ignore = "other systems replace a function of a program in other ways"
-)]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
 fn a_server_that_takes_no_connection_is_given_up_after_a_while_and_tried_again() {
     let (listener, _waiting) = full_listener();
     let sandbox = Sandbox::new().openai_at(format!("http://{}/v1", listener.local_addr().unwrap()));

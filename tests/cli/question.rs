@@ -44,10 +44,7 @@ fn expect_note_after_ten_seconds(q: Q, note: &str, come: impl FnOnce() + Send) {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_os = "linux"),
-    ignore = "other systems replace a function of a program in other ways"
-)]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
 fn after_ten_seconds_without_input_one_note_says_what_q_waits_for() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
@@ -66,10 +63,7 @@ fn after_ten_seconds_without_input_one_note_says_what_q_waits_for() {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_os = "linux"),
-    ignore = "other systems replace a function of a program in other ways"
-)]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
 fn the_note_comes_for_a_named_pipe_that_nobody_opens_too() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);

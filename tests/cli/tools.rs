@@ -325,10 +325,7 @@ fn servers_start_side_by_side() {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_os = "linux"),
-    ignore = "other systems do not list threads and processes as files"
-)]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
 fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
     for args in [&["go"][..], &["-t", "shop", "go"]] {
         let _case = case(args);

@@ -131,10 +131,7 @@ const FAILING_RENAME: &str = "\
     }\n";
 
 #[test]
-#[cfg_attr(
-    not(target_os = "linux"),
-    ignore = "other systems replace a function of a program in other ways"
-)]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
 fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state() {
     if lacks("a compiler for C", "cc --version") {
         return;
