@@ -49,7 +49,7 @@ struct Row {
     /// The text around the first match of one of the words, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     found: Option<String>,
-    /// `-f` would continue this conversation.
+    /// It is the current conversation.
     #[serde(skip)]
     current: bool,
 }
@@ -64,6 +64,8 @@ impl Row {
 /// What is listed, and why a file could not be read.
 struct Found {
     rows: Vec<Row>,
+    /// How many files were not opened, because there is no room for them.
+    unopened: usize,
     unread: Result<(), Error>,
 }
 
@@ -83,12 +85,15 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     };
 
     let files = current.folder.files(arguments.all).map_err(Error::file)?;
-    let mut total = files.len();
-    let Found { rows, unread } = find(files, &words, room, &current, &context.notes);
-    if !words.is_empty() {
-        total = rows.len();
-    }
-    if total == 0 && unread.is_ok() {
+    let has_files = !files.is_empty();
+    let found = find(files, &words, room, &current, &context.notes);
+    let Found { rows, unread, .. } = found;
+    let has_none = if words.is_empty() {
+        !has_files
+    } else {
+        rows.is_empty()
+    };
+    if has_none && unread.is_ok() {
         context.notes.note(if words.is_empty() {
             "there are no conversations"
         } else {
@@ -102,7 +107,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return print(&json!(rows).to_string());
     }
     print(&match screen {
-        Some(size) => lay_out(&rows, total, size),
+        Some(size) => lay_out(&rows, rows.len() + found.unopened, size),
         None => separated(&rows),
     })?;
     unread
@@ -131,10 +136,10 @@ fn find(
     let mut rows = Vec::new();
     let mut unread = Ok(());
     let mut counted = 0;
-    for file in files {
-        if rows.len() >= room {
-            break;
-        }
+    let mut files = files.into_iter();
+    while rows.len() < room
+        && let Some(file) = files.next()
+    {
         match session::read(&file.path) {
             Ok(Some(conversation)) => {
                 let mut number = None;
@@ -158,7 +163,11 @@ fn find(
             }
         }
     }
-    Found { rows, unread }
+    Found {
+        rows,
+        unopened: files.len(),
+        unread,
+    }
 }
 
 fn row(

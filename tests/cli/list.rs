@@ -66,8 +66,11 @@ fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     let lines = on_terminal(&sandbox, &["-q", "--list", "question"], 80);
     assert!(lines[48].trim().starts_with("2 more"), "{lines:?}");
     let listed = sandbox.q(&["--list"]).run().exit(0).stdout_text();
-    let found = listed.lines().count();
-    assert_eq!(found, 50);
+    assert_eq!(listed.lines().count(), 50);
+    // What cannot be listed is not among those that are left out.
+    sandbox.write_bytes("talk-20.json", "{");
+    let lines = on_terminal(&sandbox, &["-q", "--list"], 80);
+    assert!(lines[48].trim().starts_with("11 more"), "{lines:?}");
 }
 
 /// What a list shows on a terminal of so many columns.
