@@ -9,10 +9,11 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::session::edit;
+use crate::session::folder::{Folder, Kind};
 use crate::session::name::Which;
 use crate::session::store::{self, Purpose};
 
-/// Drops the last exchange and prints its question; an earlier state keeps it.
+/// Drops the last exchange and prints its question. Unless `keep` is 0, an earlier state keeps it.
 pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     refuse_number("--undo", context)?;
     let (handle, _) = context.open_existing(Purpose::Change)?;
@@ -82,11 +83,10 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = handle.folder.files(false).map_err(Error::file)?;
-    if !others.is_empty() {
+    let others = count_own(&handle.folder)?;
+    if others > 0 {
         context.notes.note(&format!(
-            "other conversations kept: {}; q --list shows them, q --clear --all deletes them",
-            others.len()
+            "other conversations kept: {others}; q --list shows them, q --clear --all deletes them"
         ));
     }
     Ok(())
@@ -95,15 +95,13 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 /// Deletes all conversations. Without `--yes` it asks first, which needs a terminal.
 fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let asks = !arguments.yes;
-    if asks && !io::stdin().is_terminal() {
-        let error =
-            "--clear --all asks first, but standard input is not a terminal; nothing was deleted";
-        return Err(Error::usage(error).advise("--yes deletes all conversations without asking"));
+    if asks {
+        check_terminal("input", io::stdin().is_terminal())?;
+        check_terminal("error", io::stderr().is_terminal())?;
     }
     let folder = context.folder()?;
     folder.check().map_err(Error::file)?;
-    let conversations = folder.files(false).map_err(Error::file)?;
-    if asks && !confirmed(conversations.len()) {
+    if asks && !confirmed(count_own(folder)?) {
         return Err(Error::nothing("nothing was deleted"));
     }
     let deleted = edit::clear_all(folder).map_err(Error::file)?;
@@ -119,9 +117,27 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     Ok(())
 }
 
+/// How many conversations `--clear --all` deletes; files that others have put into the folder stay.
+fn count_own(folder: &Folder) -> Result<usize, Error> {
+    let mut files = folder.files(false).map_err(Error::file)?;
+    files.retain(|file| folder.kind(&file.path) != Kind::Foreign);
+    Ok(files.len())
+}
+
+/// Refuses to ask where nobody would see the question, or could answer it.
+fn check_terminal(stream: &str, is_terminal: bool) -> Result<(), Error> {
+    if is_terminal {
+        return Ok(());
+    }
+    let error = format!(
+        "--clear --all asks first, but standard {stream} is not a terminal; nothing was deleted"
+    );
+    Err(Error::usage(error).advise("--yes deletes all conversations without asking"))
+}
+
 /// Asks for confirmation on the terminal.
 fn confirmed(count: usize) -> bool {
-    let question = format!("q: delete all {count} conversations for good? [y/N] ");
+    let question = format!("q: delete all conversations ({count}) for good? [y/N] ");
     let _ = io::stderr().write_all(question.as_bytes());
     let mut answer = String::new();
     let _ = io::stdin().read_line(&mut answer);

@@ -147,7 +147,7 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
             sandbox.expect_no_files();
             continue;
         }
-        terminal.wait_for("q: delete all 5 conversations for good? [y/N] ", 0);
+        terminal.wait_for("q: delete all conversations (5) for good? [y/N] ", 0);
         before.expect_unchanged();
         terminal.type_in(typed);
         let outcome = running.wait();
@@ -157,6 +157,8 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
         } else {
             outcome.exit(1).stdout_is_empty();
             before.expect_unchanged();
+            let unseen = sandbox.q(args).stdin_from(terminal.end()).run();
+            unseen.exit(2).stderr_contains("error is not a terminal");
         }
     }
 }
