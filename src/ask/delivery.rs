@@ -204,10 +204,12 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
             "the answer is incomplete: it reached the token limit ({word}); a higher max_tokens (Q_MAX_TOKENS), or fewer \
              --messages, may help"
         ),
-        Some(Finish::Other(word)) => {
+        None | Some(Finish::Complete(_)) => return Ok(()),
+        // Of these, only a known answer is delivered that was blocked or failed: somebody has edited its file.
+        Some(finish) => {
+            let word = finish.word();
             format!("the answer may be incomplete: it ended with “{word}”")
         }
-        _ => return Ok(()),
     };
     Err(Error::new(ErrorKind::Incomplete, message))
 }
