@@ -24,7 +24,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
     let found = find(context);
-    // Only a named conversation keeps its own provider and model.
+    // A question without -f begins a conversation, so what the current one keeps does not count.
     let keeps = match &found {
         Ok((handle, Some(conversation))) if !handle.which.is_current() => Some(conversation),
         _ => None,

@@ -9,7 +9,7 @@ use crate::output::print_report;
 use crate::settings::Settings;
 use crate::tools::{Groups, Selection, Starting};
 
-/// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails. The servers are
+/// Prints the tools that `-t` selects. Without it, prints all, with a note for each server that fails. The servers are
 /// started in `groups`.
 pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;

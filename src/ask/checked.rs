@@ -94,7 +94,7 @@ fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
     )))
 }
 
-/// Refuses what cannot be had where only known answers count.
+/// Refuses what known answers cannot serve: tools and searches, and `--again` where only they count.
 fn check_cached(settings: &Settings) -> Result<(), Error> {
     let arguments = &settings.typed;
     let is_only = settings.values.cached == Cached::Only;
@@ -118,7 +118,11 @@ fn reads_stdin(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
     let is_spared = match settings.environment.get("Q_STDIN") {
         None => false,
         Some("none") => true,
-        Some(other) => return Err(Error::settings(format!("Q_STDIN: “{other}” is not none"))),
+        Some(other) => {
+            return Err(Error::settings(format!(
+                "Q_STDIN: the only value is none, not “{other}”"
+            )));
+        }
     };
     let has_nothing_else = !has_words && arguments.attach.is_empty();
     // The last question is asked again unchanged, with its own input.

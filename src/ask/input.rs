@@ -61,7 +61,7 @@ pub struct Reader {
 struct InputSource {
     name: String,
     /// It may be an image or a PDF.
-    is_file: bool,
+    is_attached: bool,
 }
 
 impl Reader {
@@ -131,7 +131,7 @@ impl Reader {
         }
         let source = InputSource {
             name: "standard input".to_owned(),
-            is_file: place.is_some(),
+            is_attached: place.is_some(),
         };
         let came = self.wait_for(&source, STDIN_PATH.as_ref());
         let bytes = self.read(io::stdin().lock(), &source, &came)?;
@@ -155,7 +155,7 @@ impl Reader {
         let name = path.to_string_lossy();
         let source = InputSource {
             name: on_one_line(&name),
-            is_file: true,
+            is_attached: true,
         };
         // std instead of fs-err, because these messages name the path themselves.
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
@@ -182,7 +182,7 @@ impl Reader {
         spinner.wait_for(&note);
         if may_wait(path) && !spinner.is_active() {
             let notes = self.notes.clone();
-            if !source.is_file {
+            if !source.is_attached {
                 note.push_str("; -n or Q_STDIN=none leaves it alone");
             }
             // Without a thread only the note is missing.
@@ -219,7 +219,7 @@ impl Reader {
             let _ = came.send(());
             bytes.extend_from_slice(part);
             // Input with a NUL byte is refused at once, but a file may be an image.
-            if !source.is_file && part.contains(&0) {
+            if !source.is_attached && part.contains(&0) {
                 break;
             }
         }
@@ -295,7 +295,7 @@ impl InputSource {
     fn unreadable(&self, error: &io::Error) -> Error {
         let name = &self.name;
         let error = format!("cannot read {name}: {error}");
-        if !self.is_file {
+        if !self.is_attached {
             return Error::new(ErrorKind::File, error);
         }
         let mut error = Error::new(ErrorKind::Input, error);
@@ -308,7 +308,7 @@ impl InputSource {
 
     fn binary(&self) -> Error {
         let name = &self.name;
-        if self.is_file {
+        if self.is_attached {
             let error = format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF");
             return Error::new(ErrorKind::Binary, error)
                 .advise("-a takes only these; another image can be converted to PNG");
@@ -399,7 +399,7 @@ mod tests {
         };
         let file = InputSource {
             name: "x".to_owned(),
-            is_file: true,
+            is_attached: true,
         };
         let bytes = reader.read(source, &file, &mpsc::channel().0)?;
         reader.content("x", bytes, &file)?;

@@ -95,8 +95,9 @@ fn remembered_tools(
         let names = names.join(",");
         format!("standard input is not a terminal; -t {names} uses them")
     } else {
-        let tools = Selection::parse(names).map_err(Error::usage);
-        return Ok(Some(tools?));
+        let tools = Selection::parse(names);
+        let tools = tools.map_err(|reason| Error::usage(reason).advise(REMEMBERED))?;
+        return Ok(Some(tools));
     };
     notes.note(&format!(
         "the tools of this conversation are not used: {reason}"

@@ -34,9 +34,9 @@ struct Search {
 /// The regular files that a pattern names, sorted. `None`: it is no pattern, but an address or the name of a file.
 pub fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
     // A link that leads nowhere is a file, too.
-    let is_file = Path::new(pattern).symlink_metadata().is_ok();
+    let exists = Path::new(pattern).symlink_metadata().is_ok();
     let text = match pattern.to_str() {
-        Some(text) if is_pattern(text) && !text.contains("://") && !is_file => text,
+        Some(text) if is_pattern(text) && !text.contains("://") && !exists => text,
         _ => return Ok(None),
     };
     let wrong = |reason: &str| {

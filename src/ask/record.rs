@@ -19,7 +19,7 @@ use crate::session::{Entry, Exchange};
 use crate::threads::{self, lock};
 use crate::tools::Observer;
 
-/// How long to wait for the lock once a signal has come.
+/// How long to wait for the lock in all, if a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 
 /// How long a signal waits for a save that is under way, and how often it looks whether that has ended.

@@ -94,7 +94,7 @@ impl Session {
     }
 }
 
-/// The link to the current conversation. With the name of a conversation in `Q_SESSION` there is none.
+/// The link to the current conversation, which `Q_SESSION` may choose; `None` if no current conversation can have that name.
 fn current_link(handle: &Handle, context: &Context) -> Option<PathBuf> {
     let which = Which::find(None, context.environment.get("Q_SESSION"));
     let Ok(Which::Current(stem)) = which else {

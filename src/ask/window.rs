@@ -10,7 +10,7 @@ use crate::settings::{History, Values};
 pub struct Window {
     pub messages: Vec<Message>,
     form: History,
-    /// How many older ones are left out, because the settings or the provider do not take more.
+    /// How many older ones are left out, because `max_history` or the provider allows no more.
     left_out: usize,
 }
 
@@ -74,7 +74,7 @@ impl Window {
         }
     }
 
-    /// Notes which provider gets messages that another provider answered.
+    /// Notes that messages go to another provider or model than the one that answered them.
     pub fn report_hand_over(&self, to: &str, notes: &Notes) {
         match self.messages.len() {
             0 => {}

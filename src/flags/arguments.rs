@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// What q does. All but `Ask` are actions, which ask no model and read no input.
+/// What q does. All but `Ask` are actions, which ask no model, and read no input but a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     #[default]

@@ -187,7 +187,7 @@ const ALL: &[Mode] = &[
     Models,
 ];
 
-/// All modes. Help and version may be called with any option.
+/// All modes.
 const EVERY: &[Mode] = &[];
 
 /// Every option, in the order of the documents.
@@ -310,8 +310,8 @@ pub const FLAGS: &[Flag] = &[
         names: "-n, --no-stdin",
         effect: Switch(EVERY, |a| &mut a.no_stdin),
         help: "leave standard input alone",
-        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Other \
-              than questions, nothing reads it, so alias q='q -n' works.",
+        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Only \
+              questions read it, and the confirmation of --clear --all, so alias q='q -n' works.",
     },
     Flag {
         names: "--no-save",
@@ -345,7 +345,8 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(ALL, |a| &mut a.json),
         help: "machine-readable output",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
-              messages_sent, sources if there are any, and cached if the answer was known; or with error. For an action it is what the action shows or did. \
+              messages_sent, with -w or if there are any sources, with -t rounds and tool_calls, and cached if the answer was \
+              known; or with error. For an action it is what the action shows or did. \
               usage has the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {
@@ -359,9 +360,9 @@ pub const FLAGS: &[Flag] = &[
         names: "-v, --verbose",
         effect: Switch(ALL, |a| &mut a.verbose),
         help: "report what q does",
-        doc: "Report on standard error which conversation is continued, the provider and the model, the index, role and \
-              length of each message, each new attempt, what the server sends of the model's thinking, the time taken, the usage, \
-              and where the exchange is saved.",
+        doc: "Report on standard error the provider, the model and the address, the index, role and length of each \
+              message, each new attempt, what the server sends of the model's thinking, the time taken and the usage; with \
+              -t also the servers and what their calls took; for a known answer, its file.",
     },
     Flag {
         names: "--dry-run",
@@ -376,7 +377,7 @@ pub const FLAGS: &[Flag] = &[
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
               New words or files, and input that comes with them, replace the old ones. The new answer replaces the old one \
-              once it is complete; an earlier state keeps the conversation as it was.",
+              once it is complete; an earlier state keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--history",
@@ -403,7 +404,7 @@ pub const FLAGS: &[Flag] = &[
         effect: Action(Undo),
         help: "drop the last exchange, print its question",
         doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. An \
-              earlier state keeps the conversation as it was.",
+              earlier state keeps the conversation as it was, unless keep is 0.",
     },
     Flag {
         names: "--list",

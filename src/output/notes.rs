@@ -55,7 +55,7 @@ impl Notes {
         }
     }
 
-    /// Prints a note: something did not go as asked.
+    /// Prints a note, unless `-q` was given.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             self.write(text);

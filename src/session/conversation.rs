@@ -46,7 +46,7 @@ pub struct Conversation {
     pub exchanges: Vec<Exchange>,
     #[serde(flatten)]
     pub unknown: Unknown,
-    /// The bytes of the file that it was read from; `None` if there is no such file, or it has other content by now.
+    /// The bytes of the file that it was read from, whatever has changed in it since; `None` if it was not read.
     #[serde(skip)]
     pub source: Option<Arc<Vec<u8>>>,
 }
@@ -98,7 +98,7 @@ pub struct Entry {
     pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the answer used, see [`crate::message::Usage`]; q does not read it again.
+    /// What the answer used, see [`crate::message::Usage`]; `--history` shows its tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
     /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.

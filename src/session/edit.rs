@@ -11,8 +11,8 @@ use super::store::Handle;
 use super::timestamp::Timestamp;
 use super::{disk, format, name};
 
-/// Removes the last exchange of a conversation; an earlier state keeps it. Returns the conversation's id and the exchange.
-/// `None`: there was none.
+/// Removes the last exchange of a conversation; an earlier state keeps it, if the rules do. Returns the conversation's id
+/// and the exchange. `None`: there was none.
 pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchange)>> {
     let folder = &handle.folder;
     let _locks = handle.lock(PATIENTLY)?;
@@ -33,14 +33,13 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
     Ok(Some((folder.id(&path), undone)))
 }
 
-/// Copies a conversation to another place, which must be free, else the error is `AlreadyExists`. `NotFound`: the
-/// conversation is gone.
+/// Copies a conversation to another place, which must be free, else the error is `AlreadyExists`.
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     to.folder.prepare()?;
     let _locks = to.lock(PATIENTLY)?;
     let path = from.folder.follow(&from.path)?;
     let Some(mut conversation) = disk::read(&path)? else {
-        return Err(io::ErrorKind::NotFound.into());
+        return Err(io::Error::other("it was cleared in the meantime"));
     };
     conversation.created = Timestamp::now();
     disk::create(&to.path, &format::to_bytes(&conversation)?)

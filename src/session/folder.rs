@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::name::{self, CURRENT, SLOT, Which};
-use super::timestamp::UNNAMED;
+use super::timestamp::ID_PREFIX;
 use crate::unix;
 use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, make_folder};
 
@@ -116,7 +116,7 @@ impl Folder {
             return Kind::Foreign;
         };
         let base = name::base(&stem);
-        let is_generated = base.starts_with(UNNAMED);
+        let is_generated = base.starts_with(ID_PREFIX);
         // What is named a little otherwise, such as an editor's backup, is not q's.
         if !name::is_plain(base) || is_generated && !name::is_id(base) {
             Kind::Foreign

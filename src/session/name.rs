@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::timestamp::UNNAMED;
+use super::timestamp::ID_PREFIX;
 use crate::error::Error;
 use crate::text::one_line::quoted;
 
@@ -95,7 +95,7 @@ impl Which {
     /// Whether q has named it, as a conversation, an earlier state or a number of the list, so a user cannot begin it.
     pub fn is_generated(&self) -> bool {
         match self {
-            Which::Named(name) => name.starts_with(UNNAMED) || base(name) != name,
+            Which::Named(name) => name.starts_with(ID_PREFIX) || base(name) != name,
             Which::Number(_) => true,
             _ => false,
         }
@@ -118,7 +118,7 @@ pub(super) fn is_plain(name: &str) -> bool {
 
 /// Whether a name is an id, which is a time.
 pub(super) fn is_id(name: &str) -> bool {
-    let digits = name.strip_prefix(UNNAMED);
+    let digits = name.strip_prefix(ID_PREFIX);
     digits.is_some_and(|digits| is_number(digits, DIGITS_OF_ID))
 }
 

@@ -11,7 +11,7 @@ use crate::text::age;
 /// What was found at the path of a conversation; `None` means that there is no file.
 pub type Found = io::Result<Option<Conversation>>;
 
-/// Whether a file was read, but cannot be used as a conversation. The error says why. Else it could not be read.
+/// Whether what is there cannot be used as a conversation; the error says why. Else it could not be read.
 pub fn is_unusable(error: &io::Error) -> bool {
     // No error of the system is of this kind.
     error.kind() == io::ErrorKind::Other

@@ -94,7 +94,7 @@ impl Saver {
             return self.extend(path, conversation, exchange);
         }
         let draft = draft.map_or_else(|| self.draft(exchange), Ok)?;
-        Ok(self.saved(draft.create(folder)?))
+        Ok(self.settle(draft.create(folder)?))
     }
 
     /// Adds an exchange to a conversation, or puts it in the place of the last one.
@@ -119,7 +119,7 @@ impl Saver {
         let is_shrunk = conversation.exchanges.len() < wanted;
         let keeps_state = (replaces || is_shrunk) && self.rules.keeps();
         let state = disk::rewrite(&self.handle.folder, &path, &bytes, keeps_state)?;
-        let mut saved = self.saved(path);
+        let mut saved = self.settle(path);
         if is_shrunk && saved.note.is_none() {
             let count = conversation.message_count();
             let mut note = format!(
@@ -133,8 +133,8 @@ impl Saver {
         Ok(saved)
     }
 
-    /// Makes the conversation in which the exchange was saved the current one, if it is to be that. A note says what failed.
-    fn saved(&self, path: PathBuf) -> Saved {
+    /// Says where the exchange is, after making that conversation the current one if it is to be. A note says what failed.
+    fn settle(&self, path: PathBuf) -> Saved {
         let id = self.handle.folder.id(&path);
         let mut note = None;
         if let Some(link) = &self.becomes_current

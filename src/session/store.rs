@@ -1,4 +1,4 @@
-//! Finds conversations and opens them: the only place where the errors of that get their words.
+//! Finds conversations and opens them.
 
 use std::fs::File;
 use std::io;
@@ -42,7 +42,7 @@ pub struct Handle {
     pub path: PathBuf,
 }
 
-/// Finds a conversation, which need not exist.
+/// Finds a conversation, which need not exist. For a question, a file in the place of a link gets an id first.
 pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, Error> {
     if !matches!(which, Which::File(_)) {
         folder.check().map_err(Error::file)?;

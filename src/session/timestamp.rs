@@ -10,7 +10,7 @@ use time::{OffsetDateTime, UtcOffset};
 use crate::unix;
 
 /// The beginning of ids.
-pub const UNNAMED: &str = "session_";
+pub const ID_PREFIX: &str = "session_";
 
 /// A moment, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Timestamp {
     pub fn id(self) -> String {
         let mut digits = self.to_string();
         digits.retain(|character| character.is_ascii_digit());
-        format!("{UNNAMED}{digits}")
+        format!("{ID_PREFIX}{digits}")
     }
 }
 
