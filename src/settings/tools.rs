@@ -325,9 +325,11 @@ mod tests {
             db.url: is not a URL | url = "x"
             url: must be a string | url = 1
             must be the name of an environment variable | url = "https://x"␊key_env = "sk-123"
+            must be the name of an environment variable | url = "https://x"␊key_env = ""
             key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
             must be a table | url = "https://x"␊headers = 1
             a b: no header can have | url = "https://x"␊headers = { "a b" = "x" }
+            Content-Length: no header can have | url = "https://x"␊headers = { Content-Length = "1" }
             there is no setting “header” | url = "https://x"␊header = 1
         "##,
         ) {

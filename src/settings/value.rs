@@ -119,7 +119,7 @@ pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
 pub fn variable(value: &DeValue) -> Result<String, String> {
     let name = string(value)?;
     let is_other = |character: char| !character.is_ascii_alphanumeric() && character != '_';
-    if name.contains(is_other) {
+    if name.is_empty() || name.contains(is_other) {
         return Err("must be the name of an environment variable, not the key itself".to_owned());
     }
     Ok(name)
@@ -148,7 +148,10 @@ pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, Wrong> {
 /// Checks that a header can be sent.
 pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
     let has_name = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
-    if has_name && http::HeaderValue::from_str(value.expose()).is_ok() {
+    // Only the body decides how long it is.
+    let lower = name.to_ascii_lowercase();
+    let is_of_body = ["content-length", "transfer-encoding"].contains(&lower.as_str());
+    if has_name && !is_of_body && http::HeaderValue::from_str(value.expose()).is_ok() {
         return Ok(());
     }
     Err(format!(
