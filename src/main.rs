@@ -97,6 +97,7 @@ fn run(
     if let Some(text) = document(arguments) {
         return output::print(&text);
     }
+    environment.check()?;
     let variable = environment.get("Q_SESSION");
     let which = Which::find(arguments.session.as_deref(), variable)?;
     let context = Context {

@@ -16,6 +16,16 @@ impl Environment {
         self.0.get(name)?.to_str()
     }
 
+    /// Checks that all settings are text.
+    pub fn check(&self) -> Result<(), Error> {
+        for (name, value) in &self.0 {
+            if name.starts_with("Q_") && value.to_str().is_none() {
+                return Err(Error::settings(format!("{name}: it is not UTF-8")));
+            }
+        }
+        Ok(())
+    }
+
     /// All variables by name, with the bytes of their values.
     pub(super) fn variables(&self) -> impl Iterator<Item = (&String, &OsString)> {
         self.0.iter()
