@@ -103,7 +103,7 @@ fn moved(
 /// Reads `OLLAMA_HOST` as Ollama does: scheme, host and port may be missing, and the address of all interfaces is
 /// this machine's (Ollama, envconfig/config.go).
 fn ollama_host(text: &str) -> Result<Address, String> {
-    let text = text.trim();
+    let text = text.trim().trim_matches(['"', '\'']);
     let (scheme, rest, default_port) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme, rest, ""),
         // Ollama's own port is the default only without a scheme.
@@ -191,7 +191,7 @@ mod tests {
     fn ollama_host_is_read_as_ollama_reads_it() {
         let table = r##"
             127.0.0.1 | http://127.0.0.1:11434/v1
-            box:8000 | http://box:8000/v1
+            "box:8000" | http://box:8000/v1
             :8000 | http://127.0.0.1:8000/v1
             0.0.0.0 | http://127.0.0.1:11434/v1
             0.0.0.0:5000 | http://127.0.0.1:5000/v1
