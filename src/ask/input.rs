@@ -235,7 +235,7 @@ impl Reader {
         source: &InputSource,
     ) -> Result<Content, Error> {
         let Some(media) = media_type(&bytes) else {
-            if bytes.is_empty() {
+            if bytes.is_empty() && name != "/dev/null" {
                 self.notes.note(&format!("{} was empty", source.name));
             }
             let text = self.text(bytes, source)?;
