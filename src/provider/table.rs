@@ -237,14 +237,14 @@ pub fn find_dialect(name: &str) -> Option<&'static Dialect> {
 }
 
 /// The names of the built-in providers that can search the web.
-pub fn searching() -> String {
+pub fn searching() -> Vec<&'static str> {
     let mut names = Vec::new();
     for row in PROVIDERS {
         if row.api.searches || row.quirks.searches {
             names.push(row.name);
         }
     }
-    names.join(", ")
+    names
 }
 
 /// The row of the built-in provider with this host, or with the domain that this host belongs to.

@@ -114,10 +114,13 @@ impl Target {
         let name = &provider.name;
         let api = provider.api.name;
         let message = format!("--web: {name} cannot search the web over the API “{api}”");
+        // At another address, a built-in provider may have an API that cannot.
+        let mut others = table::searching();
+        others.retain(|other| other != name);
         Err(Error::usage(message).advise(format!(
             "-p chooses one that can: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
              -t lets the model call a tool of yours that searches",
-            table::searching()
+            others.join(", ")
         )))
     }
 
@@ -164,7 +167,10 @@ impl Target {
     pub fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let models = match self.models(notes) {
             Ok(models) => models,
-            Err(unlisted) => return Err(error.advise(unlisted.message)),
+            Err(unlisted) => {
+                let reason = unlisted.message;
+                return Err(error.advise(format!("its models cannot be listed: {reason}")));
+            }
         };
         let mut names = Vec::from_iter(models.iter().map(|listed| listed.id.as_str()));
         if let Model::Named(_) = self.choice.model {
