@@ -101,7 +101,8 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     }
     let folder = context.folder()?;
     folder.check().map_err(Error::file)?;
-    if asks && !confirmed(count_own(folder)?) {
+    let count = count_own(folder)?;
+    if asks && !confirmed(count) {
         return Err(Error::nothing("nothing was deleted"));
     }
     let deleted = edit::clear_all(folder).map_err(Error::file)?;
