@@ -86,8 +86,11 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 
     let files = current.folder.files(arguments.all).map_err(Error::file)?;
     let has_files = !files.is_empty();
-    let found = find(files, &words, room, &current, &context.notes);
-    let Found { rows, unread, .. } = found;
+    let Found {
+        rows,
+        unopened,
+        unread,
+    } = find(files, &words, room, &current, &context.notes);
     let has_none = if words.is_empty() {
         !has_files
     } else {
@@ -107,7 +110,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return print(&json!(rows).to_string());
     }
     print(&match screen {
-        Some(size) => lay_out(&rows, rows.len() + found.unopened, size),
+        Some(size) => lay_out(&rows, rows.len() + unopened, size),
         None => separated(&rows),
     })?;
     unread
