@@ -209,7 +209,7 @@ fn open_current(
 ) -> Result<Session, Error> {
     let handle = if settings.typed.follow {
         match context.find(Purpose::Ask) {
-            Ok(handle) => return follow(handle, known, settings, &context.notes),
+            Ok(handle) => return follow(handle, known, settings, context),
             Err(error) => Err(error),
         }
     } else {
@@ -232,13 +232,19 @@ fn open_current(
 
 /// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
 fn follow(
-    handle: Handle,
+    mut handle: Handle,
     known: Option<Target>,
     settings: &Settings,
-    notes: &Notes,
+    context: &Context,
 ) -> Result<Session, Error> {
+    let notes = &context.notes;
     let arguments = &settings.typed;
-    let found = session::read(&handle.path);
+    let mut found = session::read(&handle.path);
+    if let Ok(None) = found {
+        // With `keep` 0, another q that has just made another conversation current has removed this one.
+        handle = context.find(Purpose::Ask)?;
+        found = session::read(&handle.path);
+    }
     let spares_current = matches!(&found, Err(error) if !rules::is_unusable(error));
     let mut rules = settings.values.rules;
     if arguments.follow_anyway {

@@ -212,10 +212,8 @@ impl Bench {
         let terminal = drained_terminal();
         let on_terminal = |wrap: &str, style: &str| {
             let mut command = self.q(&self.long, &self.state, &["question"]);
-            command
-                .env("Q_WRAP", wrap)
-                .env("Q_STYLE", style)
-                .stdout(terminal.try_clone().expect("a descriptor"));
+            command.env("Q_WRAP", wrap).env("Q_STYLE", style);
+            command.stdout(terminal.try_clone().expect("a descriptor"));
             command
         };
         let contestants: Vec<Contestant> = vec![
@@ -543,11 +541,9 @@ impl Bench {
         let gaps = (0..50).map(|_| {
             let arguments = ["--no-save", "-t", "now", "question"];
             let mut command = self.q(&address, &self.state, &arguments);
-            command
-                .env("XDG_CONFIG_HOME", configured)
-                .env("Q_RETRIES", "0")
-                .stdin(Stdio::null())
-                .stderr(Stdio::null());
+            command.env("XDG_CONFIG_HOME", configured);
+            command.env("Q_RETRIES", "0");
+            command.stdin(Stdio::null()).stderr(Stdio::null());
             let mut child = command.spawn().expect("q");
             let (stream, seconds) = gap(&listener);
             reply(stream, &answer(1))

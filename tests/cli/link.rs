@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::fixtures::{
-    ARCHIVED, OTHER, case, hold_the_lock, lacks, numbered, other, stored, wait_until,
+    ARCHIVED, HOUR, OTHER, case, hold_the_lock, idle_for, lacks, numbered, other, stored,
+    wait_until,
 };
 use crate::sandbox::Sandbox;
 
@@ -32,6 +33,22 @@ fn what_is_cleared_is_the_conversation_that_is_current_once_the_lock_is_free() {
     drop(lock);
     clear.wait().exit(0);
     sandbox.expect_files(&[ARCHIVED]);
+}
+
+#[test]
+fn a_follow_up_looks_again_where_the_conversation_has_just_gone() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let (_server, sandbox) = numbered();
+    sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
+    // Another q, with keep = "0", has made another one current, which has to stand for both here.
+    let path = sandbox.sessions().join(ARCHIVED);
+    let trace = format!("strace -f -o trace -P {}", path.display());
+    let inject = "-e inject=?openat:error=ENOENT:when=1";
+    let q = sandbox.shell(&format!("exec {trace} {inject} q -f two"));
+    q.run().exit(0).stderr_is_empty();
+    sandbox.expect_texts("current.json", &["one", "1", "two", "answer 0"]);
 }
 
 #[test]

@@ -33,10 +33,8 @@ impl Under {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/soak/layer.c");
         let library = folder.join("layer.so");
         let mut compiler = Program::new("cc");
-        compiler
-            .args(["-shared", "-fPIC", "-o"])
-            .arg(&library)
-            .arg(source);
+        compiler.args(["-shared", "-fPIC", "-o"]);
+        compiler.arg(&library).arg(source);
         let built = compiler.stdout(Stdio::null()).status();
         if !built.is_ok_and(|status| status.success()) {
             return None;

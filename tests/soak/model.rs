@@ -146,10 +146,9 @@ impl Model {
         match (was, now, place) {
             (None, now, _) if matches!(command.target, Target::Linked(_)) => {
                 begun.begin(command, id);
-                [begun]
-                    .into_iter()
-                    .chain(now.map(|place| appended(&place)))
-                    .collect()
+                let mut all = vec![begun];
+                all.extend(now.map(|place| appended(&place)));
+                all
             }
             (None, Some(place), _) => vec![appended(&place)],
             (None, None, Some(place)) => {
@@ -280,10 +279,9 @@ impl Model {
             .iter()
             .filter(|(place, _)| at(after, place) == 1)
         {
-            changed
-                .get_mut(place)
-                .into_iter()
-                .for_each(|there| there.clone_from(exchanges));
+            if let Some(there) = changed.get_mut(place) {
+                there.clone_from(exchanges);
+            }
         }
         changed.links.extend(after.links.clone());
         let mut partly = after.clone();

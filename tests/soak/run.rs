@@ -34,11 +34,8 @@ impl Run {
     /// The same, with a standard output of its own.
     pub fn start_to(mut command: Command, stdout: Stdio) -> io::Result<Run> {
         let began = Instant::now();
-        command
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(Stdio::piped())
-            .process_group(0);
+        command.stdin(Stdio::null()).stdout(stdout);
+        command.stderr(Stdio::piped()).process_group(0);
         Ok(Run {
             child: command.spawn()?,
             began,

@@ -57,11 +57,9 @@ pub fn at_once(
         )
     });
     let outcomes = outcomes?;
+    let report = &scene.soak.report;
     for command in &commands {
-        scene
-            .soak
-            .report
-            .done(scene.part.mode, &format!("{command} (not alone)"));
+        report.done(scene.part.mode, &format!("{command} (not alone)"));
     }
     let both = commands.iter().zip(&outcomes);
     let acts = both.map(|(command, (id, outcome))| Act::new(command, *id, outcome));
