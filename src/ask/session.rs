@@ -240,10 +240,12 @@ fn follow(
     let notes = &context.notes;
     let arguments = &settings.typed;
     let mut found = session::read(&handle.path);
-    if let Ok(None) = found {
-        // With `keep` 0, another q that has just made another conversation current has removed this one.
-        handle = context.find(Purpose::Ask)?;
-        found = session::read(&handle.path);
+    // With `keep` 0, another q that has just made another conversation current has removed this one.
+    if let Ok(None) = found
+        && let Ok(again) = context.find(Purpose::Ask)
+    {
+        found = session::read(&again.path);
+        handle = again;
     }
     let spares_current = matches!(&found, Err(error) if !rules::is_unusable(error));
     let mut rules = settings.values.rules;
