@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::dialect::{DIALECTS, Dialect, failure, held_back};
-use crate::fixtures::{case, in_foreground, session, wait_until};
+use crate::fixtures::{case, in_foreground, make_pipe, session, wait_until};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Server};
@@ -541,8 +540,7 @@ fn a_server_that_was_used_before_keeps_no_question_waiting() {
     assert_eq!(mode & 0o777, 0o600);
     let kept = fs::read(list.path()).expect("a list");
     let gate = sandbox.home().join("gate");
-    let made = Command::new("mkfifo").arg(&gate).status();
-    assert!(made.expect("mkfifo").success());
+    make_pipe(&gate);
 
     // Nothing is called: the server ends before it has started.
     let server = model(vec![]);
