@@ -12,7 +12,7 @@ use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::name::Which;
-use crate::session::rules::{self, Intent, Responder};
+use crate::session::rules::{self, Found, Intent, Responder};
 use crate::session::save::Saver;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
@@ -232,21 +232,14 @@ fn open_current(
 
 /// Continues the current conversation. If an obstacle forbids that, a note names it, and q starts a new conversation.
 fn follow(
-    mut handle: Handle,
+    handle: Handle,
     known: Option<Target>,
     settings: &Settings,
     context: &Context,
 ) -> Result<Session, Error> {
     let notes = &context.notes;
     let arguments = &settings.typed;
-    let mut found = session::read(&handle.path);
-    // With `keep` 0, another q that has just made another conversation current has removed this one.
-    if let Ok(None) = found
-        && let Ok(again) = context.find(Purpose::Ask)
-    {
-        found = session::read(&again.path);
-        handle = again;
-    }
+    let (handle, found) = read_current(handle, context);
     let spares_current = matches!(&found, Err(error) if !rules::is_unusable(error));
     let mut rules = settings.values.rules;
     if arguments.follow_anyway {
@@ -296,6 +289,19 @@ fn follow(
         target,
         spares_current,
     })
+}
+
+/// Reads the current conversation. Looks for it again if it has just gone: with `keep` 0, another q that makes another one
+/// current removes it.
+fn read_current(handle: Handle, context: &Context) -> (Handle, Found) {
+    let found = session::read(&handle.path);
+    if let Ok(None) = found
+        && let Ok(again) = context.find(Purpose::Ask)
+    {
+        let found_again = session::read(&again.path);
+        return (again, found_again);
+    }
+    (handle, found)
 }
 
 /// The server that is known already, unless the conversation keeps one.
