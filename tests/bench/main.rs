@@ -458,18 +458,16 @@ impl Bench {
         std::fs::write(plain.join("q/config.toml"), "messages = 10\n").expect("a file");
         let q = |configuration: &Path, arguments: &[&str]| {
             let mut command = self.q(&self.short, &self.state, arguments);
-            command
-                .args(["--no-save", "question"])
-                .env("XDG_CONFIG_HOME", configuration);
+            command.args(["--no-save", "question"]);
+            command.env("XDG_CONFIG_HOME", configuration);
             command
         };
         // What a server lists is kept where the exchange is saved.
         let saved = |arguments: &[&str]| {
             let mut command = self.q(&self.short, &self.state, arguments);
-            command
-                .arg("question")
-                .env("XDG_CONFIG_HOME", &configured)
-                .env("XDG_CACHE_HOME", &self.state);
+            command.arg("question");
+            command.env("XDG_CONFIG_HOME", &configured);
+            command.env("XDG_CACHE_HOME", &self.state);
             command
         };
         // The first run waits for the server.
@@ -572,14 +570,11 @@ impl Bench {
 
     fn program(&self, program: &Path, server: &str, state: &Path, arguments: &[&str]) -> Command {
         let mut command = quiet(program);
-        command
-            .env_clear()
-            .env("HOME", &self.state)
-            .env("XDG_STATE_HOME", state)
-            .env("OPENAI_BASE_URL", format!("{server}/v1"))
-            .env("OPENAI_API_KEY", "sk-0123456789")
-            .args(["-q"])
-            .args(arguments);
+        command.env_clear().arg("-q").args(arguments);
+        command.env("HOME", &self.state);
+        command.env("XDG_STATE_HOME", state);
+        command.env("OPENAI_BASE_URL", format!("{server}/v1"));
+        command.env("OPENAI_API_KEY", "sk-0123456789");
         command
     }
 

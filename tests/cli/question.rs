@@ -110,9 +110,7 @@ fn input_may_have_ten_million_bytes_and_not_one_more() {
     // The pipe is still open: q does not wait for its end.
     waiting.write_stdin(&longest).write_stdin("y");
     let outcome = waiting.wait();
-    outcome
-        .exit(2)
-        .stdout_is_empty()
-        .stderr_contains("10000000");
+    outcome.exit(2).stdout_is_empty();
+    outcome.stderr_contains("10000000");
     server.expect_requests(0);
 }

@@ -221,11 +221,8 @@ fn what_is_in_another_session_is_left_alone() {
     sandbox.config(&(provider + &section_after(&sandbox, "db", &begins, "")));
     let job = daemon("job") + &until("job");
     let script = format!("{job} exec q -p own -m m -t db go");
-    sandbox
-        .shell(&script)
-        .run()
-        .success()
-        .stdout("the answer\n");
+    let run = sandbox.shell(&script).run();
+    run.success().stdout("the answer\n");
     expect_gone(&sandbox, "db");
     for name in ["agent", "daemon", "job"] {
         let id = fs::read_to_string(sandbox.home().join(name)).unwrap();

@@ -71,6 +71,7 @@ impl<'a> Scene<'a> {
             Target::Named,
             Target::File,
         ];
+        let sessions = self.world.sessions(home);
         let (mut ids, mut earlier) = (Vec::new(), Vec::new());
         for (place, _) in &self.model.conversations {
             match place {
@@ -78,11 +79,7 @@ impl<'a> Scene<'a> {
                 Place::In(at, id)
                     if *at == home
                         && id.starts_with("session_")
-                        && self
-                            .world
-                            .sessions(home)
-                            .join(format!("{id}.json"))
-                            .exists() =>
+                        && sessions.join(format!("{id}.json")).exists() =>
                 {
                     ids.push(Target::Id(id.clone()))
                 }

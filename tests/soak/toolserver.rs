@@ -113,12 +113,9 @@ fn running(folder: &Path) -> Vec<i32> {
         let environment = fs::read(process.path().join("environ")).unwrap_or_default();
         let mut variables = environment.split(|byte| *byte == 0);
         if variables.any(|variable| variable.starts_with(home.as_bytes())) {
-            running.extend(
-                process
-                    .file_name()
-                    .to_str()
-                    .and_then(|number| number.parse::<i32>().ok()),
-            );
+            let name = process.file_name();
+            let number = name.to_str().and_then(|name| name.parse::<i32>().ok());
+            running.extend(number);
         }
     }
     running
