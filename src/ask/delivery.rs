@@ -205,7 +205,7 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
              --messages, may help"
         ),
         None | Some(Finish::Complete(_)) => return Ok(()),
-        // Of these, only a known answer is delivered that was blocked or failed: somebody has edited its file.
+        // One that was blocked or failed can only be a known answer whose file somebody has edited.
         Some(finish) => {
             let word = finish.word();
             format!("the answer may be incomplete: it ended with “{word}”")

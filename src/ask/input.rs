@@ -235,6 +235,7 @@ impl Reader {
         source: &InputSource,
     ) -> Result<Content, Error> {
         let Some(media) = media_type(&bytes) else {
+            // That file is meant to be empty.
             if bytes.is_empty() && name != "/dev/null" {
                 self.notes.note(&format!("{} was empty", source.name));
             }

@@ -310,8 +310,8 @@ pub const FLAGS: &[Flag] = &[
         names: "-n, --no-stdin",
         effect: Switch(EVERY, |a| &mut a.no_stdin),
         help: "leave standard input alone",
-        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Only \
-              questions read it, and the confirmation of --clear --all, so alias q='q -n' works.",
+        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop. Every \
+              action takes it, so alias q='q -n' works; --clear --all still asks.",
     },
     Flag {
         names: "--no-save",
@@ -345,8 +345,8 @@ pub const FLAGS: &[Flag] = &[
         effect: Switch(ALL, |a| &mut a.json),
         help: "machine-readable output",
         doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
-              messages_sent, with -w or if there are any sources, with -t rounds and tool_calls, and cached if the answer was \
-              known; or with error. For an action it is what the action shows or did. \
+              messages_sent, also sources with -w or where there are any, rounds and tool_calls with -t, and cached where the \
+              answer was known; after a failure it has error. For an action it is what the action shows or did. \
               usage has the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {
@@ -362,7 +362,7 @@ pub const FLAGS: &[Flag] = &[
         help: "report what q does",
         doc: "Report on standard error the provider, the model and the address, the index, role and length of each \
               message, each new attempt, what the server sends of the model's thinking, the time taken and the usage; with \
-              -t also the servers and what their calls took; for a known answer, its file.",
+              -t also the servers and what their calls took, and with --cached the file of an answer that is known.",
     },
     Flag {
         names: "--dry-run",

@@ -114,8 +114,8 @@ fn remove(folder: &Folder, path: &Path) -> io::Result<()> {
     remove_dependents(folder, path)
 }
 
-/// Removes the earlier states of a conversation that was removed, and the links to it and to them. Its name is free: another
-/// q, which could not have the lock, may have given it to a new conversation, which stays.
+/// Removes the earlier states of a conversation that was removed, and the links to it and to them. Its name is free, so
+/// another q, which saves without the lock, may have given it to a new conversation. That one stays.
 fn remove_dependents(folder: &Folder, path: &Path) -> io::Result<()> {
     for other in folder.paths()? {
         if other == path || !folder.kind(&other).is_conversation() {

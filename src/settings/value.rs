@@ -148,10 +148,10 @@ pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, Wrong> {
 /// Checks that a header can be sent.
 pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
     let has_name = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
-    // Only the body decides how long it is.
+    // The length of a request follows from its body.
     let lower = name.to_ascii_lowercase();
-    let is_of_body = ["content-length", "transfer-encoding"].contains(&lower.as_str());
-    if has_name && !is_of_body && http::HeaderValue::from_str(value.expose()).is_ok() {
+    let sets_length = ["content-length", "transfer-encoding"].contains(&lower.as_str());
+    if has_name && !sets_length && http::HeaderValue::from_str(value.expose()).is_ok() {
         return Ok(());
     }
     Err(format!(
