@@ -4,6 +4,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -28,6 +29,19 @@ pub fn utc_offset(moment: i64) -> i32 {
         local.tm_gmtoff
     };
     i32::try_from(offset).unwrap_or_default()
+}
+
+/// Lets signals arrive as usual, whatever the program that has started q does with its own: one that it blocks would be held
+/// back from q for ever, and where it ignores the end of its children, q could not wait for a program. Only for the beginning
+/// of the program.
+pub fn reset_signals() {
+    // SAFETY: `sigset_t` is plain data, which the first call fills; a default action has no conditions.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+    }
 }
 
 /// Whether a signal is ignored, as in programs that `nohup` or a shell's `&` starts.
@@ -67,6 +81,34 @@ pub fn touch(path: &Path) {
             )
         };
     }
+}
+
+/// Renames a file or a link, unless something has the new name already: then the error is `AlreadyExists`. Not every system
+/// and file system can do that.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let from = CString::new(from.as_os_str().as_bytes())?;
+    let to = CString::new(to.as_os_str().as_bytes())?;
+    let (old, new) = (from.as_ptr(), to.as_ptr());
+    // SAFETY: the paths end in NUL and outlive the call.
+    #[cfg(target_vendor = "apple")]
+    let result = unsafe { libc::renamex_np(old, new, libc::RENAME_EXCL) };
+    // SAFETY: as above. Older C libraries have no function for this call.
+    #[cfg(not(target_vendor = "apple"))]
+    let result = unsafe {
+        let (here, flags) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
+        libc::syscall(libc::SYS_renameat2, here, old, here, new, flags)
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Other systems have no such call.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+pub fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Sends a signal to a process group; the signal 0 only checks that the group exists. Returns false if the group has no

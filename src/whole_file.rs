@@ -1,15 +1,16 @@
 //! Files that are read whole and replaced whole: a reader finds the old content or the new, and never half of one.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::mem;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
+
+use crate::unix;
 
 /// The most bytes of a file that q has written.
 pub const MAX_FILE: u64 = 20_000_000;
@@ -65,78 +66,57 @@ pub fn make_folder(folder: &Path, mode: u32) -> io::Result<()> {
     made.or_cannot("make the folder", folder)
 }
 
-/// A name that an empty file holds for what will stand there. Dropping it gives the name back, unless it was used.
-#[derive(Debug)]
-pub struct TakenName {
-    pub path: PathBuf,
-}
-
-impl TakenName {
-    /// Takes a name; the error is `AlreadyExists` if something has it.
-    pub fn take(path: PathBuf) -> io::Result<TakenName> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        let opened = options.mode(PRIVATE & OF_FILES).open(&path);
-        opened.or_cannot("write", &path)?;
-        Ok(TakenName { path })
-    }
-
-    /// Says that it is used: something else has taken the place of the empty file.
-    pub fn used(mut self) -> PathBuf {
-        // Nothing has the empty path, so there is nothing to give back.
-        mem::take(&mut self.path)
-    }
-}
-
-impl Drop for TakenName {
-    fn drop(&mut self) {
-        // On a network file system the file may be there, though that was reported as failed.
-        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() == 0) {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
 /// A file that is complete and on the disk, or a link, under a name that no reader looks for. Dropping it removes it.
 #[derive(Debug)]
 pub struct Temporary {
     path: PathBuf,
+    /// Tells it from every other file, whatever its name is.
+    identity: Identity,
 }
+
+/// The device and the inode of a file.
+type Identity = (u64, u64);
 
 impl Temporary {
     /// A name in a file's folder that nothing else uses, even where the clock stands still.
-    fn beside(path: &Path) -> Temporary {
+    fn name_beside(path: &Path) -> PathBuf {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since_1970.unwrap_or_default().as_nanos();
-        let name = format!("{TEMPORARY}{}-{nanoseconds}-{count}", process::id());
-        Temporary {
-            path: path.with_file_name(name),
-        }
+        path.with_file_name(format!(
+            "{TEMPORARY}{}-{nanoseconds}-{count}",
+            process::id()
+        ))
     }
 
     /// Writes a file into the folder of another one, for those who may use a folder of this mode.
     pub fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<Temporary> {
-        let temporary = Temporary::beside(path);
+        let mut temporary = Temporary {
+            path: Temporary::name_beside(path),
+            identity: Identity::default(),
+        };
         let filled = temporary.fill(bytes, mode & OF_FILES);
         filled.or_cannot("write in", folder_of(path))?;
         Ok(temporary)
     }
 
-    fn fill(&self, bytes: &[u8], mode: u32) -> io::Result<()> {
+    fn fill(&mut self, bytes: &[u8], mode: u32) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(mode);
         let mut file = options.open(&self.path)?;
         file.write_all(bytes)?;
-        file.sync_all()
+        file.sync_all()?;
+        self.identity = identity_of(&file.metadata()?);
+        Ok(())
     }
 
     /// Makes a link that can take the place of another, and leads to a file beside it.
     pub fn link(link: &Path, target: &Path) -> io::Result<Temporary> {
-        let temporary = Temporary::beside(link);
+        let path = Temporary::name_beside(link);
         let name = target.file_name().unwrap_or_default();
-        symlink(name, &temporary.path).or_cannot("make the link", link)?;
-        Ok(temporary)
+        symlink(name, &path).or_cannot("make the link", link)?;
+        let identity = identity_of(&path.symlink_metadata()?);
+        Ok(Temporary { path, identity })
     }
 
     /// Changes the mode, whatever the umask is.
@@ -149,17 +129,61 @@ impl Temporary {
         fs::rename(&self.path, path).or_cannot("replace", path)
     }
 
-    /// Gives it a name that nothing else has, whatever is reported.
+    /// Gives it a name that nothing has; the error is `AlreadyExists` if something has it. It is no error if this was done and
+    /// reported as failed.
     pub fn create(&self, path: &Path) -> io::Result<()> {
-        let renamed = self.replace(path);
-        let is_done = fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0);
-        if is_done { Ok(()) } else { renamed }
+        let Err(error) = rename_new(&self.path, path) else {
+            return Ok(());
+        };
+        let found = path.symlink_metadata();
+        if found.is_ok_and(|found| identity_of(&found) == self.identity) {
+            return Ok(());
+        }
+        if error.kind() == ErrorKind::AlreadyExists {
+            return Err(error);
+        }
+        Err(error).or_cannot("write", path)
     }
 
     /// Whether it certainly was not put anywhere; it is removed then.
     pub fn discard(&self) -> bool {
         fs::remove_file(&self.path).is_ok()
     }
+}
+
+fn identity_of(metadata: &Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Renames a file or a link, and never replaces another; the error is `AlreadyExists` if there is one. File systems differ
+/// in how they can do that. Where one can neither refuse to replace nor make hard links, the caller's lock keeps others away.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match unix::rename_new(from, to) {
+        Err(error) if is_unsupported(&error) => {}
+        renamed => return renamed,
+    }
+    match fs::hard_link(from, to) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
+        // There may be no hard links here.
+        Err(_) => {}
+        // If the first name stays, the sweep removes it.
+        Ok(()) => {
+            let _ = fs::remove_file(from);
+            return Ok(());
+        }
+    }
+    if to.symlink_metadata().is_ok() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(from, to)
+}
+
+/// Whether the system, or the file system, does not know a call or one of its options.
+fn is_unsupported(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    // A sandbox may forbid a call that it does not know.
+    let codes = [libc::ENOSYS, libc::EINVAL, libc::EOPNOTSUPP, libc::EPERM];
+    error.kind() == ErrorKind::Unsupported || code.is_some_and(|code| codes.contains(&code))
 }
 
 impl Drop for Temporary {
@@ -184,5 +208,44 @@ impl<T> OrCannot<T> for io::Result<T> {
             let path = path.display();
             io::Error::new(error.kind(), format!("cannot {action} {path}: {error}"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_takes_no_name_that_another_has_and_nobody_elses_bytes_count_as_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("taken");
+        let written = |bytes| Temporary::write_beside(&path, bytes, PRIVATE).expect("a file");
+        fs::write(&path, "theirs").expect("a file");
+        let temporary = written(b"own");
+        let error = temporary.create(&path).expect_err("it is taken");
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        // Whatever went wrong, what is there now is not the file.
+        fs::remove_file(&temporary.path).expect("it was there");
+        temporary.create(&path).expect_err("it is gone");
+        assert_eq!(fs::read(&path).expect("a file"), b"theirs");
+        // It was renamed, though that is reported as failed.
+        let temporary = written(b"own");
+        fs::rename(&temporary.path, &path).expect("another name");
+        temporary.create(&path).expect("it is there");
+        assert_eq!(fs::read(&path).expect("a file"), b"own");
+        assert_eq!(fs::read_dir(folder.path()).expect("entries").count(), 1);
+    }
+
+    #[test]
+    fn a_link_is_renamed_itself_and_replaces_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [link, new] = ["link", "new"].map(|name| folder.path().join(name));
+        symlink("nowhere", &link).expect("a link");
+        rename_new(&link, &new).expect("a new name");
+        assert!(new.is_symlink() && !link.is_symlink());
+        symlink("elsewhere", &link).expect("a link");
+        let error = rename_new(&link, &new).expect_err("it is taken");
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_link(&new).expect("a target"), Path::new("nowhere"));
     }
 }

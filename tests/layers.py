@@ -22,8 +22,8 @@ FLOORS = [
     ["provider"],
     ["output", "flags", "address"],
     ["message"],
-    ["shape", "secret", "threads", "unix", "error", "whole_file"],
-    ["text"],
+    ["shape", "secret", "threads", "error", "whole_file"],
+    ["text", "unix"],
 ]
 
 # What a pure file must not name.

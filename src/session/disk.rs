@@ -11,7 +11,7 @@ use super::format::{self, MAX_SIZE};
 use super::name::{self, STATE, Which};
 use super::rules::{self, Found};
 use super::timestamp::Timestamp;
-use crate::whole_file::{self, OrCannot, PRIVATE, TakenName, Temporary};
+use crate::whole_file::{self, OrCannot, PRIVATE, Temporary, rename_new};
 
 /// Reads what is at a path. A link that leads nowhere is nothing.
 pub fn read(path: &Path) -> Found {
@@ -71,39 +71,39 @@ impl Draft {
         })
     }
 
-    /// Gives it the name of its id. If that is taken, `created` is counted up.
+    /// Gives it the name of its id. If that is taken, `created` is counted up. The caller has the lock, if there is one.
     pub fn create(mut self, folder: &Folder) -> io::Result<PathBuf> {
-        let (created, name) = reserve(folder, self.conversation.created, ENDING)?;
-        if created != self.conversation.created {
-            self.conversation.created = created;
+        loop {
+            let created = self.conversation.created;
+            let path = folder.file(&created.id());
+            match self.temporary.create(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                done => return done.map(|()| path),
+            }
+            self.conversation.created = first_free(folder, created, ENDING)?;
             let bytes = format::to_bytes(&self.conversation)?;
             self = Draft::write(folder, self.conversation, &bytes)?;
         }
-        self.temporary.create(&name.path)?;
-        Ok(name.used())
     }
 }
 
-/// Takes the first free id from a moment on, which also keeps those away who have no lock.
-fn reserve(
-    folder: &Folder,
-    mut moment: Timestamp,
-    ending: &str,
-) -> io::Result<(Timestamp, TakenName)> {
+/// The first moment from this one on whose id no file has.
+fn first_free(folder: &Folder, mut moment: Timestamp, ending: &str) -> io::Result<Timestamp> {
     loop {
         let path = folder.sessions.join(moment.id() + ending);
-        match TakenName::take(path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => moment = moment.next(),
-            taken => return Ok((moment, taken?)),
+        if path.symlink_metadata().is_err() {
+            return Ok(moment);
         }
+        let next = moment.next();
+        if next == moment {
+            return Err(io::Error::other("there is no id left for a conversation"));
+        }
+        moment = next;
     }
 }
 
 /// Writes a file that must not exist yet, else the error is `AlreadyExists`. The caller has the lock.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if path.try_exists()? {
-        return Err(ErrorKind::AlreadyExists.into());
-    }
     Temporary::write_beside(path, bytes, PRIVATE)?.create(path)
 }
 
@@ -143,23 +143,41 @@ pub fn rewrite(
     Err(io::Error::other(reason))
 }
 
-/// Copies a conversation before more than its end changes: in the folder to `ID~1.json` or the next free number. A file
-/// elsewhere is copied into the folder, under an id of its own.
+/// Copies a conversation before more than its end changes: in the folder to `ID~1.json`, `ID~2.json` and so on, always above
+/// the highest number there is, so that the highest is the newest. A file elsewhere is copied into the folder, under an id of
+/// its own.
 fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
     let bytes = fs::read(path)?;
     let Which::Named(id) = folder.which(path) else {
-        folder.prepare()?;
-        let conversation = format::read(&bytes).map_err(io::Error::other)?;
-        return Draft::write(folder, conversation, &bytes)?.create(folder);
+        return keep_state_of_file(folder, bytes);
     };
-    let mut number = 1;
+    let id = name::base(&id);
+    let mut highest = 0;
+    for other in folder.paths()? {
+        highest = highest.max(folder.state_number(&other, id));
+    }
+    let temporary = Temporary::write_beside(path, &bytes, PRIVATE)?;
     loop {
-        let state = folder.file(&format!("{}{STATE}{number}", name::base(&id)));
-        match create(&state, &bytes) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+        highest += 1;
+        let state = folder.file(&format!("{id}{STATE}{highest}"));
+        match temporary.create(&state) {
+            // Another q, which has no lock, may have made it.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             created => return created.map(|()| state),
         }
     }
+}
+
+/// Copies a file elsewhere. The tools that it names may be the wish of somebody else, so the copy, which is the user's own,
+/// has none.
+fn keep_state_of_file(folder: &Folder, mut bytes: Vec<u8>) -> io::Result<PathBuf> {
+    folder.prepare()?;
+    let mut conversation = format::read(&bytes).map_err(io::Error::other)?;
+    if !conversation.tools.is_empty() {
+        conversation.tools.clear();
+        bytes = format::to_bytes(&conversation)?;
+    }
+    Draft::write(folder, conversation, &bytes)?.create(folder)
 }
 
 /// Makes a link lead to a conversation beside it. Returns the one that it leaves, whose time to be kept starts now. The
@@ -192,31 +210,95 @@ pub fn adopt(folder: &Folder, link: &Path) -> io::Result<()> {
         found => found.map(|_| ENDING)?,
     };
     let moment = Timestamp::from_mtime(metadata.modified()?);
-    let (_, name) = reserve(folder, moment, ending)?;
+    let moment = first_free(folder, moment, ending)?;
+    let path = folder.sessions.join(moment.id() + ending);
     // Where there are no symbolic links, the file stays where it is.
-    let temporary = Temporary::link(link, &name.path)?;
-    fs::rename(link, &name.path).or_cannot("rename", link)?;
-    name.used();
+    let temporary = Temporary::link(link, &path)?;
+    rename_new(link, &path).or_cannot("rename", link)?;
     temporary.replace(link)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::conversation::tests::moment;
+    use super::super::conversation::tests::{conversation, moment};
     use super::*;
 
-    #[test]
-    fn conversations_of_one_moment_get_ids_of_their_own_without_a_lock() {
+    fn empty_folder() -> (tempfile::TempDir, Folder) {
         let root = tempfile::tempdir().expect("a folder");
         let folder = Folder::find(Some(root.path().to_owned())).expect("a folder");
         folder.prepare().expect("a folder");
+        (root, folder)
+    }
+
+    #[test]
+    fn conversations_of_one_moment_get_ids_of_their_own_without_a_lock() {
+        let (_root, folder) = empty_folder();
         std::thread::scope(|scope| {
-            for _ in 0..16 {
-                scope.spawn(|| reserve(&folder, moment(0), ENDING).expect("an id").1.used());
+            for number in 0..16 {
+                let folder = &folder;
+                scope.spawn(move || {
+                    let talk = conversation(&[("question", &*number.to_string())]);
+                    let bytes = format::to_bytes(&talk).expect("bytes");
+                    let draft = Draft::write(folder, talk, &bytes).expect("a draft");
+                    draft.create(folder).expect("an id");
+                });
             }
         });
-        // One that is not used is given back.
-        drop(reserve(&folder, moment(0), ENDING));
-        assert_eq!(folder.paths().expect("files").len(), 16);
+        let mut answers = Vec::new();
+        for path in folder.paths().expect("files") {
+            let found = read(&path).expect("a conversation").expect("a file");
+            assert_eq!(folder.id(&path), found.created.id());
+            answers.extend(found.entries().last().map(|entry| entry.text.to_string()));
+        }
+        answers.sort_by_key(|answer| answer.parse::<u32>().ok());
+        assert_eq!(answers.join(" "), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
+    }
+
+    #[test]
+    fn an_earlier_state_gets_a_number_above_the_highest() {
+        for (there, next) in [
+            ("", "work~1"),
+            ("work~1", "work~2"),
+            ("work~2", "work~3"),
+            ("work~9 work~10", "work~11"),
+            ("work~007", "work~8"),
+            ("other~5 work~x work~ worker~6", "work~1"),
+            // It has more digits than q counts with.
+            ("work~99999999999999999999", "work~1"),
+        ] {
+            let (_root, folder) = empty_folder();
+            for name in there.split(' ').filter(|name| !name.is_empty()) {
+                create(&folder.file(name), b"{}").expect("a file");
+            }
+            create(&folder.file("work"), b"{}").expect("a file");
+            let state = keep_state(&folder, &folder.file("work")).expect("a copy");
+            assert_eq!(folder.id(&state), next, "{there}");
+            // A state of a state is one of the same conversation.
+            let state = keep_state(&folder, &state).expect("a copy");
+            assert_ne!(folder.id(&state), next, "{there}");
+            assert_eq!(name::base(&folder.id(&state)), "work", "{there}");
+        }
+    }
+
+    #[test]
+    fn the_last_moment_of_the_calendar_has_one_id() {
+        let (_root, folder) = empty_folder();
+        let last = "9999-12-31T23:59:59.999Z".to_owned();
+        let last = Timestamp::try_from(last).expect("a time");
+        create(&folder.file(&last.id()), b"{}").expect("a file");
+        assert!(first_free(&folder, last, ENDING).is_err());
+        assert_eq!(first_free(&folder, last, UNREADABLE).ok(), Some(last));
+    }
+
+    #[test]
+    fn an_id_is_the_moment_of_the_conversation() {
+        let (_root, folder) = empty_folder();
+        let talk = Conversation::new(moment(0));
+        let id = talk.created.id();
+        let bytes = format::to_bytes(&talk).expect("bytes");
+        let draft = Draft::write(&folder, talk, &bytes).expect("a draft");
+        let path = draft.create(&folder).expect("an id");
+        assert_eq!(path, folder.file(&id));
+        assert_eq!(fs::read(path).expect("a file"), bytes);
     }
 }

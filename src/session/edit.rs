@@ -15,7 +15,7 @@ use super::{disk, format, name};
 /// and the exchange. `None`: there was none.
 pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchange)>> {
     let folder = &handle.folder;
-    let _locks = handle.lock(PATIENTLY)?;
+    let _lock = handle.lock(PATIENTLY)?;
     if folder.kind(&handle.path) == Kind::Link {
         // An earlier state needs an id to be named by. Without symbolic links the file stays.
         let _ = disk::adopt(folder, &handle.path);
@@ -36,7 +36,7 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
 /// Copies a conversation to another place, which must be free, else the error is `AlreadyExists`.
 pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     to.folder.prepare()?;
-    let _locks = to.lock(PATIENTLY)?;
+    let _lock = to.lock(PATIENTLY)?;
     let path = from.folder.follow(&from.path)?;
     let Some(mut conversation) = disk::read(&path)? else {
         return Err(io::Error::other("it was cleared in the meantime"));
@@ -53,7 +53,7 @@ pub fn clear(handle: &Handle) -> io::Result<bool> {
     if !link.is_symlink() && folder::metadata(link)?.is_none() {
         return Ok(false);
     }
-    let _locks = handle.lock(PATIENTLY)?;
+    let _lock = handle.lock(PATIENTLY)?;
     // Before the lock was held, another q may have made another conversation the current one.
     let path = folder.follow(link)?;
     let metadata = folder::metadata(&path)?;
@@ -77,7 +77,7 @@ pub fn clear_all(folder: &Folder) -> io::Result<usize> {
     if folder::metadata(&folder.sessions)?.is_none() {
         return Ok(0);
     }
-    let _lock = lock::acquire(&folder.sessions, PATIENTLY)?;
+    let _lock = lock::acquire(&[&folder.sessions], PATIENTLY)?;
     let mut deleted = 0;
     let mut result = Ok(());
     for path in folder.paths()? {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::name::{self, CURRENT, SLOT, Which};
+use super::name::{self, CURRENT, SLOT, STATE, Which};
 use super::timestamp::ID_PREFIX;
 use crate::unix;
 use crate::whole_file::{OrCannot, PRIVATE, TEMPORARY, make_folder};
@@ -16,6 +16,9 @@ pub(super) const ENDING: &str = ".json";
 
 /// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
+
+/// Numbers of earlier states from here on are not counted with.
+const TOO_HIGH: u64 = 1_000_000_000;
 
 /// What a file is, by its name and its folder alone.
 #[derive(Clone, Copy, PartialEq)]
@@ -131,6 +134,25 @@ impl Folder {
         }
     }
 
+    /// The number of an earlier state of a conversation; 0 if the file is none of it, or if the number has more than nine
+    /// digits.
+    pub(super) fn state_number(&self, path: &Path, id: &str) -> u64 {
+        let stem = stem_of(path).unwrap_or_default();
+        let number = stem
+            .strip_prefix(id)
+            .and_then(|rest| rest.strip_prefix(STATE));
+        match number.and_then(|number| number.parse().ok()) {
+            Some(number) if self.kind(path) == Kind::State && number < TOO_HIGH => number,
+            _ => 0,
+        }
+    }
+
+    /// Whether a file is where a link to a current conversation should be.
+    pub(super) fn is_in_place_of_link(&self, path: &Path) -> bool {
+        let is_file = |found: Metadata| found.is_file();
+        self.kind(path) == Kind::Link && path.symlink_metadata().is_ok_and(is_file)
+    }
+
     /// How users name the conversation in a file.
     pub fn which(&self, path: &Path) -> Which {
         match (self.kind(path), stem_of(path)) {
@@ -220,9 +242,7 @@ impl Folder {
             let Some(metadata) = metadata(&path)? else {
                 continue;
             };
-            // A killed q may have left an empty file, for a name that it had reserved.
-            let is_reserved = metadata.len() == 0 && kind.is_auto_named();
-            if !metadata.is_file() || is_reserved {
+            if !metadata.is_file() {
                 continue;
             }
             files.push(ConversationFile {

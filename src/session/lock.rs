@@ -1,10 +1,15 @@
-//! The lock for changing conversations: flock on their folder itself, which needs no lock file.
+//! The lock for changing conversations: flock on their directory itself, which needs no lock file.
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::threads;
 use crate::whole_file::OrCannot;
 
 /// How long to wait for the lock if nothing makes it urgent.
@@ -16,22 +21,190 @@ pub(super) const PATIENTLY: GiveUp = &|waited| waited >= LOCK_PATIENCE;
 /// The pause between two attempts to get a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
+/// How long a single attempt may take, where the system itself waits.
+const ATTEMPT: Duration = Duration::from_millis(200);
+
 /// Decides, by the time waited, whether to wait no longer for a lock.
 pub type GiveUp<'a> = &'a dyn Fn(Duration) -> bool;
 
-/// Locks a folder, while files are read, changed and written in it; dropping the result releases it. An error if the time to
-/// wait for another process is over, or the file system has no locks.
-pub fn acquire(folder: &Path, give_up: GiveUp) -> io::Result<File> {
-    let file = File::open(folder).or_cannot("open", folder)?;
-    let began = Instant::now();
-    while let Err(error) = file.try_lock() {
-        let TryLockError::WouldBlock = error else {
-            return Err(io::Error::other("this file system has no locks"));
-        };
-        if give_up(began.elapsed()) {
-            return Err(io::Error::other("another q holds the lock"));
-        }
-        std::thread::sleep(LOCK_POLL);
+/// The locks of some directories. Dropping it releases them.
+pub struct Lock {
+    /// Held only to be dropped.
+    _directories: Vec<File>,
+}
+
+/// Locks directories, in this order, while files are read, changed and written in them. An error if they are not all locked
+/// when `give_up` says so, or if one cannot be locked at all.
+pub fn acquire(directories: &[&Path], give_up: GiveUp) -> io::Result<Lock> {
+    Attempt::new(directories, true).run(give_up)
+}
+
+/// Locks a directory, unless another process holds the lock: this does not wait for it.
+pub fn try_acquire(directory: &Path) -> io::Result<Lock> {
+    Attempt::new(&[directory], false).run(&|waited| waited >= ATTEMPT)
+}
+
+/// An attempt to lock directories, as the thread that makes it and the one that waits for it see it. A network file system
+/// whose lock server is away lets flock wait for ever, although it was told not to wait.
+struct Attempt {
+    directories: Vec<PathBuf>,
+    /// Whether to try again while another process holds a lock.
+    repeats: bool,
+    /// Another process holds a lock.
+    is_held: AtomicBool,
+    /// Nobody waits for the locks any more.
+    is_given_up: AtomicBool,
+}
+
+impl Attempt {
+    fn new(directories: &[&Path], repeats: bool) -> Arc<Attempt> {
+        Arc::new(Attempt {
+            directories: directories.iter().map(|path| path.to_path_buf()).collect(),
+            repeats,
+            is_held: AtomicBool::default(),
+            is_given_up: AtomicBool::default(),
+        })
     }
-    Ok(file)
+
+    /// Makes the attempt on a thread of its own, and waits for that until `give_up` says so.
+    fn run(self: &Arc<Attempt>, give_up: GiveUp) -> io::Result<Lock> {
+        let began = Instant::now();
+        let (sender, outcome) = mpsc::channel();
+        let attempt = Arc::clone(self);
+        let started = threads::start(move || {
+            // If nobody waits any more, this releases the locks.
+            let _ = sender.send(attempt.lock_all(&|| false));
+        });
+        if started.is_err() {
+            return self.lock_all(&|| give_up(began.elapsed()));
+        }
+        loop {
+            match outcome.recv_timeout(LOCK_POLL) {
+                Ok(locked) => return locked,
+                Err(RecvTimeoutError::Timeout) if !give_up(began.elapsed()) => {}
+                Err(_) => break,
+            }
+        }
+        self.is_given_up.store(true, Ordering::Relaxed);
+        Err(self.unavailable())
+    }
+
+    fn lock_all(&self, give_up: &dyn Fn() -> bool) -> io::Result<Lock> {
+        let mut locked: Vec<File> = Vec::new();
+        for path in &self.directories {
+            let directory = File::open(path).or_cannot("open", path)?;
+            // One directory may have two paths, and would wait for itself.
+            let identity = identity_of(&directory)?;
+            let mut others = locked.iter();
+            if others.any(|other| identity_of(other).is_ok_and(|other| other == identity)) {
+                continue;
+            }
+            self.lock(&directory, path, give_up)?;
+            locked.push(directory);
+        }
+        Ok(Lock {
+            _directories: locked,
+        })
+    }
+
+    fn lock(&self, directory: &File, path: &Path, give_up: &dyn Fn() -> bool) -> io::Result<()> {
+        loop {
+            match directory.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::WouldBlock) => self.is_held.store(true, Ordering::Relaxed),
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                    continue;
+                }
+                Err(TryLockError::Error(error)) => return Err(cannot_lock(path, error)),
+            }
+            if !self.repeats || self.is_given_up.load(Ordering::Relaxed) || give_up() {
+                return Err(self.unavailable());
+            }
+            std::thread::sleep(LOCK_POLL);
+        }
+    }
+
+    /// The error where the time to wait is over.
+    fn unavailable(&self) -> io::Error {
+        if self.is_held.load(Ordering::Relaxed) {
+            return io::Error::other("another q holds the lock");
+        }
+        io::Error::other("the file system does not answer a request for a lock")
+    }
+}
+
+fn identity_of(directory: &File) -> io::Result<(u64, u64)> {
+    let metadata = directory.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// The error of a lock that cannot be had, now or ever.
+fn cannot_lock(path: &Path, error: io::Error) -> io::Error {
+    let without_locks = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS];
+    match error.raw_os_error() {
+        Some(code) if without_locks.contains(&code) => {
+            io::Error::other("this file system has no locks")
+        }
+        _ => io::Error::other(format!("cannot lock {}: {error}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn directories() -> [tempfile::TempDir; 2] {
+        [(); 2].map(|()| tempfile::tempdir().expect("a directory"))
+    }
+
+    fn held(directory: &Path) -> Lock {
+        try_acquire(directory).unwrap_or_else(|error| panic!("it is free: {error}"))
+    }
+
+    #[test]
+    fn the_time_to_wait_is_that_for_all_directories_together() {
+        let [first, second] = directories();
+        let hold = Cell::new(Some(held(first.path())));
+        let _held = held(second.path());
+        let limit = Duration::from_millis(100);
+        let waited_before = Cell::new(Duration::ZERO);
+        let give_up = |waited| {
+            // The first becomes free after half of the time, and the time goes on for the second.
+            if waited >= limit / 2 {
+                hold.take();
+            }
+            let before = waited_before.replace(waited);
+            assert!(before <= waited);
+            waited >= limit
+        };
+        let locked = acquire(&[first.path(), second.path()], &give_up);
+        let error = locked.err().expect("the second is never free");
+        assert_eq!(error.to_string(), "another q holds the lock");
+        assert!(waited_before.get() >= limit && hold.take().is_none());
+    }
+
+    #[test]
+    fn what_was_locked_is_released_where_the_rest_cannot_be_had() {
+        let [first, second] = directories();
+        let hold = held(second.path());
+        let both = [first.path(), second.path()];
+        assert!(acquire(&both, &|_| true).is_err());
+        drop(hold);
+        // The thread that nobody waits for any more may still be about to release them.
+        acquire(&both, PATIENTLY).unwrap_or_else(|error| panic!("they are free: {error}"));
+    }
+
+    #[test]
+    fn a_directory_with_two_paths_is_locked_once() {
+        let [directory, elsewhere] = directories();
+        let link = elsewhere.path().join("link");
+        std::os::unix::fs::symlink(directory.path(), &link).expect("a link");
+        let lock = acquire(&[directory.path(), &link], PATIENTLY);
+        let lock = lock.unwrap_or_else(|error| panic!("it is free: {error}"));
+        assert!(try_acquire(&link).is_err());
+        drop(lock);
+        held(&link);
+    }
 }

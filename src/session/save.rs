@@ -8,7 +8,7 @@ use super::conversation::{Conversation, Exchange};
 use super::disk::{self, Draft};
 use super::folder::Kind;
 use super::format::{self, MAX_SIZE};
-use super::lock::GiveUp;
+use super::lock::{GiveUp, Lock};
 use super::rules::{self, Intent, Responder, Rules};
 use super::store::Handle;
 use super::{edit, sweep};
@@ -57,8 +57,10 @@ impl Saver {
     /// Saves an exchange.
     pub fn save(&self, exchange: &Exchange, give_up: GiveUp) -> Saved {
         let folder = &self.handle.folder;
-        let saved = self.save_locked(exchange, give_up);
+        let mut lock = None;
+        let saved = self.save_locked(exchange, give_up, &mut lock);
         let saved = saved.or_else(|error| self.save_separately(exchange, &error));
+        drop(lock);
         // A file elsewhere can be saved without the folder.
         if folder.prepare().is_ok() {
             sweep::sweep_if_due(folder, &self.rules);
@@ -66,8 +68,14 @@ impl Saver {
         saved.unwrap_or_else(|error| Saved::unsaved(&error))
     }
 
-    /// Reads the conversation again under the lock, and saves the exchange where it belongs now.
-    fn save_locked(&self, exchange: &Exchange, give_up: GiveUp) -> io::Result<Saved> {
+    /// Reads the conversation again under the lock, and saves the exchange where it belongs now. The caller gets the lock, and
+    /// holds it until all is saved.
+    fn save_locked(
+        &self,
+        exchange: &Exchange,
+        give_up: GiveUp,
+        lock: &mut Option<Lock>,
+    ) -> io::Result<Saved> {
         let folder = &self.handle.folder;
         if folder.kind(&self.handle.path) != Kind::Foreign {
             folder.prepare()?;
@@ -77,7 +85,7 @@ impl Saver {
             // The others should not wait until it is on the disk.
             draft = Some(self.draft(exchange)?);
         }
-        let _locks = self.handle.lock(give_up)?;
+        *lock = Some(self.handle.lock(give_up)?);
         // In the meantime another q may have begun a conversation, or put a link in the place of a file.
         let place = match self.intent {
             Intent::FollowOrNew => &self.handle.link,
@@ -166,7 +174,7 @@ impl Saver {
         }
     }
 
-    /// Saves in a conversation of its own, even if the lock cannot be had.
+    /// Saves in a conversation of its own, even if the lock could not be had.
     fn save_separately(&self, exchange: &Exchange, reason: &dyn Display) -> io::Result<Saved> {
         let folder = &self.handle.folder;
         folder.prepare()?;

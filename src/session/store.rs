@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::conversation::Conversation;
 use super::folder::{Folder, Kind};
-use super::lock::{self, GiveUp, PATIENTLY};
+use super::lock::{self, GiveUp, Lock};
 use super::name::Which;
 use super::{disk, rules};
 use crate::error::{Error, ErrorKind};
@@ -54,9 +54,9 @@ pub fn find(folder: &Folder, which: &Which, purpose: Purpose) -> Result<Handle, 
         Which::File(path) => folder.as_written(path),
     };
     let mut path = folder.resolve(&link);
-    if purpose == Purpose::Ask && folder.kind(&path) == Kind::Link {
-        // Where that cannot be done, a file in place of the link is read where it is.
-        if let Ok(_lock) = lock::acquire(&folder.sessions, PATIENTLY) {
+    if purpose == Purpose::Ask && folder.is_in_place_of_link(&path) {
+        // Asking waits for no lock. Where this cannot be done now, the file is read where it is.
+        if let Ok(_lock) = lock::try_acquire(&folder.sessions) {
             let _ = disk::adopt(folder, &path);
         }
         path = folder.resolve(&path);
@@ -150,15 +150,15 @@ impl Handle {
     }
 
     /// Locks the folder of its file, and then the one where a link to it and its earlier states may be.
-    pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Vec<File>> {
+    pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Lock> {
         let place = folder_of(&self.path);
-        let sessions = &self.folder.sessions;
-        let mut locks = vec![lock::acquire(place, give_up)?];
+        let sessions = &*self.folder.sessions;
+        let mut directories = vec![place];
         // A file elsewhere can be changed without it.
         if place != sessions && File::open(sessions).is_ok() {
-            locks.push(lock::acquire(sessions, give_up)?);
+            directories.push(sessions);
         }
-        Ok(locks)
+        lock::acquire(&directories, give_up)
     }
 
     /// The name of another conversation that is most similar to this one's.

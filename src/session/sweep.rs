@@ -98,7 +98,7 @@ fn sweep(
     // They may lead nowhere once the others are removed.
     old.append(&mut links);
     for part in old.chunks(AT_ONCE) {
-        let _lock = lock::acquire(&folder.sessions, &|waited| waited >= PATIENCE)?;
+        let _lock = lock::acquire(&[&folder.sessions], &|waited| waited >= PATIENCE)?;
         for path in part {
             // Another q may have used it in the meantime.
             if is_old(path) {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::dialect::{held_back, openai_reply};
+use crate::dialect::{held_back, openai_reply, word};
 use crate::fixtures::{
-    ARCHIVED, FASTER, HOUR, ahead, case, fast_clock, hold_the_lock, id_of, idle_for, lock_folder,
-    prompt, snapshot, stored, texts,
+    ARCHIVED, EARLIER, FASTER, HOUR, ID, ahead, case, fast_clock, hold_the_lock, id_of, idle_for,
+    lacks, layer, lock_folder, prompt, snapshot, stored, texts,
 };
 use crate::sandbox::{Outcome, Running, Sandbox};
-use crate::server::{Gate, Server};
+use crate::server::{Gate, Reply, Server};
 
 /// How many run at once when they compete. Each waits five seconds for the lock; with more of them that would not be enough
 /// on a slow disk and a busy machine.
@@ -65,20 +65,77 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
 fn a_new_file_replaces_none_and_a_taken_id_is_counted_up() {
     let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    for milliseconds in 0..2_000 {
-        let created = json!({"created": ahead(Duration::from_millis(milliseconds))});
-        sandbox.write_bytes(&(id_of(&created) + ".json"), "taken");
+    let library = Sandbox::new();
+    let Some(layer) = layer(&library) else {
+        return;
+    };
+    // Not every file system can refuse to replace, and some have no hard links either.
+    for lacking in ["nothing", "noreplace", "noreplace hardlink"] {
+        let _case = case(lacking);
+        let sandbox = Sandbox::new().server_env(&server);
+        for milliseconds in 0..2_000 {
+            let created = json!({"created": ahead(Duration::from_millis(milliseconds))});
+            sandbox.write_bytes(&(id_of(&created) + ".json"), "taken");
+        }
+        for question in ["one", "two"] {
+            let q = sandbox.q(&[question]).env("LD_PRELOAD", &layer);
+            q.env("LAYER", lacking).run().success();
+        }
+        let names = sandbox.archived();
+        let is_taken = |name: &&String| sandbox.read_bytes(name) == b"taken";
+        let taken = names.iter().filter(is_taken).count();
+        // Two conversations and a link are new, and no temporary file is left.
+        assert_eq!((taken, sandbox.all_files().len()), (2_000, 2_003));
+        assert_eq!(sandbox.current_id(), id_of(&sandbox.current()));
     }
-    sandbox.q(&["one"]).run().success();
-    sandbox.q(&["two"]).run().success();
-    let names = sandbox.archived();
-    let is_taken = |name: &&String| sandbox.read_bytes(name) == b"taken";
-    let taken = names.iter().filter(is_taken).count();
-    assert_eq!((taken, sandbox.session_files().len()), (2_000, 2_002));
-    assert_eq!(sandbox.current_id(), id_of(&sandbox.current()));
+}
+
+#[test]
+fn a_q_that_is_killed_at_any_change_leaves_no_empty_or_half_file() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let server = Server::openai("answer");
+    let held = idle_for(HOUR, &["one", "1", "two", "2"]);
+    for args in [
+        &["new"][..],
+        &["-f", "more"],
+        &["-s", "work", "new"],
+        &["--again"],
+        &["--undo"],
+        &["--copy", "branch"],
+    ] {
+        for is_link in [true, false] {
+            for call in 1.. {
+                let _case = case((args, is_link, call));
+                let sandbox = Sandbox::new().server_env(&server);
+                if is_link {
+                    sandbox.write_linked("current.json", ARCHIVED, &held);
+                } else {
+                    sandbox.write_session("current.json", &held);
+                }
+                let calls = "?rename,?renameat,?renameat2,?link,?linkat,?symlink,?symlinkat,?unlink,?unlinkat,?fsync";
+                let inject = format!(
+                    "exec strace -f -o trace -e inject={calls}:signal=KILL:when={call} q \"$@\""
+                );
+                let outcome = sandbox.shell(&inject).arg("sh").args(args).run();
+                let mut names = sandbox.session_files();
+                // No reader looks for the others.
+                names.retain(|name| name.ends_with(".json"));
+                for name in names {
+                    let bytes = sandbox.read_bytes(&name);
+                    let is_whole = serde_json::from_slice::<Value>(&bytes).is_ok();
+                    outcome.check(is_whole, &format!("{name} is not whole"));
+                }
+                if outcome.status.success() {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -164,6 +221,177 @@ fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     for name in archived {
         sandbox.expect_texts(&name, &["two", "answer"]);
     }
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
+fn asking_waits_for_no_lock() {
+    let library = Sandbox::new();
+    let Some(clock) = fast_clock(&library) else {
+        return;
+    };
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let server = Server::openai("answer");
+    let held = idle_for(HOUR, &["one", "1"]);
+    for (args, files, attempts) in [
+        (&["hi"][..], &[][..], 0),
+        (&["-f", "hi"], &[], 0),
+        (&["-ff", "hi"], &[], 0),
+        (&["-f", "--no-save", "hi"], &[], 0),
+        (&["-f", "--dry-run", "hi"], &[], 0),
+        (&["-s", "work", "hi"], &[], 0),
+        (&["-s", "work", "hi"], &["work.json"], 0),
+        (&["--again", "-s", "work"], &["work.json"], 0),
+        (&["-s", "talk.json", "hi"], &[], 0),
+        // The file gets an id, if that can be done at once.
+        (&["hi"], &["current.json"], 1),
+        (&["-f", "hi"], &["current.json"], 1),
+        (&["-f", "--no-save", "hi"], &["current.json"], 1),
+        (&["--again"], &["current.json"], 1),
+    ] {
+        let _case = case((args, files));
+        let sandbox = Sandbox::new().server_env(&server);
+        for name in files {
+            sandbox.write_session(name, &held);
+        }
+        let _lock = hold_the_lock(&sandbox);
+        let trace =
+            "exec strace -f -o trace -e trace=flock,connect -E LD_PRELOAD=\"$CLOCK\" q \"$@\"";
+        let q = sandbox.shell(trace).env("CLOCK", &clock);
+        let outcome = q.arg("sh").args(args).run();
+        outcome.exit(0);
+        let trace = fs::read_to_string(sandbox.home().join("trace")).expect("a trace");
+        let before = trace.lines().take_while(|line| !line.contains("AF_INET"));
+        let tried = before.filter(|line| line.contains("flock(")).count();
+        outcome.check(tried <= attempts, &format!("{tried} attempts to lock"));
+    }
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
+fn a_lock_that_the_system_never_answers_costs_five_seconds_and_no_answer() {
+    let library = Sandbox::new();
+    let (Some(clock), Some(layer)) = (fast_clock(&library), layer(&library)) else {
+        return;
+    };
+    // A network file system without a lock server does this, although it is told not to wait.
+    let preloaded = format!("{} {}", clock.display(), layer.display());
+    let server = Server::openai("answer");
+    let why = "the file system does not answer a request for a lock";
+    let held = stored(&["one", "1"]);
+    for (args, is_link) in [
+        (&["new"][..], true),
+        (&["-f", "new"], true),
+        (&["-f", "new"], false),
+        (&["-s", "work", "new"], true),
+        (&["-s", "talk.json", "new"], true),
+    ] {
+        let _case = case((args, is_link));
+        let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never");
+        if is_link {
+            sandbox.write_linked("current.json", ARCHIVED, &held);
+        } else {
+            sandbox.write_session("current.json", &held);
+        }
+        let before = sandbox.read_bytes("current.json");
+        let q = sandbox.q(args).env("LD_PRELOAD", &preloaded);
+        let outcome = q.env("LAYER", "hang").run();
+        let note = format!("q: {why}: this exchange is saved on its own, in ");
+        outcome.exit(0).stdout("answer\n").stderr_contains(&note);
+        outcome.stderr_has_lines(1);
+        sandbox.expect_bytes("current.json", &before);
+        let mut own = sandbox.archived();
+        own.retain(|name| name != ARCHIVED);
+        assert_eq!(own.len(), 1);
+        sandbox.expect_texts(&own[0], &["new", "answer"]);
+    }
+    for args in [
+        &["--undo"][..],
+        &["--clear"],
+        &["--clear", "--all", "--yes"],
+        &["--copy", "branch"],
+    ] {
+        let _case = case(args);
+        let sandbox = Sandbox::new();
+        sandbox.write_linked("current.json", ARCHIVED, &held);
+        let state = snapshot(sandbox.state());
+        let q = sandbox.q(args).env("LD_PRELOAD", &preloaded);
+        q.env("LAYER", "hang").run().exit(1).stderr_contains(why);
+        state.expect_unchanged();
+    }
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
+fn a_signal_ends_the_wait_for_a_lock_that_is_never_answered() {
+    let library = Sandbox::new();
+    let Some(layer) = layer(&library) else {
+        return;
+    };
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |_, _| {
+        let begun = Reply::sse([word("begun ")]).wait_for(&held);
+        begun.piece(word("never"))
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    let q = sandbox.q(&["hi"]).env("LD_PRELOAD", &layer);
+    let mut running = q.env("LAYER", "hang").spawn();
+    running.read_stdout_until("begun ");
+    running.signal(libc::SIGTERM);
+    let outcome = running.wait();
+    outcome.killed_by(libc::SIGTERM);
+    outcome.stderr_contains("the file system does not answer a request for a lock");
+    sandbox.expect_texts(&sandbox.only_archived(), &["hi", "begun "]);
+}
+
+#[test]
+fn a_lock_that_fails_says_why_and_one_that_is_interrupted_is_tried_again() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let server = Server::openai("answer");
+    for (fault, note) in [
+        ("EINTR:when=1..3", ""),
+        ("ENOLCK", "q: this file system has no locks: "),
+        ("EOPNOTSUPP", "q: this file system has no locks: "),
+        ("EIO", "q: cannot lock <sessions>: Input/output error"),
+        ("EBADF", "q: cannot lock <sessions>: Bad file descriptor"),
+    ] {
+        let _case = case(fault);
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
+        let inject = format!("exec strace -f -o trace -e inject=flock:error={fault} q -f two");
+        let outcome = sandbox.shell(&inject).run();
+        outcome.exit(0).stdout("answer\n");
+        if note.is_empty() {
+            outcome.success();
+            sandbox.expect_texts(ARCHIVED, &["one", "1", "two", "answer"]);
+            continue;
+        }
+        let place = sandbox.sessions().display().to_string();
+        outcome.stderr_contains(&note.replace("<sessions>", &place));
+        outcome.stderr_contains(": this exchange is saved on its own, in ");
+        sandbox.expect_texts(ARCHIVED, &["one", "1"]);
+    }
+}
+
+#[test]
+fn a_copy_of_the_state_is_the_newest_under_the_highest_number() {
+    let sandbox = Sandbox::new();
+    let said = &["one", "1", "two", "2", "three", "3", "four", "4"];
+    sandbox.write_linked("current.json", ARCHIVED, &stored(said));
+    for _ in 0..2 {
+        sandbox.q(&["--undo"]).run().success();
+    }
+    sandbox.expect_texts(EARLIER, said);
+    fs::remove_file(sandbox.sessions().join(EARLIER)).expect("an earlier state");
+    sandbox.q(&["--undo"]).run().success();
+    assert!(!sandbox.sessions().join(EARLIER).exists());
+    sandbox.expect_texts(&format!("{ID}~2.json"), &said[..6]);
+    sandbox.expect_texts(&format!("{ID}~3.json"), &said[..4]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::os::unix::fs::chown;
 
 use crate::dialect::{openai_stream, word};
 use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, numbered, snapshot, texts,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, layer, numbered, snapshot, texts,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
@@ -120,26 +120,13 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
     sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
 }
 
-/// Renames a file where `RENAMES` is set, and reports a failure in any case, as a network file system may.
-const FAILING_RENAME: &str = "\
-    #include <errno.h>\n#include <fcntl.h>\n#include <stdlib.h>\n\
-    int renameat(int, const char *, int, const char *);\n\
-    int rename(const char *from, const char *to) {\n\
-        if (getenv(\"RENAMES\")) renameat(AT_FDCWD, from, AT_FDCWD, to);\n\
-        errno = ESTALE;\n\
-        return -1;\n\
-    }\n";
-
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "it needs LD_PRELOAD")]
 fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state() {
-    if lacks("a compiler for C", "cc --version") {
-        return;
-    }
     let library = Sandbox::new();
-    library.write_home("rename.c", FAILING_RENAME);
-    let compile = "cc -shared -fPIC -o rename.so rename.c";
-    library.shell(compile).run().success();
+    let Some(layer) = layer(&library) else {
+        return;
+    };
     let half = "x".repeat(LARGEST / 2);
     for (option, input, first, status) in [
         ("--undo", "", "one", 1),
@@ -153,8 +140,8 @@ fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state(
             sandbox.write_linked("current.json", ARCHIVED, &conversation);
             let before = sandbox.read_bytes(ARCHIVED);
             let q = sandbox.q(&[option]).stdin(input).env("Q_MAX_HISTORY", "0");
-            let q = q.env("LD_PRELOAD", library.home().join("rename.so"));
-            let run = if renames { q.env("RENAMES", "1") } else { q }.run();
+            let does = if renames { "stale" } else { "stale undone" };
+            let run = q.env("LD_PRELOAD", &layer).env("LAYER", does).run();
             run.exit(status).stderr_contains("Stale file handle");
             if renames {
                 let state = format!("q -s {ID}~1 has the state before");

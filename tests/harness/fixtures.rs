@@ -595,11 +595,20 @@ pub const FASTER: u32 = 100;
 
 /// A library to preload, with which the clock of q runs so fast; nothing where there is no compiler for C.
 pub fn fast_clock(sandbox: &Sandbox) -> Option<PathBuf> {
+    library(sandbox, "clock", "tests/cli/fast_clock.c")
+}
+
+/// A library to preload, which puts a layer under q: the variable `LAYER` names what the file system does.
+pub fn layer(sandbox: &Sandbox) -> Option<PathBuf> {
+    library(sandbox, "layer", "tests/soak/layer.c")
+}
+
+fn library(sandbox: &Sandbox, name: &str, source: &str) -> Option<PathBuf> {
     if lacks("a compiler for C", "cc --version") {
         return None;
     }
-    sandbox.write_home("clock.c", repository_file("tests/cli/fast_clock.c"));
-    let compile = "cc -shared -fPIC -o clock.so clock.c -ldl";
-    sandbox.shell(compile).run().success();
-    Some(sandbox.home().join("clock.so"))
+    sandbox.write_home(&format!("{name}.c"), repository_file(source));
+    let compile = format!("cc -shared -fPIC -o {name}.so {name}.c -ldl");
+    sandbox.shell(&compile).run().success();
+    Some(sandbox.home().join(format!("{name}.so")))
 }

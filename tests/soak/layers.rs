@@ -16,7 +16,8 @@ use crate::scene::Scene;
 use crate::soak::Soak;
 
 /// What the file system does: see `layer.c`.
-const LAYERS: &str = "rename, symlink, flock, symlink flock, rename symlink flock";
+const LAYERS: &str = "rename, symlink, flock, symlink flock, rename symlink flock, noreplace, noreplace flock, \
+    noreplace hardlink, rename noreplace hardlink symlink";
 
 /// How many rounds one folder lasts.
 const ROUNDS: u64 = 10;
@@ -34,7 +35,7 @@ impl Under {
         let library = folder.join("layer.so");
         let mut compiler = Program::new("cc");
         compiler.args(["-shared", "-fPIC", "-o"]);
-        compiler.arg(&library).arg(source);
+        compiler.arg(&library).arg(source).arg("-ldl");
         let built = compiler.stdout(Stdio::null()).status();
         if !built.is_ok_and(|status| status.success()) {
             return None;

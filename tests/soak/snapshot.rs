@@ -214,11 +214,10 @@ impl Name {
     }
 }
 
-/// A temporary file, or the empty one for a name that was reserved.
+/// Whether it is a temporary file.
 fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_empty = path.symlink_metadata().is_ok_and(|file| file.len() == 0);
-    name.starts_with(".tmp-q-") || (name.starts_with("session_") && is_empty)
+    name.starts_with(".tmp-q-")
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
