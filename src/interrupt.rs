@@ -1,5 +1,6 @@
 //! Handles signals while q asks: q saves what has come, restores the terminal, and dies of the signal.
 
+use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -40,7 +41,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Signals are not handled yet, unless there is a spinner to wipe.
+    /// Signals are not handled yet, unless there is a spinner to wipe, or the system would ignore them.
     pub fn new(spinner: &Spinner) -> Arc<Interrupts> {
         let interrupts = Arc::new(Interrupts {
             spinner: spinner.clone(),
@@ -48,7 +49,7 @@ impl Interrupts {
             installed: AtomicBool::default(),
             arrived: AtomicBool::default(),
         });
-        if spinner.is_active() {
+        if spinner.is_active() || is_first_process() {
             interrupts.install();
         }
         interrupts
@@ -93,8 +94,21 @@ impl Interrupts {
                 interrupts.run_actions();
                 let spinner = interrupts.spinner.clone();
                 threads::run_briefly(move || spinner.stop());
-                let _ = low_level::emulate_default_handler(signal);
+                die_of(signal);
             }
         });
     }
+}
+
+/// Whether this is process 1, as in a container. The system ignores every signal to it that has no handler.
+fn is_first_process() -> bool {
+    process::id() == 1
+}
+
+/// Ends q as the signal would have. Process 1 cannot die of a signal, so it has the exit status that shells report for that.
+fn die_of(signal: i32) {
+    if is_first_process() {
+        low_level::exit(128 + signal);
+    }
+    let _ = low_level::emulate_default_handler(signal);
 }

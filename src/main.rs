@@ -45,6 +45,8 @@ use crate::settings::Environment;
 use crate::tools::Groups;
 
 fn main() -> ExitCode {
+    unix::reset_signals();
+    interrupt::survive_size_limit();
     // rustls-native-certs reads these variables, and takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
@@ -57,7 +59,6 @@ fn main() -> ExitCode {
             return failure(&error, json, &Notes::default());
         }
     };
-    interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();
     let mut spinner = Spinner::default();
     if let Mode::Ask | Mode::Models | Mode::ListTools = arguments.mode {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::chown;
 
 use crate::dialect::in_two_parts;
-use crate::fixtures::{ARCHIVED, ID, case, numbered, snapshot, stored, texts};
+use crate::fixtures::{ARCHIVED, ID, case, numbered, skip, snapshot, stored, texts};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Server};
 
@@ -38,7 +38,7 @@ fn a_file_of_another_user_is_refused_before_anything_is_asked() {
     fs::write(&path, stored(&["one", "two", "three", "four"]).to_string()).unwrap();
     // Only root can give a file away.
     if chown(&path, Some(65_533), None).is_err() {
-        return eprintln!("skipped: only root can give a file away");
+        return skip("only root can give a file away");
     }
     let before = snapshot(sandbox.home());
     for args in [

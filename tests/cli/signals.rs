@@ -1,5 +1,6 @@
 //! Signals: what has come is saved, nothing else is touched, and q dies of the signal itself.
 
+use std::fs;
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Stdio;
@@ -11,7 +12,9 @@ use serde_json::{Value, json};
 use crate::dialect::{
     DIALECTS, finish, first_word_then_silence, in_two_parts, openai_event, openai_reply, word,
 };
-use crate::fixtures::{GUARD, HOUR, case, hold_the_lock, idle_for, prompt, snapshot, wait_until};
+use crate::fixtures::{
+    GUARD, HOUR, case, hold_the_lock, idle_for, lacks, prompt, snapshot, wait_until,
+};
 use crate::harness::pseudo_terminal;
 use crate::pty::Terminal;
 use crate::sandbox::{Running, Sandbox};
@@ -199,6 +202,61 @@ fn a_signal_that_was_ignored_when_q_started_stays_ignored() {
         running.wait().success().stdout("first second\n");
         sandbox.expect_texts("current.json", &["one", "first second"]);
         assert_eq!(interrupted(&sandbox.current()), [0; 0]);
+    }
+}
+
+#[test]
+fn a_signal_that_was_blocked_when_q_started_ends_q() {
+    for signal in SIGNALS {
+        let _case = case(signal);
+        let server = Server::always(first_word_then_silence());
+        let sandbox = Sandbox::new().server_env(&server);
+        let q = sandbox.q(&["one"]);
+        let q = SIGNALS.into_iter().fold(q, |q, signal| q.blocking(signal));
+        let mut running = q.blocking(libc::SIGALRM).spawn();
+        running.read_stdout_until("first ");
+        running.signal(signal);
+        running.wait().killed_by(signal);
+        sandbox.expect_answer("first ", true);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn as_process_1_q_ends_with_the_status_of_the_signal() {
+    // A new name space of processes has its own process 1, as a container has.
+    let unshare = "unshare -r --pid --fork --kill-child";
+    if lacks("a name space of processes", &format!("{unshare} true")) {
+        return;
+    }
+    for signal in SIGNALS {
+        for has_begun in [false, true] {
+            let _case = case((signal, has_begun));
+            let server = match has_begun {
+                true => Server::always(first_word_then_silence()),
+                false => Server::always(Reply::sse([""; 0]).hang()),
+            };
+            let sandbox = Sandbox::new().server_env(&server);
+            let q = sandbox.shell(&format!("exec {unshare} q \"$@\"")).arg("sh");
+            let mut running = q.arg("one").spawn();
+            server.wait_for_requests(1);
+            if has_begun {
+                running.read_stdout_until("first ");
+            }
+            let pid = running.pid();
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+            let children = children.expect("the children of a process");
+            let child: i32 = children.trim().parse().expect("one child");
+            // SAFETY: plain system call without pointers, on a process that was started here and has not been waited for.
+            let sent = unsafe { libc::kill(child, signal) };
+            assert_eq!(sent, 0);
+            running.wait().exit(128 + signal).stderr_is_empty();
+            if has_begun {
+                sandbox.expect_answer("first ", true);
+            } else {
+                sandbox.expect_no_state();
+            }
+        }
     }
 }
 

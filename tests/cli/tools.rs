@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::dialect::{DIALECTS, Dialect, failure, held_back};
 use crate::fixtures::{case, in_foreground, make_pipe, session, wait_until};
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::{Running, Sandbox};
+use crate::sandbox::{Q, Running, Sandbox};
 use crate::server::{Gate, Server};
 use crate::toolserver::{calls, expect_gone, heard, log, section};
 
@@ -198,6 +198,33 @@ fn no_server_runs_on_after_q() {
         let result = calls[1]["result"].as_str().expect("text");
         let is_marked = result.contains("interrupted before the result came");
         assert_eq!(is_marked, was_stopped, "{result}");
+    }
+}
+
+#[test]
+fn programs_are_waited_for_whatever_the_parent_does_with_the_end_of_its_own() {
+    type Start = fn(Q) -> Q;
+    let starts: [Start; 2] = [|q| q.ignoring(libc::SIGCHLD), |q| q.blocking(libc::SIGCHLD)];
+    for start in starts {
+        let call = ("call00002", "shop__sql", json!({}));
+        let server = model(vec![vec![echo("hi"), call]]);
+        let sandbox = Sandbox::new().env("Q_RETRIES", "0");
+        let provider = format!(
+            "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"echo\", \"{}\"]\n",
+            server.url(),
+            crate::sandbox::API_KEY
+        );
+        let shop = "[tools.shop]\nabout_run = [\"echo\", \"tables\"]\n\
+            sql = { run = [\"sh\", \"-c\", \"sleep 0; echo rows; exit 3\"], reads = true }\n";
+        let tool_server = section(&sandbox, "db", "", "");
+        sandbox.config(&(provider + shop + &tool_server));
+        let q = sandbox.q(&["-p", "own", "-m", "m", "-t", "db,shop", "go"]);
+        start(q).run().success().stdout("the answer\n");
+        let sent = server.requests()[1].json().to_string();
+        // How a command has ended is known.
+        for text in ["tables", "you said hi", "[exit status 3]"] {
+            assert!(sent.contains(text), "{text} in {sent}");
+        }
     }
 }
 

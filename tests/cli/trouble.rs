@@ -4,7 +4,8 @@ use std::os::unix::fs::chown;
 
 use crate::dialect::{openai_stream, word};
 use crate::fixtures::{
-    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, layer, numbered, snapshot, texts,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, idle_for, lacks, layer, numbered, skip, snapshot,
+    texts,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
@@ -24,7 +25,7 @@ fn without_a_home_the_answer_comes_with_a_note() {
             .run()
     };
     if !homeless("q --version").status.success() {
-        return eprintln!("skipped: another user cannot run q here");
+        return skip("another user cannot run q here");
     }
     for command in ["q one", "q -f one"] {
         let outcome = homeless(command);
@@ -43,7 +44,7 @@ fn without_a_home_the_answer_comes_with_a_note() {
 fn folders_of_another_user_are_not_used_and_the_note_says_what_to_do() {
     // SAFETY: the call has no conditions and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        return eprintln!("skipped: only root can give a folder away");
+        return skip("only root can give a folder away");
     }
     let server = Server::openai("answer");
     for path in ["q", "q/sessions"] {

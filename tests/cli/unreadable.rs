@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::chown;
 
-use crate::fixtures::{case, snapshot, stored};
+use crate::fixtures::{case, skip, snapshot, stored};
 use crate::sandbox::Sandbox;
 
 /// The actions that must read a conversation, and others. Deleting one needs no right to read it.
@@ -14,7 +14,7 @@ const OTHERS: &str = "--history --json, --history -s work, --last -s work, --cop
 fn an_action_on_state_of_another_owner_is_an_error_with_its_cause() {
     // SAFETY: the call has no conditions and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        return eprintln!("skipped: only root can give a file away");
+        return skip("only root can give a file away");
     }
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));

@@ -3,6 +3,7 @@
 //! Test files import from here and from the harness (`sandbox`, `server`, `pty`), and never from each other.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::CString;
 use std::fmt::{self, Debug};
 use std::fs::{self, File};
@@ -530,15 +531,24 @@ pub fn asked_by(run: impl FnOnce(&Sandbox) -> Q) -> String {
 
 // ---- What this machine has
 
-/// Whether a program cannot be used here, which is then said. The trial must succeed where it can.
+/// Whether a program cannot be used here, and the test is skipped. The trial must succeed where it can.
+#[track_caller]
 pub fn lacks(program: &str, trial: &str) -> bool {
     let tried = Sandbox::new().shell(trial).run();
     let lacks = !tried.status.success();
     if lacks {
         let why = tried.stderr_text();
-        eprintln!("skipped: {program} cannot be used here: {why}");
+        skip(&format!("{program} cannot be used here: {why}"));
     }
     lacks
+}
+
+/// Says why a test is skipped. With `SKIP_NO_TEST` in the environment that is a failure.
+#[track_caller]
+pub fn skip(why: &str) {
+    let is_allowed = env::var_os("SKIP_NO_TEST").is_none();
+    assert!(is_allowed, "it would be skipped: {why}");
+    eprintln!("skipped: {why}");
 }
 
 impl Dialect {

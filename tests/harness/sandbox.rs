@@ -143,6 +143,7 @@ impl Sandbox {
             stdout: None,
             stderr: None,
             ignored: Vec::new(),
+            blocked: Vec::new(),
             obeys_modes: false,
         }
     }
@@ -369,6 +370,7 @@ pub struct Q {
     stdout: Option<Stdio>,
     stderr: Option<Stdio>,
     ignored: Vec<i32>,
+    blocked: Vec<i32>,
     obeys_modes: bool,
 }
 
@@ -476,6 +478,12 @@ impl Q {
         self
     }
 
+    /// The signal is held back from the program when it starts.
+    pub fn blocking(mut self, signal: i32) -> Q {
+        self.blocked.push(signal);
+        self
+    }
+
     /// The modes of files count for the program even where the tests run as root, to whom none is closed.
     pub fn obeying_modes(mut self) -> Q {
         self.obeys_modes = true;
@@ -529,6 +537,11 @@ impl Q {
             // SAFETY: between fork and exec the closure does nothing but call signal(2), and allocates nothing.
             unsafe { command.pre_exec(ignore) };
         }
+        if !self.blocked.is_empty() {
+            let blocked = self.blocked;
+            // SAFETY: between fork and exec the closure makes system calls alone, and allocates nothing.
+            unsafe { command.pre_exec(move || block(&blocked)) };
+        }
         if self.obeys_modes {
             // SAFETY: between fork and exec the closure does nothing but call prctl(2), and allocates nothing.
             unsafe { command.pre_exec(give_up_privileges) };
@@ -570,6 +583,23 @@ fn heed_signals() {
         // SAFETY: plain system call without pointers.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+}
+
+/// Holds signals back. Programs inherit that.
+fn block(signals: &[i32]) -> io::Result<()> {
+    // SAFETY: `sigset_t` is plain data, which the first call fills; the pointers outlive the calls.
+    let result = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for &signal in signals {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
 }
 
 /// What root is allowed beyond the modes of files does not survive the next exec (Linux, capabilities(7)).
