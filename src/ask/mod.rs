@@ -22,10 +22,12 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::Notes;
 use crate::settings::{Cached, Settings};
+use crate::text::one_line::{on_one_line, quoted};
 use crate::tools::{Groups, Selection, Starting};
 use checked::CheckedArguments;
 use input::Reader;
 use run::Run;
+use session::Session;
 
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
 pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
@@ -60,7 +62,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     if let Some(starting) = starting {
         toolbox = finish(starting)?;
     } else if let Some(conversation) = session.intent.read()
-        && let Some(tools) = remembered_tools(&conversation.tools, settings, notes)?
+        && let Some(tools) = remembered_tools(&conversation.tools, &session, settings, notes)?
     {
         let finished = start(&tools).and_then(finish);
         toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
@@ -79,10 +81,14 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
 const REMEMBERED: &str =
     "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
+/// The most characters of the names of tools that a note shows.
+const MAX_NAMES: usize = 200;
+
 /// The tools that the conversation remembers. Without a person at the terminal they are not used, nor where the answer may
-/// be known.
+/// be known, nor where somebody else may have named them.
 fn remembered_tools(
     names: &[String],
+    session: &Session,
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Option<Selection>, Error> {
@@ -91,6 +97,13 @@ fn remembered_tools(
     }
     let reason = if settings.cached() != Cached::Off {
         "no answer that needs them can be known".to_owned()
+    } else if let Some(file) = session.file_elsewhere() {
+        let mut names = on_one_line(&names.join(","));
+        if let Some((end, _)) = names.char_indices().nth(MAX_NAMES) {
+            names.replace_range(end.., "…");
+        }
+        let (file, names) = (file.display(), quoted(&names));
+        format!("{file} names them, and it may have come from somebody else; -t {names} uses them")
     } else if !io::stdin().is_terminal() {
         let names = names.join(",");
         format!("standard input is not a terminal; -t {names} uses them")

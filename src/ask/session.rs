@@ -1,7 +1,7 @@
 //! Opens the conversation of a question: finds it, decides whether it is continued, and which server is asked.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checked::CheckedArguments;
@@ -11,6 +11,7 @@ use crate::message::Message;
 use crate::output::Notes;
 use crate::server::discover;
 use crate::server::target::Target;
+use crate::session::folder::Kind;
 use crate::session::name::Which;
 use crate::session::rules::{self, Found, Intent, Responder};
 use crate::session::save::Saver;
@@ -44,6 +45,13 @@ impl Session {
             }
             _ => None,
         }
+    }
+
+    /// The conversation's file, if it is not in q's own folder: it may have come from somebody else.
+    pub fn file_elsewhere(&self) -> Option<&Path> {
+        let handle = self.handle.as_ref()?;
+        let is_elsewhere = handle.folder.kind(&handle.path) == Kind::Foreign;
+        is_elsewhere.then_some(&handle.path)
     }
 
     /// What saves the exchange with the answer of this model; `None` if nothing is saved.

@@ -42,6 +42,10 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
         return Err(io::Error::other("it was cleared in the meantime"));
     };
     conversation.created = Timestamp::now();
+    if from.folder.kind(&path) == Kind::Foreign {
+        // They may be the wish of somebody else, and the copy is the user's own.
+        conversation.tools.clear();
+    }
     disk::create(&to.path, &format::to_bytes(&conversation)?)
 }
 
