@@ -24,7 +24,8 @@ pub struct Context {
     pub folder: Option<Folder>,
     /// The folder `q` for what can be had again; `None` without a home.
     pub cache: Option<PathBuf>,
-    pub which: Which,
+    /// An error if `Q_SESSION` names none, which matters only to what needs a conversation.
+    pub which: Result<Which, Error>,
     pub notes: Notes,
     pub interrupts: Arc<Interrupts>,
 }
@@ -70,10 +71,16 @@ impl Context {
         })
     }
 
+    /// How the user names this run's conversation.
+    pub fn which(&self) -> Result<&Which, Error> {
+        self.which.as_ref().map_err(Clone::clone)
+    }
+
     /// Finds this run's conversation.
     pub fn find(&self, purpose: Purpose) -> Result<Handle, Error> {
-        let handle = store::find(self.folder()?, &self.which, purpose)?;
-        if let Which::Number(number) = self.which
+        let which = self.which()?;
+        let handle = store::find(self.folder()?, which, purpose)?;
+        if let Which::Number(number) = which
             && io::stdout().is_terminal()
         {
             let option = handle.which.option();

@@ -100,7 +100,10 @@ fn run(
     }
     environment.check()?;
     let variable = environment.get("Q_SESSION");
-    let which = Which::find(arguments.session.as_deref(), variable)?;
+    let mut which = Which::find(arguments.session.as_deref(), variable);
+    if arguments.session.is_some() {
+        which = Ok(which?);
+    }
     let context = Context {
         which,
         environment,

@@ -32,7 +32,7 @@ pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 
 /// Refuses a number of the list, because the numbers move and another conversation could be changed.
 fn refuse_number(action: &str, context: &Context) -> Result<(), Error> {
-    if let Which::Number(_) = context.which {
+    if let Which::Number(_) = context.which()? {
         let message = format!("{action} takes no number, because the numbers of the list move");
         return Err(Error::usage(message).advise("q --list shows names"));
     }
@@ -65,7 +65,7 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         return clear_all(arguments, context);
     }
     refuse_number("--clear", context)?;
-    let handle = store::find(context.folder()?, &context.which, Purpose::Look)?;
+    let handle = store::find(context.folder()?, context.which()?, Purpose::Look)?;
     if let Which::File(_) = handle.which {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
         handle.open_existing()?;

@@ -72,7 +72,7 @@ struct Found {
 /// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
 /// listed only with `--all`.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let current = store::find(context.folder()?, &context.which, Purpose::Look)?;
+    let current = store::find(context.folder()?, context.which()?, Purpose::Look)?;
     let words = search_words(&arguments.words);
     let mut screen = None;
     if io::stdout().is_terminal() && !arguments.json {

@@ -235,8 +235,7 @@ impl Reader {
         source: &InputSource,
     ) -> Result<Content, Error> {
         let Some(media) = media_type(&bytes) else {
-            // That file is meant to be empty.
-            if bytes.is_empty() && name != "/dev/null" {
+            if bytes.is_empty() && !is_device(name) {
                 self.notes.note(&format!("{} was empty", source.name));
             }
             let text = self.text(bytes, source)?;
@@ -362,6 +361,12 @@ pub fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
 /// Whether this file is standard input.
 pub fn is_stdin(file: &OsStr) -> bool {
     file == STDIN
+}
+
+/// Whether a file is a device. /dev/null is meant to be empty, whatever its name is.
+fn is_device(name: &str) -> bool {
+    let path = if name == STDIN { STDIN_PATH } else { name };
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device())
 }
 
 /// Whether q may have to wait for what comes from a file, as from a pipe.

@@ -115,7 +115,7 @@ fn current_link(handle: &Handle, context: &Context) -> Option<PathBuf> {
 /// shows which server it is.
 pub fn known_target(settings: &Settings, context: &Context) -> Result<Option<Target>, Error> {
     let arguments = &settings.typed;
-    let has_own = arguments.again || !context.which.is_current();
+    let has_own = arguments.again || !context.which()?.is_current();
     if arguments.provider.is_none() && has_own {
         return Ok(None);
     }
@@ -148,7 +148,7 @@ pub fn open(
     context: &Context,
 ) -> Result<Session, Error> {
     let arguments = &settings.typed;
-    let session = if arguments.again || !context.which.is_current() {
+    let session = if arguments.again || !context.which()?.is_current() {
         open_own(known, settings, context)?
     } else {
         open_current(known, settings, context)?
@@ -222,7 +222,7 @@ fn open_current(
         }
     } else {
         let folder = context.folder();
-        folder.and_then(|folder| store::find(folder, &context.which, Purpose::Look))
+        folder.and_then(|folder| store::find(folder, context.which()?, Purpose::Look))
     };
     // Without a place for the conversation, q still answers.
     if let Err(error) = &handle {

@@ -50,14 +50,31 @@ pub fn parse(typed: &[OsString]) -> Result<Arguments, Error> {
     Ok(arguments)
 }
 
-/// Whether `--json` seems to be typed, for the error of a command line that cannot be read.
+/// Whether `--json` is among the options, for the error of a command line that cannot be read. An option that q does not know
+/// may have a value in the same argument.
 pub fn asks_for_json(typed: &[OsString]) -> bool {
-    let mut options = typed.iter().take_while(|argument| *argument != "--");
-    options.any(|argument| {
-        let text = argument.to_string_lossy();
-        let is_short = text.starts_with('-') && !text.starts_with("--");
-        text == "--json" || is_short && text.contains('j')
-    })
+    let mut parser = lexopt::Parser::from_args(typed);
+    loop {
+        if let Some(rest) = parser.try_raw_args()
+            && !rest
+                .peek()
+                .is_some_and(|next| looks_like_option(next) && next != "--")
+        {
+            return false;
+        }
+        let argument = match parser.next() {
+            Ok(Some(argument)) => argument,
+            Ok(None) => return false,
+            // A value that the option before it does not take.
+            Err(_) => continue,
+        };
+        match find(&argument) {
+            Some(flag) if flag.name() == "--json" => return true,
+            Some(flag) if flag.value().is_some() => drop(parser.value()),
+            Some(_) => {}
+            None => drop(parser.optional_value()),
+        }
+    }
 }
 
 fn find(argument: &Arg) -> Option<&'static Flag> {
@@ -297,8 +314,23 @@ mod tests {
     fn whether_json_is_wanted_is_found_in_any_command_line() {
         for (typed, wanted) in [
             ("-m x -j --no-such", true),
+            ("--no-such -j", true),
+            ("--no-such=x -fj", true),
+            ("--follow=x --json", true),
             ("--json", true),
+            ("-fxj", true),
             ("-- -j", false),
+            // A value, a word, or what q does not know.
+            ("-mjamba --no-such x", false),
+            ("-m -j --no-such", false),
+            ("--model=-j --no-such", false),
+            ("-fmj --no-such", false),
+            ("-r j -a j.txt --no-such", false),
+            ("-Zj", false),
+            ("--no-such=-j", false),
+            ("what does tar -xjf do", false),
+            ("--list a -j", false),
+            ("- -j", false),
         ] {
             let typed = Vec::from_iter(typed.split(' '));
             assert_eq!(asks_for_json(&owned(&typed)), wanted, "{typed:?}");
@@ -353,6 +385,7 @@ mod tests {
             let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
             match parse(&typed) {
                 Ok(arguments) => {
+                    prop_assert_eq!(asks_for_json(&typed), arguments.json);
                     prop_assert!(typed.ends_with(&arguments.words), "{:?}", arguments.words);
                 }
                 Err(error) => prop_assert!(error.exit_status() == 2 && !error.message.is_empty()),
