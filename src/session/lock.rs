@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use crate::threads;
@@ -20,6 +20,9 @@ pub(super) const PATIENTLY: GiveUp = &|waited| waited >= LOCK_PATIENCE;
 
 /// The pause between two attempts to get a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
+
+/// How often to look for the lock before sleeping.
+const SPINS: usize = 200;
 
 /// How long a single attempt may take, where the system itself waits.
 const ATTEMPT: Duration = Duration::from_millis(200);
@@ -36,20 +39,89 @@ pub struct Lock {
 /// Locks directories, in this order, while files are read, changed and written in them. An error if they are not all locked
 /// when `give_up` says so, or if one cannot be locked at all.
 pub fn acquire(directories: &[&Path], give_up: GiveUp) -> io::Result<Lock> {
-    Attempt::new(directories, true).run(give_up)
+    LockRequest::prepare(directories, true).wait(give_up)
 }
 
 /// Locks a directory, unless another process holds the lock: this does not wait for it.
 pub fn try_acquire(directory: &Path) -> io::Result<Lock> {
-    Attempt::new(&[directory], false).run(&|waited| waited >= ATTEMPT)
+    LockRequest::prepare(&[directory], false).wait(&|waited| waited >= ATTEMPT)
 }
 
-/// An attempt to lock directories, as the thread that makes it and the one that waits for it see it. A network file system
-/// whose lock server is away lets flock wait for ever, although it was told not to wait.
+/// A request for locks that is not made yet. A network file system whose lock server is away lets flock wait for ever, although
+/// it was told not to wait, so a thread makes the request, which takes a moment to start.
+pub struct LockRequest {
+    attempt: Arc<Attempt>,
+    /// Lets the thread begin.
+    begin: Sender<()>,
+    outcome: Receiver<io::Result<Lock>>,
+    has_thread: bool,
+}
+
+impl LockRequest {
+    /// Starts the thread for a request. With `repeats`, it tries again while another process holds a lock.
+    pub fn prepare(directories: &[&Path], repeats: bool) -> LockRequest {
+        let attempt = Arc::new(Attempt {
+            directories: directories.iter().map(|path| path.to_path_buf()).collect(),
+            repeats,
+            has_begun: AtomicBool::default(),
+            is_held: AtomicBool::default(),
+            is_given_up: AtomicBool::default(),
+        });
+        let (begin, begins) = mpsc::channel();
+        let (sender, outcome) = mpsc::channel();
+        let threads_attempt = Arc::clone(&attempt);
+        let started = threads::start(move || {
+            if begins.recv().is_ok() {
+                // If nobody waits any more, this releases the locks.
+                let _ = sender.send(threads_attempt.lock_all(&|| false));
+            }
+        });
+        LockRequest {
+            attempt,
+            begin,
+            outcome,
+            has_thread: started.is_ok(),
+        }
+    }
+
+    /// Makes the request, and waits until `give_up` says so.
+    pub fn wait(self, give_up: GiveUp) -> io::Result<Lock> {
+        let mut began = Instant::now();
+        if !self.has_thread || self.begin.send(()).is_err() {
+            return self.attempt.lock_all(&|| give_up(began.elapsed()));
+        }
+        // A lock that is free comes at once, and to sleep and be woken would take longer.
+        for _ in 0..SPINS {
+            if let Ok(locked) = self.outcome.try_recv() {
+                return locked;
+            }
+            std::thread::yield_now();
+        }
+        loop {
+            match self.outcome.recv_timeout(LOCK_POLL) {
+                Ok(locked) => return locked,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            // A busy machine may let the thread wait.
+            if !self.attempt.has_begun.load(Ordering::Relaxed) {
+                began = Instant::now();
+            }
+            if give_up(began.elapsed()) {
+                break;
+            }
+        }
+        self.attempt.is_given_up.store(true, Ordering::Relaxed);
+        Err(self.attempt.unavailable())
+    }
+}
+
+/// An attempt to lock directories, as the thread that makes it and the one that waits for it see it.
 struct Attempt {
     directories: Vec<PathBuf>,
     /// Whether to try again while another process holds a lock.
     repeats: bool,
+    has_begun: AtomicBool,
     /// Another process holds a lock.
     is_held: AtomicBool,
     /// Nobody waits for the locks any more.
@@ -57,39 +129,8 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(directories: &[&Path], repeats: bool) -> Arc<Attempt> {
-        Arc::new(Attempt {
-            directories: directories.iter().map(|path| path.to_path_buf()).collect(),
-            repeats,
-            is_held: AtomicBool::default(),
-            is_given_up: AtomicBool::default(),
-        })
-    }
-
-    /// Makes the attempt on a thread of its own, and waits for that until `give_up` says so.
-    fn run(self: &Arc<Attempt>, give_up: GiveUp) -> io::Result<Lock> {
-        let began = Instant::now();
-        let (sender, outcome) = mpsc::channel();
-        let attempt = Arc::clone(self);
-        let started = threads::start(move || {
-            // If nobody waits any more, this releases the locks.
-            let _ = sender.send(attempt.lock_all(&|| false));
-        });
-        if started.is_err() {
-            return self.lock_all(&|| give_up(began.elapsed()));
-        }
-        loop {
-            match outcome.recv_timeout(LOCK_POLL) {
-                Ok(locked) => return locked,
-                Err(RecvTimeoutError::Timeout) if !give_up(began.elapsed()) => {}
-                Err(_) => break,
-            }
-        }
-        self.is_given_up.store(true, Ordering::Relaxed);
-        Err(self.unavailable())
-    }
-
     fn lock_all(&self, give_up: &dyn Fn() -> bool) -> io::Result<Lock> {
+        self.has_begun.store(true, Ordering::Relaxed);
         let mut locked: Vec<File> = Vec::new();
         for path in &self.directories {
             let directory = File::open(path).or_cannot("open", path)?;

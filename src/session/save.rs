@@ -80,12 +80,13 @@ impl Saver {
         if folder.kind(&self.handle.path) != Kind::Foreign {
             folder.prepare()?;
         }
+        let request = self.handle.prepare_lock();
         let mut draft = None;
         if matches!(self.intent, Intent::New | Intent::FollowOrNew) {
             // The others should not wait until it is on the disk.
             draft = Some(self.draft(exchange)?);
         }
-        *lock = Some(self.handle.lock(give_up)?);
+        *lock = Some(request.wait(give_up)?);
         // In the meantime another q may have begun a conversation, or put a link in the place of a file.
         let place = match self.intent {
             Intent::FollowOrNew => &self.handle.link,

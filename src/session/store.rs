@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::conversation::Conversation;
 use super::folder::{Folder, Kind};
-use super::lock::{self, GiveUp, Lock};
+use super::lock::{self, GiveUp, Lock, LockRequest};
 use super::name::Which;
 use super::{disk, rules};
 use crate::error::{Error, ErrorKind};
@@ -151,6 +151,11 @@ impl Handle {
 
     /// Locks the folder of its file, and then the one where a link to it and its earlier states may be.
     pub(super) fn lock(&self, give_up: GiveUp) -> io::Result<Lock> {
+        self.prepare_lock().wait(give_up)
+    }
+
+    /// Prepares the request for this lock.
+    pub(super) fn prepare_lock(&self) -> LockRequest {
         let place = folder_of(&self.path);
         let sessions = &*self.folder.sessions;
         let mut directories = vec![place];
@@ -158,7 +163,7 @@ impl Handle {
         if place != sessions && File::open(sessions).is_ok() {
             directories.push(sessions);
         }
-        lock::acquire(&directories, give_up)
+        LockRequest::prepare(&directories, true)
     }
 
     /// The name of another conversation that is most similar to this one's.
