@@ -222,7 +222,7 @@ fn a_signal_that_was_blocked_when_q_started_ends_q() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs name spaces")]
 fn as_process_1_q_ends_with_the_status_of_the_signal() {
     // A new name space of processes has its own process 1, as a container has.
     let unshare = "unshare -r --pid --fork --kill-child";
