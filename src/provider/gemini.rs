@@ -19,8 +19,8 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
     chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
-    event: read,
-    whole: read,
+    event: |data, reply| read(data, false, reply),
+    whole: |body, reply| read(body, true, reply),
     ends_with_done: false,
     extras: &[
         (Extra::Effort, "/generationConfig/thinkingConfig"),
@@ -186,24 +186,19 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 /// Reads an event of a stream, or a complete answer.
-fn read(data: &str, reply: &mut Reply) -> ReplyResult {
+fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let event = Value::Object(surrogates::joined(data, &mut reply.half)?);
     if event["candidates"].is_null() || !event["error"].is_null() {
         failure::check(data)?;
     }
-    // Options may ask for several answers; q prints the first.
-    let mut candidates = elements(&event["candidates"]).iter();
-    let first = candidates.find(|candidate| candidate["index"].as_u64().unwrap_or(0) == 0);
-    let candidate = first.unwrap_or(&Value::Null);
-    for part in elements(&candidate["content"]["parts"]) {
-        read_part(part, reply);
+    // Options may ask for several candidates; q prints the first, of which an event may have several entries.
+    for (candidate, position) in elements(&event["candidates"]).iter().zip(0..) {
+        let unnumbered = if is_whole { position } else { 0 };
+        if candidate["index"].as_u64().unwrap_or(unnumbered) == 0 {
+            read_candidate(candidate, reply);
+        }
     }
     reply.add_usage(usage_of(&event["usageMetadata"]));
-    reply
-        .sources
-        .extend(sources_of(&candidate["groundingMetadata"]));
-    reply.finish(text_field(candidate, "finishReason"));
-    reply.explain(text_field(candidate, "finishMessage"));
     // The prompt itself may be blocked.
     let feedback = &event["promptFeedback"];
     if let Some(word) = feedback["blockReason"].as_str() {
@@ -211,6 +206,17 @@ fn read(data: &str, reply: &mut Reply) -> ReplyResult {
         reply.explain(text_field(feedback, "blockReasonMessage"));
     }
     Ok(())
+}
+
+fn read_candidate(candidate: &Value, reply: &mut Reply) {
+    for part in elements(&candidate["content"]["parts"]) {
+        read_part(part, reply);
+    }
+    reply
+        .sources
+        .extend(sources_of(&candidate["groundingMetadata"]));
+    reply.finish(text_field(candidate, "finishReason"));
+    reply.explain(text_field(candidate, "finishMessage"));
 }
 
 fn read_part(part: &Value, reply: &mut Reply) {

@@ -256,10 +256,39 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     if choices.is_empty() || !chunk.error.is_null() {
         failure::check(data)?;
     }
-    // Options may ask for several answers; q prints the first.
-    let mut choices = choices.into_iter();
-    let first = choices.find(|choice| choice.index.as_u64().unwrap_or(0) == 0);
-    let choice = first.unwrap_or_default();
+    let first = first_of(&choices, is_whole);
+    for choice in &first {
+        read_choice(choice, is_whole, reply);
+    }
+    // The sources of the text come first, as they do in a stream. These are Perplexity's.
+    for pages in [&chunk.citations, &chunk.search_results] {
+        reply.sources.extend(Source::all_in(pages));
+    }
+    // Few events have it.
+    if !chunk.usage.is_null() {
+        reply.add_usage(usage_of(&chunk.usage));
+    }
+    for choice in first {
+        failure::check_field(&choice.error)?;
+    }
+    Ok(())
+}
+
+/// The entries of the first choice. Options may ask for several choices; q prints the first. An event may have several
+/// entries of it, as Dynamo sends them. An entry without an index belongs to the first choice, but a complete answer has the
+/// choices in order.
+fn first_of(choices: &[Choice], is_whole: bool) -> Vec<&Choice> {
+    let mut first = Vec::new();
+    for (choice, position) in choices.iter().zip(0..) {
+        let unnumbered = if is_whole { position } else { 0 };
+        if choice.index.as_u64().unwrap_or(unnumbered) == 0 {
+            first.push(choice);
+        }
+    }
+    first
+}
+
+fn read_choice(choice: &Choice, is_whole: bool, reply: &mut Reply) {
     let mut delta = &choice.delta;
     if delta.is_null() || (is_whole && !choice.message.is_null()) {
         delta = &choice.message;
@@ -268,21 +297,8 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     add_reasoning(delta, reply);
     reply.add_text(&lenient::text_of(&delta["content"]));
     reply.refuse(&lenient::text_of(&delta["refusal"]));
-    // The sources of the text come first, as they do in a stream. The others are Perplexity's.
-    for pages in [
-        &delta["annotations"],
-        &chunk.citations,
-        &chunk.search_results,
-    ] {
-        reply.sources.extend(Source::all_in(pages));
-    }
-    // Few events have it.
-    if !chunk.usage.is_null() {
-        reply.add_usage(usage_of(&chunk.usage));
-    }
+    reply.sources.extend(Source::all_in(&delta["annotations"]));
     reply.finish(choice.finish_reason.as_str().unwrap_or_default());
-    failure::check_field(&choice.error)?;
-    Ok(())
 }
 
 /// Adds calls, or parts of calls.
