@@ -124,6 +124,7 @@ fn read_stream(
             read?;
         }
         if reply.ended {
+            failure::check(parser.stray_json())?;
             body.read_rest(reply);
             return Ok(());
         }

@@ -35,7 +35,7 @@ pub struct Parser {
 
 impl Parser {
     /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of an event named
-    /// `error` comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
+    /// `error`, or the value of a field of this name, comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
     pub fn feed(&mut self, mut bytes: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             self.extend(&bytes[..end])?;
@@ -89,6 +89,9 @@ impl Parser {
             self.is_error = name.trim_ascii() == b"error";
         } else if let Some(value) = line.strip_prefix(b"data:") {
             self.add_data(value.strip_prefix(b" ").unwrap_or(value))?;
+        } else if let Some(value) = line.strip_prefix(b"error:") {
+            // llama.cpp before October 2025 reports an error like this.
+            event(&as_error(&String::from_utf8_lossy(value)));
         } else if !adds_nothing(line) && self.stray.len() < MAX_STRAY {
             let room = MAX_STRAY - self.stray.len();
             let kept = &line[..line.len().min(room)];
@@ -139,7 +142,8 @@ fn adds_nothing(line: &[u8]) -> bool {
 
 /// An object whose error is this: JSON, or words.
 fn as_error(data: &str) -> String {
-    let error: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+    let words = data.trim();
+    let error: Value = serde_json::from_str(words).unwrap_or_else(|_| words.into());
     json!({"error": error}).to_string()
 }
 
@@ -176,7 +180,11 @@ mod tests {
             ("data: whole but not finished", &["whole but not finished"]),
             ("data: a\n", &["a"]),
             ("\n\n\n", &[]),
-            ("error: something\nerrors: {}\n\n", &[]),
+            ("errors: {}\nmy error: {}\n\n", &[]),
+            (
+                "data: a\nerror: {\"code\":500}\n\nerror:busy\n",
+                &["{\"error\":{\"code\":500}}", "a", "{\"error\":\"busy\"}"],
+            ),
             (
                 "event: error\ndata: {\"code\":500}\n\ndata: b\n\n",
                 &["{\"error\":{\"code\":500}}", "b"],
