@@ -1,16 +1,16 @@
 //! Makes requests for Anthropic's Messages API, and reads its replies (pure).
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, elements, text_field};
+use super::lenient::{self, Counts, Json, List, Object, Scalar, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
-use crate::message::{Attachment, Message, Source, Step, Tool, ToolRun, Usage};
-use crate::text::surrogates;
+use crate::message::{Attachment, Message, Source, Step, Tool, ToolCall, ToolRun, Usage};
 
 pub static DIALECT: Dialect = Dialect {
     name: "anthropic",
@@ -166,33 +166,104 @@ fn result_of(run: &ToolRun) -> Value {
 }
 
 /// The API's count of the input leaves out what was read from a cache or written into one, so these are added.
-fn usage_of(counts: &Value) -> Usage {
-    let mut usage = lenient::usage(counts);
-    let written = lenient::count(counts, "/cache_creation_input_tokens");
-    let cached = usage.cached_tokens.unwrap_or(0) + written.unwrap_or(0);
+fn usage_of(counts: &Counts) -> Usage {
+    let mut usage = counts.usage();
+    let written = counts.cache_creation_input_tokens.0.map_or(0, u64::from);
+    let cached = usage.cached_tokens.unwrap_or(0) + written;
     usage.input_tokens = usage.input_tokens.map(|tokens| tokens + cached);
     usage
 }
 
+/// What q reads of an event of a stream, of any type. Skipping the rest makes long streams fast.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MessageEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    index: Scalar<u64>,
+    delta: Object<BlockDelta<'a>>,
+    error: Json<'a>,
+    content_block: Json<'a>,
+    message: Json<'a>,
+    usage: Json<'a>,
+}
+
+/// A part of a block, or how the message ended.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BlockDelta<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    text: Text<'a>,
+    thinking: Text<'a>,
+    signature: Text<'a>,
+    partial_json: Text<'a>,
+    citation: Json<'a>,
+    stop_reason: Text<'a>,
+    stop_details: Json<'a>,
+}
+
+/// A complete message.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WholeMessage<'a> {
+    #[serde(borrow)]
+    content: List<Json<'a>>,
+    stop_reason: Text<'a>,
+    stop_details: Json<'a>,
+    usage: Json<'a>,
+}
+
+/// Why the model refused to answer.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StopDetails<'a> {
+    #[serde(borrow)]
+    explanation: Text<'a>,
+    category: Text<'a>,
+}
+
+/// What q reads of a block when it begins, of any type.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContentBlock<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    name: Text<'a>,
+    text: Text<'a>,
+    thinking: Text<'a>,
+    citations: Json<'a>,
+    /// Of a search.
+    content: Object<SearchResult<'a>>,
+}
+
+/// What stands in place of the pages if a search has failed.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SearchResult<'a> {
+    #[serde(borrow)]
+    error_code: Text<'a>,
+}
+
 /// Reads an event of a stream. Unknown types are ignored, as the API's documents ask.
 fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
-    let event: Value = surrogates::joined(data, &mut reply.half)?;
-    let kind = text_field(&event, "type");
-    let delta = &event["delta"];
-    let index = event["index"].as_u64();
-    if kind == "content_block_delta" {
-        add_delta(index, delta, reply);
+    let event: MessageEvent = serde_json::from_str(data)?;
+    let kind = &*event.kind;
+    let delta = event.delta.0.unwrap_or_default();
+    if kind == "content_block_delta" && event.error.is_null() {
+        add_delta(event.index.0, &delta, reply);
         return Ok(());
     }
     failure::check(data)?;
     if kind == "content_block_start" {
-        add_block(index, &event["content_block"], reply);
+        add_block(event.index.0, event.content_block, reply)?;
     }
-    reply.add_usage(usage_of(&event["message"]["usage"]));
-    if kind == "message_stop" || delta["stop_reason"].is_string() {
+    let message: WholeMessage = event.message.object()?;
+    reply.add_usage(usage_of(&message.usage.object()?));
+    if kind == "message_stop" || !delta.stop_reason.is_empty() {
         read_calls(reply);
     }
-    finish(delta, &event["usage"], reply);
+    finish(&delta.stop_reason, delta.stop_details, event.usage, reply)?;
     if kind == "message_stop" {
         reply.end();
     }
@@ -200,92 +271,100 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
-    let message = Value::Object(surrogates::lossy(body)?);
-    for block in elements(&message["content"]) {
-        add_block(None, block, reply);
+    let message: Object<WholeMessage> = serde_json::from_str(body)?;
+    let message = message.0.unwrap_or_default();
+    for block in message.content.0 {
+        add_block(None, block, reply)?;
     }
     read_calls(reply);
-    finish(&message, &message["usage"], reply);
-    Ok(())
+    finish(
+        &message.stop_reason,
+        message.stop_details,
+        message.usage,
+        reply,
+    )
 }
 
 /// Reads how a message ended, why the model refused, and the usage.
-fn finish(message: &Value, usage: &Value, reply: &mut Reply) {
-    let details = &message["stop_details"];
-    let explanation = details["explanation"].as_str();
-    reply.explain(explanation.unwrap_or(text_field(details, "category")));
-    reply.finish(text_field(message, "stop_reason"));
-    reply.add_usage(usage_of(usage));
+fn finish(reason: &str, details: Json, usage: Json, reply: &mut Reply) -> ReplyResult {
+    let details: StopDetails = details.object()?;
+    reply.explain(&details.category);
+    reply.explain(&details.explanation);
+    reply.finish(reason);
+    reply.add_usage(usage_of(&usage.object()?));
+    Ok(())
 }
 
-fn add_block(index: Option<u64>, block: &Value, reply: &mut Reply) {
-    let kind = text_field(block, "type");
+fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
+    let block: ContentBlock = json.object()?;
+    let kind = &*block.kind;
     if kind.is_empty() {
-        return;
+        return Ok(());
     }
     // The provider's own calls and their results have types like `server_tool_use` and `web_search_tool_result`.
     if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
         reply.begin_message(false);
     }
-    if kind == "server_tool_use" && text_field(block, "name").starts_with("web_") {
+    if kind == "server_tool_use" && block.name.starts_with("web_") {
         reply.search();
     }
     if kind == "text" {
-        reply.add_text(text_field(block, "text"));
+        reply.add_text(&block.text);
     }
     if kind.ends_with("thinking") {
         reply.think("\n");
-        reply.think(text_field(block, "thinking"));
+        reply.think(&block.thinking);
     }
-    // If a search has failed, an object with the reason stands in place of the pages.
-    if kind.starts_with("web_")
-        && let Some(code) = block["content"]["error_code"].as_str()
-    {
-        reply.fail_search(code);
+    let result = block.content.0.unwrap_or_default();
+    if kind.starts_with("web_") && !result.error_code.is_empty() {
+        reply.fail_search(&result.error_code);
     }
-    reply.sources.extend(Source::all_in(&block["citations"]));
+    let pages = block.citations.value();
+    reply.sources.extend(Source::all_in(&pages));
     reply.called |= kind == TOOL_USE;
 
     // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
-    let mut block = block.clone();
-    if kind.ends_with(TOOL_USE) {
-        let input = match &block[INPUT] {
-            Value::Object(fields) if !fields.is_empty() => block[INPUT].to_string(),
+    if let Some(kept) = reply.keep(index, json.get())
+        && kind.ends_with(TOOL_USE)
+    {
+        let input = match &kept[INPUT] {
+            Value::Object(fields) if !fields.is_empty() => kept[INPUT].to_string(),
             // It comes in fragments.
             _ => String::new(),
         };
-        block[INPUT] = input.into();
+        kept[INPUT] = input.into();
     }
-    reply.keep(index, block);
+    Ok(())
 }
 
-fn add_delta(index: Option<u64>, delta: &Value, reply: &mut Reply) {
+fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
     let last = reply.echo.keys().next_back().copied();
     let index = index.or(last).unwrap_or(0);
-    let mut text = text_field(delta, "text");
-    if !["text_delta", ""].contains(&text_field(delta, "type")) {
+    let mut text = &*delta.text;
+    if !["text_delta", ""].contains(&&*delta.kind) {
         text = "";
     }
     // Some servers do not say that a text begins.
     if !text.is_empty() && !reply.echo.contains_key(&index) {
-        reply.keep(Some(index), json!({"type": "text"}));
+        reply.keep(Some(index), r#"{"type":"text"}"#);
     }
-    for (field, name) in [
-        ("thinking", "thinking"),
-        ("signature", "signature"),
-        (INPUT, "partial_json"),
+    for (field, piece) in [
+        ("thinking", &*delta.thinking),
+        ("signature", &*delta.signature),
+        (INPUT, &*delta.partial_json),
+        ("text", text),
     ] {
-        append(index, field, text_field(delta, name), reply);
+        append(index, field, piece, reply);
     }
-    append(index, "text", text, reply);
     reply.add_text(text);
-    if let Some(thought) = delta["thinking"].as_str() {
-        reply.think(thought);
+    // Its text may be hidden.
+    if !delta.thinking.is_empty() || &*delta.kind == "thinking_delta" {
+        reply.think(&delta.thinking);
     }
-    let citation = &delta["citation"];
-    if citation.is_object() {
+    if delta.citation.is_object() {
+        let citation = delta.citation.value();
         reply.sources.extend(Source::all_in(&json!([citation])));
-        keep_citation(index, citation, reply);
+        keep_citation(index, delta.citation, reply);
     }
 }
 
@@ -300,13 +379,13 @@ fn append(index: u64, field: &str, piece: &str, reply: &mut Reply) {
 }
 
 /// Keeps a citation with the text that it belongs to.
-fn keep_citation(index: u64, citation: &Value, reply: &mut Reply) {
-    if reply.has_room_for(citation)
+fn keep_citation(index: u64, citation: Json, reply: &mut Reply) {
+    if reply.has_room_for(citation.get())
         && let Some(block) = reply.echo.get_mut(&index)
     {
         match &mut block["citations"] {
-            Value::Array(citations) => citations.push(citation.clone()),
-            none => *none = json!([citation]),
+            Value::Array(citations) => citations.push(citation.value()),
+            none => *none = json!([citation.value()]),
         }
     }
 }
@@ -318,9 +397,14 @@ fn read_calls(reply: &mut Reply) {
         let Value::String(input) = &block[INPUT] else {
             continue;
         };
-        let mut fields = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
+        let mut fields = lenient::value(input).unwrap_or_else(|| json!({}));
+        let call = ToolCall {
+            id: text_field(block, "id").to_owned(),
+            name: text_field(block, "name").to_owned(),
+            arguments: input.clone(),
+        };
         if block["type"] == TOOL_USE
-            && let Some(place) = reply.add_call(None, text_field(block, "id"), block, INPUT)
+            && let Some(place) = reply.add_call(None, call)
         {
             let call = &reply.calls()[place];
             fields = calls::object(&call.arguments);

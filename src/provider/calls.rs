@@ -1,7 +1,9 @@
 //! Assembles the calls of a reply from their fragments (pure).
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use super::lenient;
 use crate::message::ToolCall;
 
 /// The arguments of a call without any.
@@ -78,7 +80,7 @@ fn begins_another(call: &ToolCall, fragment: &ToolCall) -> bool {
     }
     if fragment.id.is_empty() || call.id.is_empty() {
         // Some servers repeat the name in each fragment, so only a complete call is followed by another one.
-        return serde_json::from_str::<Value>(&call.arguments).is_ok();
+        return serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
     }
     fragment.id != call.id
 }
@@ -103,8 +105,10 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
 
 /// The arguments of a call as an object. Anything else becomes an empty object, because APIs refuse it.
 pub fn object(arguments: &str) -> Value {
-    let fields = serde_json::from_str(arguments);
-    Value::Object(fields.unwrap_or_default())
+    match lenient::value(arguments) {
+        Some(Value::Object(fields)) => Value::Object(fields),
+        _ => Value::Object(Map::new()),
+    }
 }
 
 /// The arguments of a call as the model wrote them, or `{}` if they are not an object, because servers parse the text.
@@ -117,7 +121,7 @@ pub fn text(arguments: &str) -> &str {
 }
 
 fn is_object(arguments: &str) -> bool {
-    serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
+    lenient::value(arguments).is_some_and(|value| value.is_object())
 }
 
 #[cfg(test)]

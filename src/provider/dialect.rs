@@ -1,13 +1,16 @@
 //! The type of a dialect: how requests are made and replies are read (pure).
 
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::failure::{self, ReplyError, ReplyResult};
-use super::lenient;
+use super::lenient::{List, Object, Scalar, Text};
 use super::reply::Reply;
 use super::request::{Extra, Field, ListedModel, Prompt, Quirks, Request};
 use crate::secret::Secret;
 use crate::shape::Shape;
+use crate::text::{not_a_number, surrogates};
 
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
@@ -112,7 +115,8 @@ impl Dialect {
 
     /// Adds an answer that came in one piece to the reply.
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
-        (self.whole)(body, reply)?;
+        let body = surrogates::joined(body, &mut reply.half);
+        read_mended(self.whole, &body, reply)?;
         reply.end();
         Ok(())
     }
@@ -121,7 +125,8 @@ impl Dialect {
     pub fn read_event(&self, data: &str, reply: &mut Reply) -> ReplyResult {
         let data = data.trim_ascii();
         if data.starts_with('{') {
-            (self.event)(data, reply)?;
+            let data = surrogates::joined(data, &mut reply.half);
+            read_mended(self.event, &data, reply)?;
             if reply.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }
@@ -137,30 +142,78 @@ impl Dialect {
     }
 }
 
+/// Reads an event or an answer. If it is no JSON because of a number, the number is left out.
+fn read_mended(read: ReadFn, json: &str, reply: &mut Reply) -> ReplyResult {
+    let mut result = read(json, reply);
+    // What is no JSON has added nothing.
+    if matches!(result, Err(ReplyError::Malformed(_)))
+        && let Some(mended) = not_a_number::as_null(json)
+    {
+        result = read(&mended, reply);
+    }
+    result
+}
+
 /// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
 pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
-    let body: Value = serde_json::from_str(body)?;
-    let list = body.get("data").or(body.get("models")).unwrap_or(&body);
-    let list: Option<Vec<Value>> = serde_json::from_value(list.clone())?;
+    let body = surrogates::joined(body, &mut String::new());
+    let mut list: &RawValue = serde_json::from_str(&body)?;
+    if list.get().starts_with('{') {
+        let lists: ModelLists = serde_json::from_str(list.get())?;
+        list = lists.data.or(lists.models).unwrap_or(list);
+    }
+    if !list.get().starts_with('[') && list.get() != "null" {
+        let reason = "the list of models is no list";
+        return Err(ReplyError::Malformed(reason.to_owned()));
+    }
+    let entries: List<Object<ModelEntry>> = serde_json::from_str(list.get())?;
     let mut models = Vec::new();
-    for model in list.unwrap_or_default() {
+    for model in entries.0 {
+        let model = model.0.unwrap_or_default();
         // Gemini has names such as `models/gemini-flash-latest`.
-        let id = model["id"].as_str().or(model["name"].as_str());
-        if let Some(id) = id {
-            let id = id.trim_start_matches("models/").to_owned();
-            let created = creation_time(&model);
-            models.push(ListedModel { id, created });
+        let id = [&model.id, &model.name];
+        if let Some(id) = id.into_iter().find(|id| !id.is_empty()) {
+            models.push(ListedModel {
+                id: id.trim_start_matches("models/").to_owned(),
+                created: creation_time(&model),
+            });
         }
     }
     Ok(models)
 }
 
-fn creation_time(model: &Value) -> Option<String> {
-    match lenient::count(model, "/created") {
+/// The fields that may have the list of models.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ModelLists<'a> {
+    #[serde(borrow, deserialize_with = "also_null")]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "also_null")]
+    models: Option<&'a RawValue>,
+}
+
+/// Reads a field in which null is a list without models.
+fn also_null<'de, D: Deserializer<'de>>(field: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(field).map(Some)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ModelEntry<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    name: Text<'a>,
+    created: Scalar<u32>,
+    created_at: Text<'a>,
+}
+
+fn creation_time(model: &ModelEntry) -> Option<String> {
+    match model.created.0 {
         // With leading zeros, numbers sort like text.
         Some(seconds) => Some(format!("{seconds:012}")),
         // Anthropic's list has the time as text.
-        None => model["created_at"].as_str().map(str::to_owned),
+        None if model.created_at.is_empty() => None,
+        None => Some(model.created_at.to_string()),
     }
 }
 

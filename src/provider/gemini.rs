@@ -1,17 +1,19 @@
 //! Makes requests for Google's Gemini API (`generateContent`), and reads its replies (pure).
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::finish::Finish;
-use super::lenient::{self, elements, text_field};
+use super::lenient::{
+    self, Content, Counts, Json, List, Object, Scalar, Text, elements, text_field,
+};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
 use super::schema;
-use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolRun, Usage};
-use crate::text::surrogates;
+use crate::message::{Attachment, Message, Role, Source, Step, Tool, ToolCall, ToolRun, Usage};
 
 pub static DIALECT: Dialect = Dialect {
     name: "gemini",
@@ -174,10 +176,87 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
     })))
 }
 
-fn usage_of(counts: &Value) -> Usage {
-    let mut usage = lenient::usage(counts);
+/// What q reads of an event of a stream, or of a complete answer. Skipping the rest makes long streams fast.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Generated<'a> {
+    #[serde(borrow)]
+    candidates: List<Object<Candidate<'a>>>,
+    error: Json<'a>,
+    usage_metadata: Json<'a>,
+    prompt_feedback: Json<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Candidate<'a> {
+    index: Scalar<u64>,
+    #[serde(borrow)]
+    content: Object<CandidateContent<'a>>,
+    finish_reason: Text<'a>,
+    finish_message: Text<'a>,
+    grounding_metadata: Json<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CandidateContent<'a> {
+    #[serde(borrow)]
+    parts: List<Json<'a>>,
+}
+
+/// A part of a candidate: text, reasoning or a call.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct CandidatePart<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    text: Content<'a>,
+    thought: Scalar<bool>,
+    thought_signature: Json<'a>,
+    /// A call of a tool of q.
+    function_call: Object<FunctionCall<'a>>,
+    /// A call that Google runs itself, and another kind of these.
+    tool_call: Object<OwnCall<'a>>,
+    executable_code: Object<OwnCall<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FunctionCall<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    name: Text<'a>,
+    args: Json<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OwnCall<'a> {
+    #[serde(borrow)]
+    tool_type: Text<'a>,
+}
+
+/// Why the prompt itself was blocked.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PromptFeedback<'a> {
+    #[serde(borrow)]
+    block_reason: Text<'a>,
+    block_reason_message: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Grounding<'a> {
+    #[serde(borrow)]
+    grounding_chunks: Json<'a>,
+}
+
+fn usage_of(counts: &Counts) -> Usage {
+    let mut usage = counts.usage();
     // The results of Google's own tools become a part of the prompt.
-    let by_tools = lenient::count(counts, "/toolUsePromptTokenCount").unwrap_or(0);
+    let by_tools = counts.gemini_tools.0.map_or(0, u64::from);
     usage.input_tokens = usage.input_tokens.map(|tokens| tokens + by_tools);
     if let Some(thoughts) = usage.reasoning_tokens {
         usage.output_tokens = Some(usage.output_tokens.unwrap_or(0) + thoughts);
@@ -187,75 +266,86 @@ fn usage_of(counts: &Value) -> Usage {
 
 /// Reads an event of a stream, or a complete answer.
 fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
-    let event = Value::Object(surrogates::joined(data, &mut reply.half)?);
-    if event["candidates"].is_null() || !event["error"].is_null() {
+    let event: Object<Generated> = serde_json::from_str(data)?;
+    let event = event.0.unwrap_or_default();
+    if event.candidates.0.is_empty() || !event.error.is_null() {
         failure::check(data)?;
     }
     // Options may ask for several candidates; q prints the first, of which an event may have several entries.
-    for (candidate, position) in elements(&event["candidates"]).iter().zip(0..) {
+    for (candidate, position) in event.candidates.0.into_iter().zip(0..) {
+        let candidate = candidate.0.unwrap_or_default();
         let unnumbered = if is_whole { position } else { 0 };
-        if candidate["index"].as_u64().unwrap_or(unnumbered) == 0 {
-            read_candidate(candidate, reply);
+        if candidate.index.0.unwrap_or(unnumbered) == 0 {
+            read_candidate(candidate, reply)?;
         }
     }
-    reply.add_usage(usage_of(&event["usageMetadata"]));
+    reply.add_usage(usage_of(&event.usage_metadata.object()?));
     // The prompt itself may be blocked.
-    let feedback = &event["promptFeedback"];
-    if let Some(word) = feedback["blockReason"].as_str() {
-        reply.finish = Some(Finish::Blocked(word.to_owned()));
-        reply.explain(text_field(feedback, "blockReasonMessage"));
+    let feedback: PromptFeedback = event.prompt_feedback.object()?;
+    if !feedback.block_reason.is_empty() {
+        reply.finish = Some(Finish::Blocked(feedback.block_reason.to_string()));
+        reply.explain(&feedback.block_reason_message);
     }
     Ok(())
 }
 
-fn read_candidate(candidate: &Value, reply: &mut Reply) {
-    for part in elements(&candidate["content"]["parts"]) {
-        read_part(part, reply);
+fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
+    for part in candidate.content.0.unwrap_or_default().parts.0 {
+        read_part(part, reply)?;
     }
-    reply
-        .sources
-        .extend(sources_of(&candidate["groundingMetadata"]));
-    reply.finish(text_field(candidate, "finishReason"));
-    reply.explain(text_field(candidate, "finishMessage"));
+    if !candidate.grounding_metadata.is_null() {
+        let grounding = candidate.grounding_metadata.object()?;
+        reply.sources.extend(sources_of(grounding));
+    }
+    reply.finish(&candidate.finish_reason);
+    reply.explain(&candidate.finish_message);
+    Ok(())
 }
 
-fn read_part(part: &Value, reply: &mut Reply) {
-    if let Some(call) = part.get(FUNCTION_CALL) {
-        reply.add_call(None, text_field(call, "id"), call, "args");
+fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
+    let part: CandidatePart = json.object()?;
+    if let Some(call) = part.function_call.0 {
+        let call = ToolCall {
+            id: call.id.to_string(),
+            name: call.name.to_string(),
+            arguments: call.args.as_text(),
+        };
+        reply.add_call(None, call);
     }
-    // A call that Google runs itself.
-    for field in ["toolCall", "executableCode"] {
-        if let Some(call) = part.get(field) {
+    for call in [part.tool_call.0, part.executable_code.0] {
+        if let Some(call) = call {
             reply.more_after_finish = true;
-            if text_field(call, "toolType").contains("SEARCH") {
+            if call.tool_type.contains("SEARCH") {
                 reply.search();
             }
         }
     }
-    let text = lenient::text_of(part);
-    if part["thought"] == true {
-        reply.think(&text);
+    let mut content = part.text;
+    if !lenient::has_text(&part.kind) {
+        content = Content::default();
+    }
+    // A text may stand there without the object around it.
+    if !json.is_object() {
+        content = serde_json::from_str(json.get())?;
+    }
+    let is_thought = part.thought.0 == Some(true);
+    if is_thought {
+        reply.think(&content.text);
     } else {
-        reply.add_text(&text);
+        reply.add_text(&content.text);
     }
-    if reply.offers_tools {
-        keep(part, reply);
+    // It is sent back with the results of the calls. The API wants reasoning and empty text back only if they are signed.
+    let is_signed = !part.thought_signature.is_null();
+    let is_empty = content.text.is_empty() && json.value() == json!({"text": ""});
+    let says_nothing = is_thought || is_empty;
+    if reply.offers_tools && (is_signed || !says_nothing) {
+        reply.keep(None, json.get());
     }
+    Ok(())
 }
-
-/// Keeps a part to send it back with the results of the calls. The API wants reasoning and empty text back only if they are
-/// signed.
-fn keep(part: &Value, reply: &mut Reply) {
-    let is_signed = part.get("thoughtSignature").is_some();
-    let says_nothing = part["thought"] == true || *part == json!({"text": ""});
-    if is_signed || !says_nothing {
-        reply.keep(None, part.clone());
-    }
-}
-
-fn sources_of(grounding: &Value) -> Vec<Source> {
+fn sources_of(grounding: Grounding) -> Vec<Source> {
     let mut pages = Vec::new();
-    for chunk in elements(&grounding["groundingChunks"]) {
+    for chunk in elements(&grounding.grounding_chunks.value()) {
         // A chunk has one field, named by its kind: a page, a place, a file.
         if let Some(chunk) = chunk.as_object() {
             pages.extend(chunk.values().cloned());

@@ -6,6 +6,35 @@ pub const MAX_KEPT: usize = 10_000_000;
 /// How many bytes of memory a value takes besides its text. Without them, many small values would count for too little.
 pub const VALUE: usize = 300;
 
+/// The same for a value within another one.
+const INNER_VALUE: usize = VALUE / 2;
+
+/// How many bytes of memory JSON takes as a tree of values, at most.
+pub fn weight(json: &str) -> usize {
+    json.len() + INNER_VALUE * count_values(json)
+}
+
+/// How many bytes count for JSON that is kept as text until it is sent back.
+pub fn weight_of_text(json: &str) -> usize {
+    json.len() + INNER_VALUE / 6 * count_values(json)
+}
+
+/// How many values JSON has, with a margin: each begins it, or stands behind one of these characters.
+fn count_values(json: &str) -> usize {
+    let (mut values, mut in_text) = (1, false);
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_text = !in_text,
+            // The next byte is escaped.
+            b'\\' => _ = bytes.next(),
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
 /// How many bytes have come of what q keeps.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Kept(usize);

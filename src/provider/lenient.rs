@@ -1,59 +1,430 @@
-//! Reads JSON that servers write in more than one way; what has no meaning is nothing (pure).
+//! Reads JSON that servers write in more than one way: a field of the wrong type is a field that is missing (pure).
+//!
+//! What a stream sends in every event is read into structs of these types. The rest stays the JSON that it is ([`Json`]), and
+//! is read where it is needed. In an object that is read, the same field twice is an error, because one of them would be lost.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::str::FromStr;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::kept::{self, MAX_KEPT};
 use crate::message::Usage;
 
-/// The types of a part with text; some servers name none.
-const TEXT_TYPES: &[&str] = &["", "text", "output_text"];
+/// The most elements of a list. Many small ones would take much more memory than their JSON.
+const MAX_ELEMENTS: usize = 10_000;
 
-/// The text of an answer: a string, or a list of strings and parts. A part has text unless it names another type. Any other
-/// value has no text.
-pub fn text_of(json: &Value) -> String {
-    match json {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(text_of).collect(),
-        Value::Object(_) if TEXT_TYPES.contains(&text_field(json, "type")) => {
-            text_of(&json["text"])
+/// Whether a part of this type has text; some servers name none.
+pub fn has_text(kind: &str) -> bool {
+    matches!(kind, "" | "text" | "output_text")
+}
+
+/// A type that reads some types of JSON values, and is empty where the value has another one.
+trait Lenient<'de>: Default {
+    fn from_text(_: Cow<'de, str>) -> Self {
+        Self::default()
+    }
+
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+}
+
+/// Reads any JSON value as a lenient type.
+struct AnyValue<T>(PhantomData<T>);
+
+impl<'de, T: Lenient<'de>> Visitor<'de> for AnyValue<T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T, E> {
+        Ok(T::from_text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::from_text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::from_list(list)
+    }
+
+    // A number that is not a plain integer comes as an object, too, because serde_json keeps its digits.
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
+        T::from_object(object)
+    }
+}
+
+/// A text; empty if the value is none.
+#[derive(Debug, Default)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a> Lenient<'de> for Text<'a> {
+    fn from_text(text: Cow<'de, str>) -> Text<'a> {
+        Text(text)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Text<'a>, D::Error> {
+        value.deserialize_any(AnyValue(PhantomData))
+    }
+}
+
+/// The content of a message: a text, or a list of texts and parts. A part has text unless it names another type.
+#[derive(Debug, Default)]
+pub struct Content<'a> {
+    pub text: Cow<'a, str>,
+    /// What its parts have beside text. Most content has no parts.
+    pub rest: Option<Box<OfParts<'a>>>,
+}
+
+/// What the parts of a content have beside text.
+#[derive(Debug, Default)]
+pub struct OfParts<'a> {
+    /// Mistral's reasoning.
+    pub thinking: String,
+    pub refusal: String,
+    /// A list of sources for each part.
+    pub annotations: Vec<Json<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ContentPart<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    text: Content<'a>,
+    thinking: Content<'a>,
+    refusal: Text<'a>,
+    annotations: Json<'a>,
+}
+
+impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
+    fn from_text(text: Cow<'de, str>) -> Content<'a> {
+        Content { text, rest: None }
+    }
+
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Content<'a>, A::Error> {
+        let mut whole = Content::default();
+        while let Some(part) = list.next_element::<Content>()? {
+            whole.text.to_mut().push_str(&part.text);
+            if let Some(part) = part.rest {
+                let rest = whole.rest.get_or_insert_default();
+                rest.thinking.push_str(&part.thinking);
+                rest.refusal.push_str(&part.refusal);
+                rest.annotations.extend(part.annotations);
+                check_count(&rest.annotations)?;
+            }
         }
-        _ => String::new(),
+        Ok(whole)
+    }
+
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Content<'a>, A::Error> {
+        let part = ContentPart::deserialize(MapAccessDeserializer::new(object))?;
+        let mut text = part.text.text;
+        if !has_text(&part.kind) {
+            text = Cow::default();
+        }
+        let mut rest = OfParts {
+            thinking: part.thinking.text.into_owned(),
+            refusal: part.refusal.0.into_owned(),
+            ..OfParts::default()
+        };
+        if !part.annotations.is_null() {
+            rest.annotations.push(part.annotations);
+        }
+        let is_empty =
+            rest.thinking.is_empty() && rest.refusal.is_empty() && rest.annotations.is_empty();
+        let rest = if is_empty { None } else { Some(Box::new(rest)) };
+        Ok(Content { text, rest })
     }
 }
 
-/// The count at a place in JSON.
-pub fn count(json: &Value, place: &str) -> Option<u64> {
-    let count = json.pointer(place)?.as_u64()?;
-    // Larger ones are no counts, and their sum might be too large.
-    u32::try_from(count).ok().map(u64::from)
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Content<'a>, D::Error> {
+        value.deserialize_any(AnyValue(PhantomData))
+    }
 }
 
-/// The tokens and the cost that an API reports, under whatever names.
-pub fn usage(counts: &Value) -> Usage {
-    let first = |places: &[&str]| places.iter().find_map(|place| count(counts, place));
-    Usage {
-        input_tokens: first(&["/input_tokens", "/prompt_tokens", "/promptTokenCount"]),
-        output_tokens: first(&[
-            "/output_tokens",
-            "/completion_tokens",
-            "/candidatesTokenCount",
-        ]),
-        cached_tokens: first(&[
-            "/input_tokens_details/cached_tokens",
-            "/prompt_tokens_details/cached_tokens",
-            "/cache_read_input_tokens",
-            "/cachedContentTokenCount",
-            // DeepSeek's name for it.
-            "/prompt_cache_hit_tokens",
-        ]),
-        reasoning_tokens: first(&[
-            "/output_tokens_details/reasoning_tokens",
-            "/completion_tokens_details/reasoning_tokens",
-            "/output_tokens_details/thinking_tokens",
-            "/thoughtsTokenCount",
-        ]),
-        // OpenRouter alone reports it.
-        cost: counts["cost"].as_f64(),
+/// An object; nothing if the value is null, a text or a list.
+#[derive(Debug)]
+pub struct Object<T>(pub Option<T>);
+
+impl<T> Default for Object<T> {
+    fn default() -> Object<T> {
+        Object(None)
     }
+}
+
+impl<'de, T: Deserialize<'de>> Lenient<'de> for Object<T> {
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Object<T>, A::Error> {
+        let fields = T::deserialize(MapAccessDeserializer::new(object))?;
+        Ok(Object(Some(fields)))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Object<T>, D::Error> {
+        value.deserialize_any(AnyValue(PhantomData))
+    }
+}
+
+/// A list; empty if the value is none.
+#[derive(Debug)]
+pub struct List<T>(pub Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> List<T> {
+        List(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Lenient<'de> for List<T> {
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<List<T>, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            elements.push(element);
+            check_count(&elements)?;
+        }
+        Ok(List(elements))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<List<T>, D::Error> {
+        value.deserialize_any(AnyValue(PhantomData))
+    }
+}
+
+fn check_count<T, E: Error>(elements: &[T]) -> Result<(), E> {
+    if elements.len() > MAX_ELEMENTS {
+        let reason = format!("a list has more than {MAX_ELEMENTS} elements");
+        return Err(E::custom(reason));
+    }
+    Ok(())
+}
+
+/// A number, or true or false; nothing if the value is no such one.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Scalar<T>(pub Option<T>);
+
+impl<'de, T: FromStr> Deserialize<'de> for Scalar<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Scalar<T>, D::Error> {
+        let json = <&RawValue>::deserialize(value)?;
+        Ok(Scalar(json.get().parse().ok()))
+    }
+}
+
+/// The JSON of a field, which is read later or only sent back; nothing if it is missing or null.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub struct Json<'a>(#[serde(borrow)] Option<&'a RawValue>);
+
+impl<'a> Json<'a> {
+    pub fn is_null(self) -> bool {
+        self.0.is_none()
+    }
+
+    pub fn is_text(self) -> bool {
+        self.get().starts_with('"')
+    }
+
+    pub fn is_object(self) -> bool {
+        self.get().starts_with('{')
+    }
+
+    /// The JSON.
+    pub fn get(self) -> &'a str {
+        self.0.map_or("null", RawValue::get)
+    }
+
+    /// The fields of an object; none if it is another value.
+    ///
+    /// # Errors
+    ///
+    /// A field is there twice, or a list in it is too long. All else has been read before.
+    pub fn object<T: Default + Deserialize<'a>>(self) -> serde_json::Result<T> {
+        if self.is_object() {
+            serde_json::from_str(self.get())
+        } else {
+            Ok(T::default())
+        }
+    }
+
+    /// The elements of a list; none if it is another value.
+    ///
+    /// # Errors
+    ///
+    /// See [`Json::object`].
+    pub fn list<T: Deserialize<'a>>(self) -> serde_json::Result<Vec<T>> {
+        // Another value need not be read again.
+        if !self.get().starts_with('[') {
+            return Ok(Vec::new());
+        }
+        let list: List<T> = serde_json::from_str(self.get())?;
+        Ok(list.0)
+    }
+
+    /// The value as a tree; null if it would take too much memory.
+    pub fn value(self) -> Value {
+        value(self.get()).unwrap_or_default()
+    }
+
+    /// A text, or JSON itself, which becomes compact text; empty if there is none.
+    pub fn as_text(self) -> String {
+        match self.0.map(RawValue::get) {
+            None => String::new(),
+            Some(json) if self.is_text() => serde_json::from_str(json).unwrap_or_default(),
+            Some(json) => compact(json),
+        }
+    }
+}
+
+/// The value of JSON as a tree, unless it would take more memory than what q keeps of a reply.
+pub fn value(json: &str) -> Option<Value> {
+    if kept::weight(json) > MAX_KEPT {
+        return None;
+    }
+    serde_json::from_str(json).ok()
+}
+
+/// JSON without the blanks between its values.
+fn compact(json: &str) -> String {
+    let (mut in_text, mut is_escaped) = (false, false);
+    let is_kept = |character: &char| {
+        if !is_escaped && *character == '"' {
+            in_text = !in_text;
+        }
+        is_escaped = in_text && !is_escaped && *character == '\\';
+        in_text || !character.is_ascii_whitespace()
+    };
+    json.chars().filter(is_kept).collect()
+}
+
+/// The counts of tokens that an API reports, under whatever names, and the cost.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    input_tokens: Scalar<u32>,
+    prompt_tokens: Scalar<u32>,
+    #[serde(rename = "promptTokenCount")]
+    gemini_input: Scalar<u32>,
+    output_tokens: Scalar<u32>,
+    completion_tokens: Scalar<u32>,
+    #[serde(rename = "candidatesTokenCount")]
+    gemini_output: Scalar<u32>,
+    input_tokens_details: Object<CountDetails>,
+    prompt_tokens_details: Object<CountDetails>,
+    cache_read_input_tokens: Scalar<u32>,
+    #[serde(rename = "cachedContentTokenCount")]
+    gemini_cached: Scalar<u32>,
+    /// DeepSeek's name for what was read from a cache.
+    prompt_cache_hit_tokens: Scalar<u32>,
+    output_tokens_details: Object<CountDetails>,
+    completion_tokens_details: Object<CountDetails>,
+    #[serde(rename = "thoughtsTokenCount")]
+    gemini_thoughts: Scalar<u32>,
+    /// OpenRouter alone reports it.
+    cost: Scalar<f64>,
+    pub total_tokens: Scalar<u32>,
+    pub cache_creation_input_tokens: Scalar<u32>,
+    #[serde(rename = "toolUsePromptTokenCount")]
+    pub gemini_tools: Scalar<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CountDetails {
+    cached_tokens: Scalar<u32>,
+    reasoning_tokens: Scalar<u32>,
+    thinking_tokens: Scalar<u32>,
+}
+
+impl Counts {
+    /// The usage, as far as all APIs agree on what their counts mean.
+    pub fn usage(&self) -> Usage {
+        let of_input = self.input_tokens_details.0.as_ref();
+        let of_prompt = self.prompt_tokens_details.0.as_ref();
+        let of_output = self.output_tokens_details.0.as_ref();
+        let of_completion = self.completion_tokens_details.0.as_ref();
+        Usage {
+            input_tokens: first([
+                Some(self.input_tokens),
+                Some(self.prompt_tokens),
+                Some(self.gemini_input),
+            ]),
+            output_tokens: first([
+                Some(self.output_tokens),
+                Some(self.completion_tokens),
+                Some(self.gemini_output),
+            ]),
+            cached_tokens: first([
+                of_input.map(|details| details.cached_tokens),
+                of_prompt.map(|details| details.cached_tokens),
+                Some(self.cache_read_input_tokens),
+                Some(self.gemini_cached),
+                Some(self.prompt_cache_hit_tokens),
+            ]),
+            reasoning_tokens: first([
+                of_output.map(|details| details.reasoning_tokens),
+                of_completion.map(|details| details.reasoning_tokens),
+                of_output.map(|details| details.thinking_tokens),
+                Some(self.gemini_thoughts),
+            ]),
+            cost: self.cost.0.filter(|cost| cost.is_finite()),
+        }
+    }
+}
+
+/// The first count that is there. Larger ones than these are no counts, and their sum might be too large.
+fn first<const N: usize>(counts: [Option<Scalar<u32>>; N]) -> Option<u64> {
+    let mut there = counts.into_iter().flatten().filter_map(|count| count.0);
+    there.next().map(u64::from)
 }
 
 /// The arguments of a call: JSON as text, or JSON itself, which becomes compact text.
@@ -86,6 +457,7 @@ pub fn elements(list: &Value) -> &[Value] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
 
     #[test]
     fn text_comes_as_a_string_as_null_or_in_parts() {
@@ -100,12 +472,114 @@ mod tests {
                 "abcd",
             ),
             (r#"[{"type":"output_text","text":"a"}]"#, "a"),
+            (r#"{"text":["a",["b"]]}"#, "ab"),
             (r#""\ud83d\ude00""#, "😀"),
             (r#""thinking""#, "thinking"),
         ] {
-            let value = serde_json::from_str(json).expect(json);
-            assert_eq!(text_of(&value), text, "{json}");
+            let content: Content = serde_json::from_str(json).expect(json);
+            assert_eq!(content.text, text, "{json}");
         }
+    }
+
+    #[test]
+    fn parts_have_reasoning_refusals_and_sources() {
+        let json = r#"[{"type":"thinking","thinking":[{"text":"a"}]},{"thinking":"b","refusal":"c"},{"annotations":[1]},{"annotations":7}]"#;
+        let content: Content = serde_json::from_str(json).expect(json);
+        let rest = content.rest.expect("parts");
+        assert_eq!((&*rest.thinking, &*rest.refusal), ("ab", "c"));
+        let annotations: Vec<&str> = rest.annotations.iter().map(|json| json.get()).collect();
+        assert_eq!(annotations, ["[1]", "7"]);
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(default)]
+    struct Fields<'a> {
+        #[serde(borrow)]
+        text: Text<'a>,
+        content: Content<'a>,
+        number: Scalar<u64>,
+        flag: Scalar<bool>,
+        list: List<Text<'a>>,
+        object: Object<Counts>,
+        json: Json<'a>,
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_is_a_field_that_is_missing() {
+        let empty = format!("{:?}", Fields::default());
+        let values = [
+            "null",
+            "true",
+            "-1",
+            "1.5",
+            "1e999",
+            "123456789012345678901234567890",
+            "\"a\"",
+            "[[],{}]",
+            "{\"a\":[{}]}",
+        ];
+        for (name, fitting) in [
+            ("text", &["\"a\""][..]),
+            ("content", &["\"a\""]),
+            ("number", &[]),
+            ("flag", &["true"]),
+            ("list", &["[[],{}]"]),
+            // Some numbers have the form of an object without known fields.
+            (
+                "object",
+                &[
+                    "1.5",
+                    "1e999",
+                    "123456789012345678901234567890",
+                    "{\"a\":[{}]}",
+                ],
+            ),
+            ("unknown", &[]),
+        ] {
+            for value in values {
+                let json = format!("{{\"{name}\":{value}}}");
+                let fields: Fields = serde_json::from_str(&json).expect(&json);
+                let is_empty = format!("{fields:?}") == empty;
+                assert_eq!(is_empty, !fitting.contains(&value), "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_field_twice_is_an_error_where_one_of_them_would_be_lost() {
+        for (json, is_read) in [
+            (r#"{"text":"a","text":"b"}"#, false),
+            (r#"{"text":null,"text":"b"}"#, false),
+            (r#"{"content":[{"text":"a","text":"b"}]}"#, false),
+            (r#"{"object":{"cost":1,"cost":2}}"#, false),
+            (r#"{"unknown":"a","unknown":"b"}"#, true),
+            (r#"{"unknown":{"text":"a","text":"b"}}"#, true),
+        ] {
+            let fields = serde_json::from_str::<Fields>(json);
+            assert_eq!(fields.is_ok(), is_read, "{json}");
+        }
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        for (count, is_read) in [(MAX_ELEMENTS, true), (MAX_ELEMENTS + 1, false)] {
+            let json = format!("[{}7]", "7,".repeat(count - 1));
+            let list = serde_json::from_str::<List<Json>>(&json);
+            assert_eq!(list.is_ok(), is_read, "{count}");
+        }
+        // Texts are joined, and take no more memory than their JSON.
+        let many = format!("[{}\"\"]", "\"a\",".repeat(MAX_ELEMENTS * 2));
+        let content: Content = serde_json::from_str(&many).expect("texts");
+        assert_eq!(content.text.len(), MAX_ELEMENTS * 2);
+    }
+
+    #[test]
+    fn no_value_takes_more_memory_than_what_is_kept() {
+        let numbers = |count: usize| format!("[{}0]", "0,".repeat(count));
+        assert!(value(&numbers(MAX_KEPT / 1000)).is_some());
+        assert!(value(&numbers(MAX_KEPT / 100)).is_none());
+        let text = format!("\"{}\"", ",[".repeat(MAX_KEPT / 4));
+        assert!(value(&text).is_some());
     }
 
     #[test]
@@ -114,29 +588,38 @@ mod tests {
             (r#""{\"n\": 1}""#, "{\"n\": 1}"),
             (r#""{\"n\" ""#, "{\"n\" "),
             ("{ \"n\": [1, {}] }", "{\"n\":[1,{}]}"),
+            (r#"{ "n": "a b\" c\\" }"#, r#"{"n":"a b\" c\\"}"#),
             ("[ 1 ]", "[1]"),
             ("null", ""),
             ("\"\"", ""),
         ] {
+            let field: Json = serde_json::from_str(json).expect(json);
+            assert_eq!(field.as_text(), text, "{json}");
             let value: Value = serde_json::from_str(json).expect(json);
             assert_eq!(arguments(&value), text, "{json}");
         }
     }
 
     #[test]
-    fn counts_are_whole_numbers() {
-        for (json, count) in [
-            ("7", Some(7)),
-            ("0", Some(0)),
-            ("7.5", None),
-            ("-1", None),
-            ("\"7\"", None),
-            ("4294967295", Some(4_294_967_295)),
-            ("4294967296", None),
-        ] {
-            let within = serde_json::from_str(&format!("{{\"a\":{{\"b\":{json}}}}}"));
-            let found = super::count(&within.expect(json), "/a/b");
-            assert_eq!(found, count, "{json}");
+    fn counts_are_whole_numbers_under_the_first_name_that_has_one() {
+        let table = r##"
+            7 | {"input_tokens":7}
+            0 | {"input_tokens":0,"prompt_tokens":7}
+            7 | {"input_tokens":"8","prompt_tokens":7}
+            - | {"input_tokens":7.5}
+            - | {"input_tokens":-1}
+            4294967295 | {"promptTokenCount":4294967295}
+            - | {"promptTokenCount":4294967296}
+            - | {"promptTokenCount":1e999,"cost":1e999,"prompt_tokens_details":7}
+            - | {"input_tokens":[7],"input_tokens_details":[]}
+        "##;
+        for [count, json] in rows(table) {
+            let counts: Counts = serde_json::from_str(json).expect(json);
+            let usage = Usage {
+                input_tokens: count.parse().ok(),
+                ..Usage::default()
+            };
+            assert_eq!(counts.usage(), usage, "{json}");
         }
     }
 }

@@ -1,17 +1,18 @@
 //! Makes requests for OpenAI's chat completions, and reads the replies of the many compatible servers (pure).
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, elements, text_field};
+use super::kept;
+use super::lenient::{self, Content, Counts, Json, List, Object, Scalar, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{self, Attachment, Message, Source, Step, Tool, ToolRun, Usage};
-use crate::text::surrogates;
+use crate::message::{self, Attachment, Message, Source, Step, Tool, ToolCall, ToolRun, Usage};
 
 /// Chat completions, as most servers speak them.
 pub static DIALECT: Dialect = Dialect {
@@ -217,32 +218,71 @@ fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
 /// What q reads of an event of a stream, or of a complete answer. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Chunk {
-    choices: Option<Vec<Choice>>,
-    error: Value,
-    usage: Value,
+struct Chunk<'a> {
+    #[serde(borrow)]
+    choices: List<Object<Choice<'a>>>,
+    error: Json<'a>,
+    usage: Json<'a>,
     /// The addresses of Perplexity's sources.
-    citations: Value,
+    citations: Json<'a>,
     /// Perplexity's sources with their titles.
-    search_results: Value,
+    search_results: Json<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Choice {
-    index: Value,
+struct Choice<'a> {
+    index: Scalar<u64>,
     /// In a stream.
-    delta: Value,
+    #[serde(borrow)]
+    delta: Object<Delta<'a>>,
     /// In a complete answer; Perplexity sends both.
-    message: Value,
-    finish_reason: Value,
-    error: Value,
+    message: Object<Delta<'a>>,
+    finish_reason: Text<'a>,
+    error: Json<'a>,
 }
 
-fn usage_of(counts: &Value) -> Usage {
-    let mut usage = lenient::usage(counts);
+/// A part of the answer, or all of it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Content<'a>,
+    refusal: Content<'a>,
+    tool_calls: Json<'a>,
+    annotations: Json<'a>,
+    /// See [`REASONING`].
+    reasoning_content: Text<'a>,
+    /// The field of Groq, vLLM, Ollama and OpenRouter.
+    reasoning: Text<'a>,
+    /// See [`REASONING_DETAILS`].
+    reasoning_details: Json<'a>,
+}
+
+/// A call, or a part of one.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CallFragment<'a> {
+    index: Scalar<u32>,
+    #[serde(borrow)]
+    id: Text<'a>,
+    function: Object<CalledFunction<'a>>,
+    /// See [`EXTRA`].
+    extra_content: Json<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CalledFunction<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    arguments: Json<'a>,
+}
+
+fn usage_of(counts: &Counts) -> Usage {
+    let mut usage = counts.usage();
     // xAI and Gemini do not count reasoning among the tokens of the answer, but in the total.
-    let total = lenient::count(counts, "/total_tokens");
+    let total = counts.total_tokens.0.map(u64::from);
     if let (Some(total), Some(input)) = (total, usage.input_tokens) {
         usage.output_tokens = usage.output_tokens.max(total.checked_sub(input));
     }
@@ -250,101 +290,117 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
-    let chunk: Chunk = surrogates::joined(data, &mut reply.half)?;
-    let choices = chunk.choices.unwrap_or_default();
+    let chunk: Chunk = serde_json::from_str(data)?;
     // vLLM and Mistral report errors in fields of their own.
-    if choices.is_empty() || !chunk.error.is_null() {
+    if chunk.choices.0.is_empty() || !chunk.error.is_null() {
         failure::check(data)?;
     }
-    let first = first_of(&choices, is_whole);
-    for choice in &first {
-        read_choice(choice, is_whole, reply);
+    let mut error = Json::default();
+    // Options may ask for several choices; q prints the first, of which an event may have several entries, as Dynamo sends
+    // them. An entry without an index belongs to the first choice, but a complete answer has the choices in order.
+    for (choice, position) in chunk.choices.0.into_iter().zip(0..) {
+        let choice = choice.0.unwrap_or_default();
+        let unnumbered = if is_whole { position } else { 0 };
+        if choice.index.0.unwrap_or(unnumbered) == 0 {
+            if error.is_null() {
+                error = choice.error;
+            }
+            read_choice(choice, is_whole, reply)?;
+        }
     }
     // The sources of the text come first, as they do in a stream. These are Perplexity's.
-    for pages in [&chunk.citations, &chunk.search_results] {
-        reply.sources.extend(Source::all_in(pages));
+    for pages in [chunk.citations, chunk.search_results] {
+        reply.sources.extend(Source::all_in(&pages.value()));
     }
     // Few events have it.
     if !chunk.usage.is_null() {
-        reply.add_usage(usage_of(&chunk.usage));
+        reply.add_usage(usage_of(&chunk.usage.object()?));
     }
-    for choice in first {
-        failure::check_field(&choice.error)?;
+    failure::check_field(&error.value())?;
+    Ok(())
+}
+
+fn read_choice(choice: Choice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
+    let delta = if is_whole {
+        choice.message.0.or(choice.delta.0)
+    } else {
+        choice.delta.0.or(choice.message.0)
+    };
+    let delta = delta.unwrap_or_default();
+    add_calls(delta.tool_calls, reply)?;
+    add_reasoning(&delta, reply)?;
+    reply.add_text(&delta.content.text);
+    reply.refuse(&delta.refusal.text);
+    if !delta.annotations.is_null() {
+        let pages = delta.annotations.value();
+        reply.sources.extend(Source::all_in(&pages));
+    }
+    reply.finish(&choice.finish_reason);
+    Ok(())
+}
+
+/// Adds calls, or parts of calls.
+fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
+    let fragments: Vec<Object<CallFragment>> = calls.list()?;
+    for (fragment, position) in fragments.into_iter().zip(0..) {
+        let fragment = fragment.0.unwrap_or_default();
+        let function = fragment.function.0.unwrap_or_default();
+        let index = fragment.index.0.map_or(position, u64::from);
+        let call = ToolCall {
+            id: fragment.id.to_string(),
+            name: function.name.to_string(),
+            arguments: function.arguments.as_text(),
+        };
+        let call = reply.add_call(Some(index), call);
+        let extra = fragment.extra_content;
+        if let Some(call) = call
+            && !extra.is_null()
+            && reply.has_room_for(extra.get())
+        {
+            let fields = reply.echo.entry(0).or_default();
+            fields[EXTRA][call.to_string()] = extra.value();
+        }
     }
     Ok(())
 }
 
-/// The entries of the first choice. Options may ask for several choices; q prints the first. An event may have several
-/// entries of it, as Dynamo sends them. An entry without an index belongs to the first choice, but a complete answer has the
-/// choices in order.
-fn first_of(choices: &[Choice], is_whole: bool) -> Vec<&Choice> {
-    let mut first = Vec::new();
-    for (choice, position) in choices.iter().zip(0..) {
-        let unnumbered = if is_whole { position } else { 0 };
-        if choice.index.as_u64().unwrap_or(unnumbered) == 0 {
-            first.push(choice);
-        }
-    }
-    first
-}
-
-fn read_choice(choice: &Choice, is_whole: bool, reply: &mut Reply) {
-    let mut delta = &choice.delta;
-    if delta.is_null() || (is_whole && !choice.message.is_null()) {
-        delta = &choice.message;
-    }
-    add_calls(&delta["tool_calls"], reply);
-    add_reasoning(delta, reply);
-    reply.add_text(&lenient::text_of(&delta["content"]));
-    reply.refuse(&lenient::text_of(&delta["refusal"]));
-    reply.sources.extend(Source::all_in(&delta["annotations"]));
-    reply.finish(choice.finish_reason.as_str().unwrap_or_default());
-}
-
-/// Adds calls, or parts of calls.
-fn add_calls(calls: &Value, reply: &mut Reply) {
-    for (fragment, position) in elements(calls).iter().zip(0..) {
-        let index = lenient::count(fragment, "/index").unwrap_or(position);
-        let id = text_field(fragment, "id");
-        let call = reply.add_call(Some(index), id, &fragment["function"], "arguments");
-        let extra = &fragment[EXTRA];
-        if let Some(call) = call
-            && !extra.is_null()
-            && reply.has_room_for(extra)
-        {
-            let fields = reply.echo.entry(0).or_default();
-            fields[EXTRA][call.to_string()] = extra.clone();
-        }
-    }
-}
-
 /// Reads the reasoning. It comes in one of two fields, or in parts of the content, as Mistral writes it. It is joined and
 /// kept, by field, only if it must be sent back with calls. OpenRouter's list is kept as text, which takes less memory.
-fn add_reasoning(delta: &Value, reply: &mut Reply) {
-    let mut thought = text_field(delta, REASONING).to_owned();
+fn add_reasoning(delta: &Delta, reply: &mut Reply) -> ReplyResult {
     let mut details = String::new();
-    for detail in elements(&delta[REASONING_DETAILS]) {
-        details += &format!("{detail},");
+    for detail in delta.reasoning_details.list::<&RawValue>()? {
+        details += detail.get();
+        details.push(',');
     }
     if reply.offers_tools {
-        for (name, piece) in [(REASONING, &thought), (REASONING_DETAILS, &details)] {
-            if !piece.is_empty() && reply.kept.add(piece.len()) {
+        for (name, piece) in [
+            (REASONING, &*delta.reasoning_content),
+            (REASONING_DETAILS, &details),
+        ] {
+            let mut bytes = piece.len();
+            if name == REASONING_DETAILS {
+                bytes = kept::weight_of_text(piece);
+            }
+            if !piece.is_empty() && reply.kept.add(bytes) {
                 let fields = reply.echo.entry(0).or_default();
                 lenient::append(&mut fields[name], piece);
             }
         }
     }
+    let mut thought = &*delta.reasoning_content;
     if thought.is_empty() {
-        // The field of Groq, vLLM, Ollama and OpenRouter.
-        thought = text_field(delta, "reasoning").to_owned();
-    }
-    for part in elements(&delta["content"]) {
-        thought += &lenient::text_of(&part["thinking"]);
+        thought = &delta.reasoning;
     }
     // OpenRouter hides some reasoning: its text is in neither field.
     if !thought.is_empty() || !details.is_empty() {
-        reply.think(&thought);
+        reply.think(thought);
     }
+    if let Some(rest) = &delta.content.rest
+        && !rest.thinking.is_empty()
+    {
+        reply.think(&rest.thinking);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

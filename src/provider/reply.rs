@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::calls::Calls;
 use super::finish::Finish;
-use super::kept::{Kept, VALUE};
-use super::lenient::{self, text_field};
+use super::kept::{self, Kept, MAX_KEPT, VALUE};
 use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
@@ -137,21 +136,9 @@ impl Reply {
         self.offers_tools && self.called && self.is_too_long()
     }
 
-    /// Adds a call, or a fragment of the one with this index of the provider's. `json` has its name, and its arguments in
-    /// this field. Each of the texts may be empty. Returns the call's position; `None` if no tools were offered, or if there
-    /// is no room.
-    pub(super) fn add_call(
-        &mut self,
-        index: Option<u64>,
-        id: &str,
-        json: &Value,
-        arguments: &str,
-    ) -> Option<usize> {
-        let call = ToolCall {
-            id: id.to_owned(),
-            name: text_field(json, "name").to_owned(),
-            arguments: lenient::arguments(&json[arguments]),
-        };
+    /// Adds a call, or a fragment of the one with this index of the provider's. Each of the texts may be empty. Returns the
+    /// call's position; `None` if no tools were offered, or if there is no room.
+    pub(super) fn add_call(&mut self, index: Option<u64>, call: ToolCall) -> Option<usize> {
         // Some servers end with an empty fragment, which belongs to no call.
         self.called |= !self.offers_tools || !call.name.is_empty();
         let mut bytes = 0;
@@ -173,17 +160,21 @@ impl Reply {
     }
 
     /// Counts a value that the next request needs. Returns whether there is room for it.
-    pub(super) fn has_room_for(&mut self, value: &Value) -> bool {
-        self.kept.add(VALUE + value.to_string().len())
+    pub(super) fn has_room_for(&mut self, json: &str) -> bool {
+        self.kept.add(kept::weight(json))
     }
 
-    /// Adds to what the API wants back, if there is room: at this index of the provider's, or after the rest.
-    pub(super) fn keep(&mut self, index: Option<u64>, item: Value) {
-        if self.has_room_for(&item) {
-            let last = self.echo.keys().next_back();
-            let next = last.map_or(0, |last| last + 1);
-            self.echo.insert(index.unwrap_or(next), item);
+    /// Adds to what the API wants back, if there is room: at this index of the provider's, or after the rest. Returns the
+    /// value, which may need changes.
+    pub(super) fn keep(&mut self, index: Option<u64>, json: &str) -> Option<&mut Value> {
+        if !self.has_room_for(json) {
+            return None;
         }
+        let value = serde_json::from_str(json).ok()?;
+        let last = self.echo.keys().next_back();
+        let place = index.unwrap_or(last.map_or(0, |last| last + 1));
+        self.echo.insert(place, value);
+        self.echo.get_mut(&place)
     }
 
     /// The provider says why the model has stopped. More may come: text, usage, the end. Another finish reason replaces only
@@ -308,6 +299,13 @@ impl Reply {
         self.reasoning.end(&mut self.text);
         self.join(before);
         self.calls.settle();
+        for call in self.calls.list() {
+            // Whoever reads them makes values of them.
+            if kept::weight(&call.arguments) > MAX_KEPT {
+                self.kept.add(MAX_KEPT);
+                self.called = true;
+            }
+        }
         // Whatever the provider says, its calls have ended it.
         if !self.calls().is_empty()
             && let Some(Finish::Other(word)) = &self.finish
@@ -417,12 +415,16 @@ impl Reply {
 mod tests {
     use serde_json::json;
 
-    use super::super::kept::MAX_KEPT;
     use super::*;
 
     /// Adds a call of the tool `a`, or a part of it.
     fn call(reply: &mut Reply) {
-        reply.add_call(Some(0), "x", &json!({"name": "a"}), "");
+        let call = ToolCall {
+            id: "x".to_owned(),
+            name: "a".to_owned(),
+            ..ToolCall::default()
+        };
+        reply.add_call(Some(0), call);
     }
 
     #[test]
@@ -471,8 +473,13 @@ mod tests {
         let json = json!({"name": "a", "input": input});
         for offers_tools in [true, false] {
             let mut reply = Reply::new(offers_tools);
-            reply.keep(None, json.clone());
-            reply.add_call(None, "x", &json, "input");
+            reply.keep(None, &json.to_string());
+            let call = ToolCall {
+                name: "a".to_owned(),
+                arguments: input.clone(),
+                ..ToolCall::default()
+            };
+            reply.add_call(None, call);
             let is_right = reply.calls().len() == usize::from(offers_tools);
             assert!(is_right && !reply.has_cut_call());
             reply.add_text(&input);
@@ -480,7 +487,7 @@ mod tests {
         }
         // A fragment without a name is no call.
         let mut reply = Reply::new(true);
-        reply.add_call(Some(0), "", &json!({}), "arguments");
+        reply.add_call(Some(0), ToolCall::default());
         reply.finish("stop");
         reply.end();
         assert_eq!(reply.finished(), Some(&Finish::Complete("stop".into())));

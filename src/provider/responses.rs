@@ -6,18 +6,17 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, elements, text_field};
+use super::lenient::{self, Content, Counts, Json, List, Object, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
-use crate::message::{Attachment, Message, Role, Source, Tool, ToolRun};
-use crate::text::surrogates;
+use crate::message::{Attachment, Message, Role, Source, Tool, ToolCall, ToolRun};
 
 pub static DIALECT: Dialect = Dialect {
     name: "responses",
     chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
     event: read_event,
-    whole: |body, reply| read_response(&Value::Object(surrogates::lossy(body)?), "", reply),
+    whole: read_whole,
     ends_with_done: false,
     extras: &[
         (Extra::Effort, "/reasoning/effort"),
@@ -147,52 +146,108 @@ fn result_of(run: &ToolRun) -> Value {
 /// What q reads of an event of a stream, of any type. Skipping the rest makes long streams fast.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Event {
-    #[serde(rename = "type")]
-    kind: Value,
-    delta: Value,
-    error: Value,
-    item: Value,
-    response: Value,
-    annotation: Value,
+struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    delta: Content<'a>,
+    error: Json<'a>,
+    item: Json<'a>,
+    response: Json<'a>,
+    annotation: Json<'a>,
+}
+
+/// A complete response, or what is known of it at its end.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WholeResponse<'a> {
+    #[serde(borrow)]
+    incomplete_details: Object<IncompleteDetails<'a>>,
+    status: Text<'a>,
+    usage: Json<'a>,
+    error: Json<'a>,
+    output: List<Json<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct IncompleteDetails<'a> {
+    #[serde(borrow)]
+    reason: Text<'a>,
+}
+
+/// What q reads of an item, of any type.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Item<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    phase: Text<'a>,
+    status: Text<'a>,
+    content: Json<'a>,
+    /// A list of parts with reasoning.
+    summary: Json<'a>,
+    encrypted_content: Json<'a>,
+}
+
+/// A part of reasoning, whatever its type.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ThoughtPart<'a> {
+    #[serde(borrow)]
+    text: Content<'a>,
+}
+
+impl<'a> Item<'a> {
+    /// The content of a message.
+    fn content(&self) -> serde_json::Result<Content<'a>> {
+        serde_json::from_str(self.content.get())
+    }
+
+    /// Whether a message is a comment of the model before its answer.
+    fn is_commentary(&self) -> bool {
+        &*self.phase == "commentary"
+    }
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
-    let event: Event = surrogates::joined(data, &mut reply.half)?;
-    let kind = event.kind.as_str().unwrap_or_default();
+    let event: Event = serde_json::from_str(data)?;
+    let kind = &*event.kind;
     if !event.error.is_null() || !kind.starts_with("response.") {
         failure::check(data)?;
     }
-    let delta = lenient::text_of(&event.delta);
-    let item = &event.item;
+    let delta = &*event.delta.text;
     match kind {
-        "response.output_text.delta" => reply.add_text(&delta),
-        "response.refusal.delta" => reply.refuse(&delta),
-        "response.output_item.added" => match text_field(item, "type") {
-            MESSAGE => reply.begin_message(is_commentary(item)),
-            REASONING => reply.think(""),
-            WEB_SEARCH_CALL => reply.search(),
-            _ => {}
-        },
+        "response.output_text.delta" => reply.add_text(delta),
+        "response.refusal.delta" => reply.refuse(delta),
+        "response.output_item.added" => {
+            let item: Item = event.item.object()?;
+            match &*item.kind {
+                MESSAGE => reply.begin_message(item.is_commentary()),
+                REASONING => reply.think(""),
+                WEB_SEARCH_CALL => reply.search(),
+                _ => {}
+            }
+        }
         "response.output_item.done" => {
-            if item["type"] == MESSAGE {
+            let item: Item = event.item.object()?;
+            if &*item.kind == MESSAGE {
                 // What follows is another message; not every server says when one begins.
                 reply.begin_message(false);
             }
-            read_item(item, reply);
+            read_item(event.item, &item, reply)?;
         }
         // xAI calls the end `response.done`.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
             let word = kind.trim_start_matches("response.");
-            read_response(&event.response, word, reply)?;
+            read_response(event.response.object()?, word, reply)?;
             reply.end();
         }
         "response.output_text.annotation.added" => {
-            let pages = json!([event.annotation]);
+            let pages = json!([event.annotation.value()]);
             reply.sources.extend(Source::all_in(&pages));
         }
         kind if kind.starts_with("response.reasoning") => {
-            reply.think(&delta);
+            reply.think(delta);
             // The next part is a paragraph of its own.
             if kind.ends_with("text.done") {
                 reply.think("\n");
@@ -204,75 +259,90 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
+fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
+    let response: Object<WholeResponse> = serde_json::from_str(body)?;
+    read_response(response.0.unwrap_or_default(), "", reply)
+}
+
 /// Reads a complete response. `word` says how it ended, if it does not say so itself.
-fn read_response(response: &Value, word: &str, reply: &mut Reply) -> ReplyResult {
-    let reason = text_field(&response["incomplete_details"], "reason");
-    let words = [reason, text_field(response, "status"), word];
+fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> ReplyResult {
+    let details = response.incomplete_details.0.unwrap_or_default();
+    let words = [&*details.reason, &*response.status, word];
     let given = words.into_iter().find(|text| !text.is_empty());
     reply.finish(given.unwrap_or_default());
-    reply.add_usage(lenient::usage(&response["usage"]));
-    failure::check_field(&response["error"])?;
-    let output = elements(&response["output"]);
+    let counts: Counts = response.usage.object()?;
+    reply.add_usage(counts.usage());
+    failure::check_field(&response.error.value())?;
+    let output = response.output.0;
     if reply.echo.is_empty() {
-        for item in output {
-            read_thoughts(item, reply);
-            read_item(item, reply);
+        for json in &output {
+            let item: Item = json.object()?;
+            read_thoughts(&item, reply)?;
+            read_item(*json, &item, reply)?;
         }
     }
     if !reply.has_text() {
-        add_messages(output, reply);
+        for json in output {
+            add_message(&json.object()?, reply)?;
+        }
     }
     if !reply.has_text() {
-        let items = reply.echo();
-        add_messages(&items, reply);
+        for kept in reply.echo() {
+            let json = kept.to_string();
+            let item: Object<Item> = serde_json::from_str(&json)?;
+            add_message(&item.0.unwrap_or_default(), reply)?;
+        }
     }
     read_calls(reply);
     Ok(())
 }
 
 /// Reads the parts of an item with reasoning, each as a paragraph of its own.
-fn read_thoughts(item: &Value, reply: &mut Reply) {
-    if item["type"] == REASONING {
-        let summary = elements(&item["summary"]).iter();
-        for part in summary.chain(elements(&item["content"])) {
-            reply.think(&lenient::text_of(&part["text"]));
+fn read_thoughts(item: &Item, reply: &mut Reply) -> ReplyResult {
+    if &*item.kind != REASONING {
+        return Ok(());
+    }
+    for parts in [item.summary, item.content] {
+        for part in parts.list::<Object<ThoughtPart>>()? {
+            reply.think(&part.0.unwrap_or_default().text.text);
             reply.think("\n");
         }
     }
+    Ok(())
 }
 
-/// Adds the messages among these items, which in most streams have come in pieces.
-fn add_messages(items: &[Value], reply: &mut Reply) {
-    for item in items.iter().filter(|item| item["type"] == MESSAGE) {
-        reply.begin_message(is_commentary(item));
-        let content = &item["content"];
-        reply.add_text(&lenient::text_of(content));
-        for part in elements(content) {
-            reply.refuse(text_field(part, "refusal"));
-        }
+/// Adds the text of an item that is a message. In most streams it has come in pieces before.
+fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
+    if &*item.kind != MESSAGE {
+        return Ok(());
     }
-}
-
-/// Whether a message is a comment of the model before its answer.
-fn is_commentary(message: &Value) -> bool {
-    message["phase"] == "commentary"
+    reply.begin_message(item.is_commentary());
+    let content = item.content()?;
+    reply.add_text(&content.text);
+    if let Some(rest) = content.rest {
+        reply.refuse(&rest.refusal);
+    }
+    Ok(())
 }
 
 /// Reads the sources of an item, and keeps it, to send it back with the results of the calls. Reasoning that is not encrypted
 /// is not kept, because the API would look for it in its store.
-fn read_item(item: &Value, reply: &mut Reply) {
-    if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
+fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
+    if &*item.kind == WEB_SEARCH_CALL && &*item.status == "failed" {
         reply.fail_search("");
     }
-    for part in elements(&item["content"]) {
-        reply.sources.extend(Source::all_in(&part["annotations"]));
+    if let Some(rest) = item.content()?.rest {
+        for pages in rest.annotations {
+            reply.sources.extend(Source::all_in(&pages.value()));
+        }
     }
-    let is_secret = item["encrypted_content"].is_string();
-    if item.is_object() && (item["type"] != REASONING || is_secret) {
-        reply.keep(None, item.clone());
+    let is_secret = item.encrypted_content.is_text();
+    if json.is_object() && (&*item.kind != REASONING || is_secret) {
+        reply.keep(None, json.get());
     }
     // A call for which there is no room cannot run.
-    reply.called |= item["type"] == FUNCTION_CALL && reply.is_too_long();
+    reply.called |= &*item.kind == FUNCTION_CALL && reply.is_too_long();
+    Ok(())
 }
 
 /// Finds the calls among the items of a complete response. If the output of a call is there, the provider has run it. A call
@@ -306,7 +376,12 @@ fn add_call(item: &mut Value, reply: &mut Reply) {
     if id.is_empty() {
         id = text_field(item, "id");
     }
-    if let Some(place) = reply.add_call(None, id, item, "arguments") {
+    let call = ToolCall {
+        id: id.to_owned(),
+        name: text_field(item, "name").to_owned(),
+        arguments: lenient::arguments(&item["arguments"]),
+    };
+    if let Some(place) = reply.add_call(None, call) {
         item["call_id"] = reply.calls()[place].id.as_str().into();
     }
 }

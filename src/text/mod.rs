@@ -6,6 +6,7 @@ pub mod columns;
 pub mod fence;
 pub mod habits;
 pub mod nearest;
+pub mod not_a_number;
 pub mod one_line;
 pub mod short_form;
 pub mod surrogates;

@@ -1,11 +1,17 @@
 //! Finds the message and other details in the body of an error (pure).
 
+use std::fmt;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use crate::provider::lenient::elements;
+use crate::provider::kept;
+use crate::provider::lenient::{List, Text, elements};
 use crate::secret::{self, Secret};
+use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;
 
 /// How much is shown of a body that is not a known form of error.
@@ -78,6 +84,12 @@ const MESSAGES: &str = "\
     message faultstring detail msg error_description Message title errorMessage error_message details reason \
     status_msg error";
 
+/// The other fields that may be in an error.
+const ABOUT: &str = "object type code status success error_type status_code metadata param loc";
+
+/// How much memory the value of a field may take.
+const MAX_WEIGHT: usize = 1_000_000;
+
 /// Reads the body of a response that failed, without secrets.
 pub fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
     // Redact first. If something were cut off before, a part of a secret might stay.
@@ -89,10 +101,85 @@ pub fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
 /// text is the message itself.
 pub fn read(body: &str) -> Option<ServerError> {
     let body = body.trim_start_matches('\u{feff}');
-    match serde_json::from_str::<Value>(body) {
-        Ok(value) => from_value(&value),
-        Err(_) => from_text(body),
+    match errors_in(body) {
+        Some(value) => from_value(&value),
+        None => from_text(body),
     }
+}
+
+/// What may be an error, in JSON that may have anything beside it; `None` if it is no JSON. Of a list, that is its first
+/// element.
+fn errors_in(json: &str) -> Option<Value> {
+    let mended;
+    let mut json: &RawValue = match serde_json::from_str(json) {
+        Ok(json) => json,
+        Err(_) => {
+            mended = not_a_number::as_null(json)?;
+            serde_json::from_str(&mended).ok()?
+        }
+    };
+    if json.get().starts_with('[') {
+        let list: List<&RawValue> = serde_json::from_str(json.get()).ok()?;
+        json = list.0.first().copied().unwrap_or(json);
+    }
+    if !json.get().starts_with('{') {
+        return Some(light_value("", json));
+    }
+    let fields: ErrorFields = serde_json::from_str(json.get()).ok()?;
+    Some(Value::Object(fields.0))
+}
+
+/// The value of a field. If it is large, only the beginning of a text or of an error matters.
+fn light_value(name: &str, json: &RawValue) -> Value {
+    let json = json.get();
+    if kept::weight(json) <= MAX_WEIGHT {
+        return serde_json::from_str(json).unwrap_or_default();
+    }
+    if name == "error" || json.starts_with('"') {
+        let beginning: String = json.chars().take(SHOWN_CHARACTERS).collect();
+        return beginning.into();
+    }
+    Value::Null
+}
+
+/// The fields of an object in which an error may be. In place of all others is one without a name.
+struct ErrorFields(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for ErrorFields {
+    fn deserialize<D: Deserializer<'de>>(object: D) -> Result<ErrorFields, D::Error> {
+        object.deserialize_map(ErrorFieldsVisitor)
+    }
+}
+
+struct ErrorFieldsVisitor;
+
+impl<'de> Visitor<'de> for ErrorFieldsVisitor {
+    type Value = ErrorFields;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<ErrorFields, A::Error> {
+        let mut fields = Map::new();
+        while let Some((name, json)) = object.next_entry::<Text, &RawValue>()? {
+            if is_known(&name) {
+                let value = light_value(&name, json);
+                fields.insert(name.0.into_owned(), value);
+            } else {
+                fields.insert(String::new(), Value::Null);
+            }
+        }
+        Ok(ErrorFields(fields))
+    }
+}
+
+/// Whether an error may be in a field of this name, or something about it.
+fn is_known(name: &str) -> bool {
+    let names = [INNER, MESSAGES, ABOUT];
+    names
+        .iter()
+        .any(|names| names.split(' ').any(|known| known == name))
 }
 
 fn is_error(json: &Value) -> bool {
@@ -116,10 +203,9 @@ fn is_error(json: &Value) -> bool {
 /// Looks for an error in what should have been an answer, or a part of one. Proxies and gateways report errors in forms of
 /// their own. So an event may be an error if it has an error field, or if it lacks a field that every event of the dialect has.
 pub fn check(json: &str) -> Result<(), ServerError> {
-    let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let first = value.get(0).unwrap_or(&value);
-    if is_error(first) {
-        check_field(first)
+    let value = errors_in(json).unwrap_or_default();
+    if is_error(&value) {
+        check_field(&value)
     } else {
         Ok(())
     }
