@@ -308,17 +308,20 @@ impl ToolRun {
     }
 }
 
-/// Cuts the results of a question to what the model gets of them.
-pub fn cut_results(steps: &mut [Step]) {
+/// Cuts the results of a question to what the model gets of them. Returns whether any was longer.
+pub fn cut_results(steps: &mut [Step]) -> bool {
+    let mut is_cut = false;
     let mut room = MAX_RESULTS;
     for run in steps.iter_mut().flat_map(|step| &mut step.calls) {
         let limit = MAX_RESULT.min(room);
         if run.result.len() > limit {
             run.result = shortened(&run.result, limit);
             run.changed = true;
+            is_cut = true;
         }
         room = room.saturating_sub(run.result.len());
     }
+    is_cut
 }
 
 /// At most this many bytes of a text; a mark says how much is missing.

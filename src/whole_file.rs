@@ -1,7 +1,7 @@
 //! Files that are read whole and replaced whole: a reader finds the old content or the new, and never half of one.
 
-use std::fs::{self, DirBuilder, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -14,6 +14,9 @@ use crate::unix;
 
 /// The most bytes of a file that q has written.
 pub const MAX_FILE: u64 = 20_000_000;
+
+/// How many bytes of a file are compared or written at once.
+const PART: usize = 64 << 10;
 
 /// The mode of folders for the user alone.
 pub const PRIVATE: u32 = 0o700;
@@ -51,6 +54,28 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(reason));
     }
     fs::read(path)
+}
+
+/// Whether a regular file has these bytes and no others. It is compared part by part, so it takes no room.
+pub fn has(path: &Path, mut bytes: &[u8]) -> bool {
+    if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let mut reader = BufReader::with_capacity(PART, file);
+    while let Ok(part) = reader.fill_buf()
+        && let Some(rest) = bytes.strip_prefix(part)
+    {
+        let count = part.len();
+        if count == 0 {
+            return bytes.is_empty();
+        }
+        bytes = rest;
+        reader.consume(count);
+    }
+    false
 }
 
 /// Writes a file. A folder that is missing is made, with this mode.
@@ -91,20 +116,34 @@ impl Temporary {
 
     /// Writes a file into the folder of another one, for those who may use a folder of this mode.
     pub fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<Temporary> {
+        Temporary::stream_beside(path, |file| file.write_all(bytes), mode)
+    }
+
+    /// The same for a file that is written piece by piece.
+    pub fn stream_beside(
+        path: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        mode: u32,
+    ) -> io::Result<Temporary> {
         let mut temporary = Temporary {
             path: Temporary::name_beside(path),
             identity: Identity::default(),
         };
-        let filled = temporary.fill(bytes, mode & OF_FILES);
+        let filled = temporary.fill(write, mode & OF_FILES);
         filled.or_cannot("write in", folder_of(path))?;
         Ok(temporary)
     }
 
-    fn fill(&mut self, bytes: &[u8], mode: u32) -> io::Result<()> {
+    fn fill(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        mode: u32,
+    ) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(mode);
-        let mut file = options.open(&self.path)?;
-        file.write_all(bytes)?;
+        let mut buffered = BufWriter::with_capacity(PART, options.open(&self.path)?);
+        write(&mut buffered)?;
+        let file = buffered.into_inner()?;
         file.sync_all()?;
         self.identity = identity_of(&file.metadata()?);
         Ok(())

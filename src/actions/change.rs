@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
+use crate::session::StoredEntry;
 use crate::session::edit;
 use crate::session::folder::{Folder, Kind};
 use crate::session::name::Which;
@@ -22,11 +23,12 @@ pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let Some((id, exchange)) = undone else {
         return Err(Error::nothing("there is nothing to undo"));
     };
-    let question = exchange.question().map_or("", |question| &question.text);
+    let question = exchange.question().map(StoredEntry::text);
+    let question = question.unwrap_or_default();
     print_report(
         arguments.json,
         &json!({"id": id, "question": question}),
-        question,
+        &question,
     )
 }
 

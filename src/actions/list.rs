@@ -17,11 +17,12 @@ use crate::session::folder::ConversationFile;
 use crate::session::rules;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
-use crate::session::{self, Conversation, Entry, Exchange};
+use crate::session::{self, Conversation, Exchange, StoredEntry};
 use crate::text::age;
 use crate::text::columns::cut;
 use crate::text::fence;
 use crate::text::one_line::on_one_line;
+use crate::text::search::Word;
 use crate::unix::{self, Size};
 
 /// How many characters of a question, or around a match, a list shows.
@@ -117,12 +118,12 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 }
 
 /// The words to search for, in lower case.
-fn search_words(typed: &[OsString]) -> Vec<String> {
+fn search_words(typed: &[OsString]) -> Vec<Word> {
     let mut words = Vec::new();
     for argument in typed {
         let word = argument.to_string_lossy().trim().to_lowercase();
         if !word.is_empty() {
-            words.push(word);
+            words.push(Word::new(word));
         }
     }
     words
@@ -131,7 +132,7 @@ fn search_words(typed: &[OsString]) -> Vec<String> {
 /// Reads files until there is no more room for their rows.
 fn find(
     files: Vec<ConversationFile>,
-    words: &[String],
+    words: &[Word],
     room: usize,
     current: &Handle,
     notes: &Notes,
@@ -199,23 +200,30 @@ fn row(
 }
 
 /// The words of a question, on one line.
-fn summary(question: &Entry) -> String {
-    let (_, words) = fence::split_input(&question.text);
+fn summary(question: &StoredEntry) -> String {
+    let text = question.text();
+    let (_, words) = fence::split_input(&text);
     shortened(words)
 }
 
 /// The text around the first match, in the first message that has all the words.
-fn first_match(conversation: &Conversation, words: &[String]) -> Option<String> {
-    let mut entries = conversation.entries();
-    entries.find_map(|entry| around_first(words, &entry.text))
+fn first_match(conversation: &Conversation, words: &[Word]) -> Option<String> {
+    for entry in conversation.entries() {
+        if words.iter().all(|word| entry.may_have(word))
+            && let Some(found) = around_first(words, &entry.text())
+        {
+            return Some(found);
+        }
+    }
+    None
 }
 
 /// The text around the first of the words, if it has them all. The words are in lower case.
-fn around_first(words: &[String], text: &str) -> Option<String> {
+fn around_first(words: &[Word], text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let mut first = None;
     for word in words {
-        let place = memmem::find(lower.as_bytes(), word.as_bytes())?;
+        let place = memmem::find(lower.as_bytes(), word.lower().as_bytes())?;
         first = Some(first.unwrap_or(place).min(place));
     }
     let first = first?;
@@ -313,7 +321,10 @@ mod tests {
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
-            let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+            let words: Vec<_> = words
+                .split(' ')
+                .map(|word| Word::new(word.to_owned()))
+                .collect();
             let found = around_first(&words, text).expect("the words");
             assert_eq!(found, expected, "{text}");
         }

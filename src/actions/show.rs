@@ -24,7 +24,7 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if arguments.json
         && let Some(source) = &conversation.source
     {
-        return print(&String::from_utf8_lossy(source));
+        return print(source);
     }
     let look = context.look(&context.values());
     // Only answers are known to be Markdown.
@@ -33,9 +33,10 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         ..look
     };
     let mut texts = Vec::new();
-    for entry in conversation.entries() {
+    for stored in conversation.entries() {
+        let entry = stored.entry();
         let begin = if texts.is_empty() { "" } else { "\n" };
-        let heading = heading(entry, &conversation);
+        let heading = heading(&entry, &conversation);
         let steps = steps_as_text(&entry.steps);
         texts.push((format!("{begin}{heading}{steps}"), plain));
         let is_answer = entry.role == Role::Assistant;
@@ -113,7 +114,7 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let Some(answer) = last_answer(&conversation) else {
         return Err(Error::nothing("there is no answer in the conversation"));
     };
-    if let Some(incomplete) = incompleteness(answer) {
+    if let Some(incomplete) = incompleteness(&answer) {
         if arguments.extract && !io::stdout().is_terminal() {
             let option = handle.which.option();
             let error = Error::nothing(format!("{incomplete}, so its code is not printed"));
@@ -148,9 +149,10 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 }
 
 /// The newest answer, even if questions without one follow it.
-fn last_answer(conversation: &Conversation) -> Option<&Entry> {
+fn last_answer(conversation: &Conversation) -> Option<Entry> {
     let mut newest_first = conversation.exchanges.iter().rev();
-    newest_first.find_map(Exchange::answer)
+    let answer = newest_first.find_map(Exchange::answer)?;
+    Some(answer.entry())
 }
 
 /// Says why an answer is or may be incomplete.
@@ -168,7 +170,7 @@ fn incompleteness(answer: &Entry) -> Option<String> {
 pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let (_, conversation) = context.open_existing(Purpose::Look)?;
     let answer = last_answer(&conversation);
-    let steps = answer.into_iter().flat_map(|answer| &answer.steps);
+    let steps = answer.iter().flat_map(|answer| &answer.steps);
     let mut runs = Vec::from_iter(steps.flat_map(|step| &step.calls));
     let Some(last) = runs.last() else {
         return Err(Error::nothing("the last answer called no tool"));

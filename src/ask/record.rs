@@ -267,8 +267,9 @@ impl Record {
         entry.provider = Some(saver.responder.provider.clone());
         entry.model.clone_from(&saver.responder.model);
         let question = Entry::new(self.question.clone(), saver.responder.at);
-        let exchange = Exchange {
-            entries: vec![question, entry],
+        let exchange = match Exchange::new(&question, &entry) {
+            Ok(exchange) => exchange,
+            Err(error) => return Saved::unsaved(&error),
         };
         // A signal shortens the wait for the lock, even while q waits.
         let gives_up = |waited| {

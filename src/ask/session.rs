@@ -206,7 +206,7 @@ pub fn last_question(intent: &Intent) -> Option<Message> {
     let Intent::Again(read) = intent else {
         return None;
     };
-    Some(read.exchanges.last()?.question()?.to_message())
+    Some(read.exchanges.last()?.question()?.entry().to_message())
 }
 
 /// Continues the current conversation, or begins one.

@@ -23,7 +23,7 @@ impl Window {
         let mut messages = Vec::new();
         let mut bytes = 0;
         for entry in entries.iter().rev().take(wanted) {
-            let message = entry.to_message();
+            let message = entry.entry().to_message();
             bytes += message.text.len();
             if bytes > values.max_history {
                 break;
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::message::{Step, ToolCall, ToolRun};
     use crate::session::Conversation;
-    use crate::session::conversation::tests::conversation;
+    use crate::session::conversation::tests::{change, conversation};
 
     fn newest(conversation: &Conversation, most: usize) -> Vec<Message> {
         let values = Values {
@@ -143,10 +143,12 @@ mod tests {
             let mut conversation = conversation(&[("one", text)]);
             let run = ToolRun::new(&ToolCall::default(), "r", false);
             let calls = vec![run];
-            conversation.exchanges[0].entries[1].steps = vec![Step {
-                calls,
-                ..Step::default()
-            }];
+            change(&mut conversation.exchanges[0].entries[1], |answer| {
+                answer.steps = vec![Step {
+                    calls,
+                    ..Step::default()
+                }];
+            });
             let window = newest(&conversation, 1);
             let sent = &window[0].text;
             let is_right = sent.starts_with("Tool ") && sent.ends_with(expected);
@@ -163,8 +165,10 @@ mod tests {
             (false, None, 4),
         ] {
             let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
-            let answer = &mut conversation.exchanges[0].entries[1];
-            (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
+            change(&mut conversation.exchanges[0].entries[1], |answer| {
+                answer.interrupted = interrupted;
+                answer.finish = finish.map(str::to_owned);
+            });
             let found = newest(&conversation, 10).len();
             assert_eq!(found, sent, "{interrupted} {finish:?}");
         }

@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 
+use super::entry::{Entry, StoredEntry};
 use super::timestamp::Timestamp;
-use crate::message::{self, Attachment, Message, Role, Step, Unknown, cut_results, or_default};
+use crate::message::{Role, Unknown};
 
 /// The version of the format that q reads and writes.
 pub const VERSION: u64 = 1;
 
-/// Sent instead of an answer that broke off before its first word.
-const INTERRUPTED: &str = "(interrupted)";
-
-/// The content of a conversation's file, in the order of its fields.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(expecting = "a conversation")]
+/// The content of a conversation's file, in the order of its fields. [`super::format`] reads and writes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conversation {
     pub version: u64,
     /// The provider and the model of the last exchange.
@@ -28,27 +24,19 @@ pub struct Conversation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// The tools that its questions may use, as `-t` names them.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// A user chose its provider or its model for it, so a follow-up keeps them.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    /// Oldest first. The file has a list of messages, which [`super::format`] writes.
-    #[serde(rename = "messages", deserialize_with = "grouped", skip_serializing)]
+    /// Oldest first. The file has a list of messages.
+    #[serde(skip)]
     pub exchanges: Vec<Exchange>,
     #[serde(flatten)]
     pub unknown: Unknown,
-    /// The bytes of the file that it was read from, whatever has changed in it since; `None` if it was not read.
+    /// The text of the file that it was read from, whatever has changed in it since; `None` if it was not read.
     #[serde(skip)]
-    pub source: Option<Arc<Vec<u8>>>,
+    pub source: Option<Arc<String>>,
 }
 
 /// A question and its answer. In a file that another program wrote, the first question may be missing, and a question
@@ -56,111 +44,25 @@ pub struct Conversation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
     /// Never empty.
-    pub entries: Vec<Entry>,
-}
-
-/// A message, and what its file says about it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(expecting = "a message")]
-pub struct Entry {
-    pub role: Role,
-    #[serde(rename = "content")]
-    pub text: Arc<str>,
-    /// RFC 3339, but files from other programs may lack it or write it differently.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timestamp: Option<String>,
-    /// Requests have them before the text.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub attachments: Vec<Attachment>,
-    /// See [`Message::input_alone`]. Questions of q 0.3.0 lack it.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
-    input_alone: bool,
-    /// The answer broke off.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
-    pub interrupted: bool,
-    /// The provider's finish reason, if the answer is incomplete or was blocked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub finish: Option<String>,
-    /// The provider and the model that answered. Files of q 0.2 may lack them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// What the answer used, see [`crate::message::Usage`]; `--history` shows its tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Value>,
-    /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sources: Option<Value>,
-    /// The tool calls that led to the answer.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub steps: Vec<Step>,
-    #[serde(flatten)]
-    pub unknown: Unknown,
-}
-
-impl Entry {
-    /// A message that is in no file yet.
-    pub fn new(message: Message, timestamp: Timestamp) -> Entry {
-        Entry {
-            role: message.role,
-            text: message.text,
-            timestamp: Some(timestamp.to_string()),
-            attachments: message.attachments,
-            input_alone: message.input_alone,
-            ..Entry::default()
-        }
-    }
-
-    /// When it was written, if the file says so in a form that q reads.
-    pub fn timestamp(&self) -> Option<Timestamp> {
-        Timestamp::parse(self.timestamp.as_deref()?)
-    }
-
-    /// The message as it is sent with a follow-up: its calls become text before the answer.
-    pub fn to_message(&self) -> Message {
-        let mut text = Arc::clone(&self.text);
-        if !self.steps.is_empty() {
-            let answer = if text.is_empty() { INTERRUPTED } else { &text };
-            let mut steps = self.steps.clone();
-            cut_results(&mut steps);
-            text = format!("{}\n\n{answer}", message::calls_as_text(&steps)).into();
-        }
-        let mut attachments = self.attachments.clone();
-        // Those of q 0.2 may have been lost. No provider takes those that another program gave to an answer.
-        attachments.retain(|attachment| self.role == Role::User && !attachment.data.is_empty());
-        Message {
-            input_alone: self.input_alone,
-            ..Message::with_attachments(self.role, attachments, text)
-        }
-    }
+    pub entries: Vec<StoredEntry>,
 }
 
 impl Exchange {
+    /// A question and its answer, which are in no file yet.
+    pub fn new(question: &Entry, answer: &Entry) -> serde_json::Result<Exchange> {
+        Ok(Exchange {
+            entries: vec![StoredEntry::new(question)?, StoredEntry::new(answer)?],
+        })
+    }
+
     /// The question, if there is one.
-    pub fn question(&self) -> Option<&Entry> {
+    pub fn question(&self) -> Option<&StoredEntry> {
         let first = self.entries.first();
         first.filter(|entry| entry.role == Role::User)
     }
 
     /// The last answer, if there is one.
-    pub fn answer(&self) -> Option<&Entry> {
+    pub fn answer(&self) -> Option<&StoredEntry> {
         let last = self.entries.last();
         last.filter(|entry| entry.role == Role::Assistant)
     }
@@ -168,13 +70,13 @@ impl Exchange {
     /// Whether its last answer is complete.
     pub fn is_complete(&self) -> bool {
         self.answer()
-            .is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
+            .is_some_and(|answer| !answer.interrupted && !answer.has_finish)
     }
 
     /// Whether the provider blocked the answer: it broke off, with a finish reason.
     pub fn is_blocked(&self) -> bool {
         self.answer()
-            .is_some_and(|answer| answer.interrupted && answer.finish.is_some())
+            .is_some_and(|answer| answer.interrupted && answer.has_finish)
     }
 }
 
@@ -197,7 +99,7 @@ impl Conversation {
     }
 
     /// All messages, oldest first.
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &StoredEntry> {
         self.exchanges.iter().flat_map(|exchange| &exchange.entries)
     }
 
@@ -209,7 +111,7 @@ impl Conversation {
     pub fn cut_results(&mut self) {
         for exchange in &mut self.exchanges {
             for entry in &mut exchange.entries {
-                cut_results(&mut entry.steps);
+                entry.cut_results();
             }
         }
     }
@@ -217,7 +119,7 @@ impl Conversation {
     /// Adds an exchange to the end.
     pub fn add(&mut self, exchange: Exchange) {
         if let Some(entry) = exchange.entries.last()
-            && let Some(updated) = entry.timestamp()
+            && let Some(updated) = entry.entry().timestamp()
         {
             // A clock that was behind for a moment must not make the conversation look idle.
             self.updated = updated.max(self.updated);
@@ -233,9 +135,9 @@ impl Conversation {
 }
 
 /// Groups messages: each question begins an exchange.
-fn grouped<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<Exchange>, D::Error> {
+pub(super) fn grouped(entries: impl Iterator<Item = StoredEntry>) -> Vec<Exchange> {
     let mut exchanges: Vec<Exchange> = Vec::new();
-    for entry in Vec::<Entry>::deserialize(field)? {
+    for entry in entries {
         match exchanges.last_mut() {
             Some(exchange) if entry.role == Role::Assistant => exchange.entries.push(entry),
             _ => exchanges.push(Exchange {
@@ -243,7 +145,7 @@ fn grouped<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<Exchange>, D::Erro
             }),
         }
     }
-    Ok(exchanges)
+    exchanges
 }
 
 #[cfg(test)]
@@ -251,6 +153,7 @@ pub mod tests {
     use time::OffsetDateTime;
 
     use super::*;
+    use crate::message::Message;
 
     pub fn moment(second: i64) -> Timestamp {
         Timestamp::new(OffsetDateTime::from_unix_timestamp(1_790_000_000 + second).expect("a time"))
@@ -259,9 +162,14 @@ pub mod tests {
     pub fn exchange(question: &str, answer: &str, second: i64) -> Exchange {
         let question = Entry::new(Message::text(Role::User, question), moment(second));
         let answer = Entry::new(Message::text(Role::Assistant, answer), moment(second + 1));
-        Exchange {
-            entries: vec![question, answer],
-        }
+        Exchange::new(&question, &answer).expect("JSON")
+    }
+
+    /// Changes a message.
+    pub fn change(stored: &mut StoredEntry, change: impl FnOnce(&mut Entry)) {
+        let mut entry = stored.entry();
+        change(&mut entry);
+        *stored = StoredEntry::new(&entry).expect("JSON");
     }
 
     /// A conversation with these exchanges, begun at moment 0.

@@ -1,9 +1,8 @@
 //! Reads the files of conversations, writes and removes them, and makes the link to the current one.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::conversation::Conversation;
 use super::folder::{self, ENDING, Folder, Kind, UNREADABLE, is_missing};
@@ -20,19 +19,19 @@ pub fn read(path: &Path) -> Found {
 
 /// Reads what is at a path. A file that still has the bytes of a known conversation is not parsed again.
 pub fn read_again(path: &Path, known: Option<&Conversation>) -> Found {
+    if let Some(known) = known
+        && let Some(source) = &known.source
+        && whole_file::has(path, source.as_bytes())
+    {
+        return Ok(Some(known.clone()));
+    }
     let bytes = match whole_file::read(path, MAX_SIZE as u64) {
         Err(error) if is_missing(&error) => return Ok(None),
         // It is not a regular file, or too large.
         Err(error) if rules::is_unusable(&error) => return Err(error),
         read => read.or_cannot("read", path)?,
     };
-    if let Some(known) = known
-        && known.source.as_deref() == Some(&bytes)
-    {
-        return Ok(Some(known.clone()));
-    }
-    let mut conversation = format::read(&bytes).map_err(io::Error::other)?;
-    conversation.source = Some(Arc::new(bytes));
+    let conversation = format::read(bytes).map_err(io::Error::other)?;
     Ok(Some(conversation))
 }
 
@@ -112,10 +111,11 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn rewrite(
     folder: &Folder,
     path: &Path,
-    bytes: &[u8],
+    conversation: &Conversation,
     keeps_state: bool,
 ) -> io::Result<Option<PathBuf>> {
-    let temporary = Temporary::write_beside(path, bytes, PRIVATE)?;
+    let write = |file: &mut dyn Write| format::write(conversation, file);
+    let temporary = Temporary::stream_beside(path, write, PRIVATE)?;
     if folder.kind(path) == Kind::Foreign
         && let Some(metadata) = folder::metadata(path)?
     {
@@ -172,7 +172,7 @@ fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
 /// has none.
 fn keep_state_of_file(folder: &Folder, mut bytes: Vec<u8>) -> io::Result<PathBuf> {
     folder.prepare()?;
-    let mut conversation = format::read(&bytes).map_err(io::Error::other)?;
+    let mut conversation = format::read(bytes.clone()).map_err(io::Error::other)?;
     if !conversation.tools.is_empty() {
         conversation.tools.clear();
         bytes = format::to_bytes(&conversation)?;

@@ -28,8 +28,7 @@ pub fn undo(handle: &Handle, rules: &Rules) -> io::Result<Option<(String, Exchan
     let Some(undone) = exchanges.pop_if(|last| last.question().is_some()) else {
         return Ok(None);
     };
-    let bytes = format::to_bytes(&conversation)?;
-    disk::rewrite(folder, &path, &bytes, rules.keeps())?;
+    disk::rewrite(folder, &path, &conversation, rules.keeps())?;
     Ok(Some((folder.id(&path), undone)))
 }
 

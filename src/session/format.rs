@@ -1,25 +1,61 @@
 //! The JSON of a conversation's file, version 1; fields that q does not know keep their values (pure).
 
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::conversation::{Conversation, VERSION};
+use super::conversation::{Conversation, VERSION, grouped};
+use super::entry::CheckedEntry;
+use super::timestamp::Timestamp;
+use crate::message::{Unknown, or_default};
 use crate::text::surrogates;
 
 /// The most bytes of a conversation's file.
 pub const MAX_SIZE: usize = 10_000_000;
 
+/// What stands between a conversation's own fields and its messages, and at the end.
+const BEGIN: &str = ",\"messages\":[";
+const END: &str = "\n]}\n";
+
+/// The fields of a [`Conversation`] as its file has them.
+#[derive(Deserialize)]
+#[serde(expecting = "a conversation")]
+struct FileFields<'a> {
+    version: u64,
+    provider: String,
+    model: String,
+    created: Timestamp,
+    updated: Timestamp,
+    system: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    tools: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pinned: bool,
+    #[serde(borrow)]
+    messages: Vec<CheckedEntry<'a>>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
-pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
+pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     // To check all of it once is faster than each string for itself.
-    let text = str::from_utf8(bytes).map_err(|error| format!("it cannot be parsed ({error})"))?;
-    let parsed = surrogates::lossy::<Conversation>(text);
+    let text = String::from_utf8(bytes);
+    let source = Arc::new(text.map_err(|error| unparsable(&error.utf8_error()))?);
+    let mut parsed = parse(&source);
+    if parsed.is_err() {
+        // Its own fields may have lone surrogates.
+        let repaired = surrogates::repaired(&source, &mut String::new());
+        parsed = parse(&Arc::new(repaired)).or(parsed);
+    }
     let version = if let Ok(conversation) = &parsed {
         conversation.version
     } else {
         // Its other fields need not be those that q knows.
-        let file: Value = serde_json::from_str(text).unwrap_or_default();
+        let file: Value = serde_json::from_str(&source).unwrap_or_default();
         file["version"].as_u64().unwrap_or(VERSION)
     };
     if version != VERSION {
@@ -27,53 +63,99 @@ pub fn read(bytes: &[u8]) -> Result<Conversation, String> {
             "it has version {version}, but q reads version {VERSION}"
         ));
     }
-    parsed.map_err(|error| format!("it cannot be parsed ({error})"))
+    let mut conversation = parsed?;
+    conversation.source = Some(source);
+    Ok(conversation)
 }
 
-/// The file of a conversation: JSON, one message a line. It must not have more than [`MAX_SIZE`].
-pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(conversation)?;
-    // The messages follow in place of the last brace.
-    bytes.pop();
-    bytes.extend_from_slice(b",\"messages\":[");
+fn unparsable(error: &dyn Display) -> String {
+    format!("it cannot be parsed ({error})")
+}
+
+fn parse(text: &Arc<String>) -> Result<Conversation, String> {
+    let fields: FileFields = serde_json::from_str(text).map_err(|error| unparsable(&error))?;
+    let entries = fields.messages.iter().map(|message| message.stored(text));
+    Ok(Conversation {
+        version: fields.version,
+        provider: fields.provider,
+        model: fields.model,
+        created: fields.created,
+        updated: fields.updated,
+        system: fields.system,
+        tools: fields.tools,
+        pinned: fields.pinned,
+        exchanges: grouped(entries),
+        unknown: fields.unknown,
+        source: None,
+    })
+}
+
+/// Writes the file of a conversation: JSON, one message a line. It must not have more than [`MAX_SIZE`].
+pub fn write(conversation: &Conversation, file: &mut dyn Write) -> io::Result<()> {
+    check_size(conversation)?;
+    file.write_all(&head(conversation)?)?;
+    file.write_all(BEGIN.as_bytes())?;
     for (index, entry) in conversation.entries().enumerate() {
-        if index > 0 {
-            bytes.push(b',');
-        }
-        bytes.push(b'\n');
-        serde_json::to_writer(&mut bytes, entry)?;
+        file.write_all(before_message(index).as_bytes())?;
+        file.write_all(entry.json().as_bytes())?;
     }
-    bytes.extend_from_slice(b"\n]}\n");
-    if bytes.len() > MAX_SIZE {
-        let reason = format!("it has more than {MAX_SIZE} bytes");
-        return Err(io::Error::other(reason));
-    }
+    file.write_all(END.as_bytes())
+}
+
+/// The bytes of such a file.
+pub fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    write(conversation, &mut bytes)?;
     Ok(bytes)
 }
 
-/// The file of a conversation that has changed. If it would be too large, the results of tool calls are cut, and then
-/// the oldest exchanges are removed. The last one stays.
-pub(super) fn to_fitting_bytes(conversation: &mut Conversation) -> io::Result<Vec<u8>> {
-    let mut bytes = to_bytes(conversation);
-    if bytes.is_err() {
-        conversation.cut_results();
-        bytes = to_bytes(conversation);
+/// What stands before a message.
+fn before_message(index: usize) -> &'static str {
+    if index == 0 { "\n" } else { ",\n" }
+}
+
+/// The fields of a conversation but for its messages, which follow in place of the last brace.
+fn head(conversation: &Conversation) -> io::Result<Vec<u8>> {
+    let mut head = serde_json::to_vec(conversation)?;
+    head.pop();
+    Ok(head)
+}
+
+/// Checks that the file of a conversation is not too large.
+fn check_size(conversation: &Conversation) -> io::Result<()> {
+    let mut size = head(conversation)?.len() + BEGIN.len() + END.len();
+    for (index, entry) in conversation.entries().enumerate() {
+        size += before_message(index).len() + entry.json().len();
     }
-    while bytes.is_err() && conversation.exchanges.len() > 1 {
+    if size > MAX_SIZE {
+        let reason = format!("it has more than {MAX_SIZE} bytes");
+        return Err(io::Error::other(reason));
+    }
+    Ok(())
+}
+
+/// Makes room for the file of a conversation that has changed. If it would be too large, the results of tool calls are cut,
+/// and then the oldest exchanges are removed. The last one stays.
+pub(super) fn fit(conversation: &mut Conversation) -> io::Result<()> {
+    let mut fits = check_size(conversation);
+    if fits.is_err() {
+        conversation.cut_results();
+        fits = check_size(conversation);
+    }
+    while fits.is_err() && conversation.exchanges.len() > 1 {
         // A tenth at a time, or every further exchange would remove one and keep another earlier state.
         let kept = conversation.exchanges.len() * 9 / 10;
         conversation.keep_last(kept);
-        bytes = to_bytes(conversation);
+        fits = check_size(conversation);
     }
-    bytes
+    fits
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
 
-    use super::super::conversation::tests::conversation;
+    use super::super::conversation::tests::{change, conversation};
     use super::*;
     use crate::message::tests::rows;
     use crate::message::{Step, ToolCall, ToolRun};
@@ -84,14 +166,14 @@ mod tests {
         )
     }
 
-    fn rewritten(text: &str) -> Value {
-        let conversation =
-            read(text.as_bytes()).unwrap_or_else(|unusable| panic!("{text}: {unusable}"));
-        serde_json::from_slice(&to_bytes(&conversation).expect("bytes")).expect("JSON")
+    fn rewritten(text: &str) -> String {
+        let read = read(text.as_bytes().to_vec());
+        let conversation = read.unwrap_or_else(|unusable| panic!("{text}: {unusable}"));
+        String::from_utf8(to_bytes(&conversation).expect("bytes")).expect("text")
     }
 
     #[test]
-    fn what_q_does_not_know_keeps_its_value() {
+    fn a_message_that_is_only_carried_along_keeps_every_byte() {
         let deep = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
         for message in [
             r#"{"role":"user","content":"a","timestamp":"2026-11-23 10:00"}"#,
@@ -103,28 +185,31 @@ mod tests {
                 r#"{{"role":"assistant","content":"a","steps":[{{"calls":[{{"id":"1","name":"t","arguments":{deep},"result":"r","x":1}}],"y":2.0}}]}}"#
             ),
             r#"{"role":"assistant","content":"a","steps":[{"text":"t","calls":[{"id":"1","name":"t","arguments":"not JSON","result":"r","error":true}]}]}"#,
+            r#"{"role":"assistant","content":"a\ud800b","timestamp":null,"attachments":null,"input_alone":null,"interrupted":null,"finish":null,"provider":null,"model":null,"usage":null,"sources":null,"steps":null}"#,
+            r#"{"x":"\udc00","content":"\u00e9\/\n","model":"\ud83d","x":2,"x":{"y":1,"y":2},"role":"assistant"}"#,
+            "{\n  \"role\": \"us\\u0065r\",\n  \"\\u0063ontent\": \"a\" ,\t\"}{\":\"}{\"\n}",
         ] {
-            let text = file(&format!("[{message}]")).replacen('{', r#"{"z":{"y":[1.10]},"#, 1);
-            let written = read(text.as_bytes()).and_then(|read| {
-                String::from_utf8(to_bytes(&read).expect("bytes"))
-                    .map_err(|error| error.to_string())
-            });
-            let written = written.expect("a file");
-            assert!(written.contains(message), "{written}\nlacks\n{message}");
+            let text = file(&format!("[ {message}\t]"));
+            let text = text.replacen('{', r#"{"z":{"y":[1.10]},"#, 1);
+            let written = rewritten(&text);
+            let is_kept = written.ends_with(&format!("\n{message}\n]}}\n"));
+            assert!(is_kept, "{written}\nlacks\n{message}");
             assert!(written.contains(r#""z":{"y":[1.10]}"#), "{written}");
+            assert_eq!(rewritten(&written), written);
         }
     }
 
     #[test]
     fn optional_fields_may_be_null_and_text_may_have_lone_surrogates() {
-        let message = r#"{"role":"assistant","content":"a\ud800b","timestamp":null,"attachments":null,"input_alone":null,"interrupted":null,"finish":null,"provider":null,"model":null,"steps":null}"#;
-        let text = file(&format!("[{message}]")).replacen(
-            '{',
-            r#"{"system":null,"tools":null,"pinned":null,"#,
-            1,
-        );
-        let expected = json!([{"role": "assistant", "content": "a\u{fffd}b"}]);
-        assert_eq!(rewritten(&text)["messages"], expected);
+        let text = file(r#"[{"role":"assistant","content":"a\ud800b"}]"#);
+        let null = r#"{"system":null,"tools":null,"pinned":null,"#;
+        let read = read(text.replacen('{', null, 1).into_bytes()).expect("a conversation");
+        assert_eq!(read.exchanges[0].entries[0].text(), "a\u{FFFD}b");
+        let is_default = read.system.is_none() && read.tools.is_empty() && !read.pinned;
+        assert!(is_default, "{read:?}");
+        let prompt = r#"{"system":"a\ud800b","#;
+        let written = rewritten(&text.replacen('{', prompt, 1));
+        assert!(written.contains("\"system\":\"a\u{FFFD}b\""), "{written}");
     }
 
     #[test]
@@ -149,6 +234,10 @@ mod tests {
             [] | [{"role":"user","content":null}]
             [] | [{"role":"user","content":[{"text":"a"}]}]
             [] | [{"role":"user","content":"a","content":"b"}]
+            [] | [{"role":"user","content":"a","\u0063ontent":"b"}]
+            [] | [{"role":"user","content":"a\x"}]
+            [] | [{"role":"user","content":"a","x":[1}]
+            [] | [{}]
             [] | [{"role":"user","content":"a","timestamp":"x","timestamp":"x"}]
             [] | [{"role":"user","content":"a","interrupted":"yes"}]
             [] | [{"role":"assistant","content":"a","model":7}]
@@ -165,13 +254,13 @@ mod tests {
         }
         texts.extend(["", "[]", "{}", "hello\n"].map(str::to_owned));
         for text in texts {
-            let unusable = read(text.as_bytes()).expect_err(&text);
+            let unusable = read(text.as_bytes().to_vec()).expect_err(&text);
             let is_right = unusable.starts_with("it cannot be parsed (");
             assert!(is_right, "{text}: {unusable}");
         }
         let wrong = file(r#"[{"role":"user","content":3}]"#);
-        let reason = "it cannot be parsed (invalid type: integer `3`, expected a string at line 1 column 148)";
-        assert_eq!(read(wrong.as_bytes()), Err(reason.to_owned()));
+        let reason = "it cannot be parsed (invalid type: integer `3`, expected a string at line 1 column 149)";
+        assert_eq!(read(wrong.into_bytes()), Err(reason.to_owned()));
     }
 
     #[test]
@@ -186,7 +275,7 @@ mod tests {
             )]));
             let found = written
                 .map_err(|error| error.kind())
-                .is_ok_and(|bytes| read(&bytes).is_ok());
+                .is_ok_and(|bytes| read(bytes).is_ok());
             assert_eq!(found, fits, "{more}");
         }
     }
@@ -197,21 +286,23 @@ mod tests {
             let answer = "x".repeat(size);
             let mut shrunk = conversation(&vec![("", answer.as_str()); count]);
             let last = shrunk.exchanges.last().cloned();
-            to_fitting_bytes(&mut shrunk).expect("it fits");
+            fit(&mut shrunk).expect("it fits");
             assert_eq!(shrunk.exchanges.len(), left, "{count} {size}");
             assert_eq!(shrunk.exchanges.last().cloned(), last);
         }
         let too_large = "x".repeat(MAX_SIZE);
-        let alone = to_fitting_bytes(&mut conversation(&[("", &too_large)]));
+        let alone = fit(&mut conversation(&[("", &too_large)]));
         assert!(alone.is_err());
         // Results go before exchanges do.
         let mut with_results = conversation(&[("", ""), ("", "")]);
         let run = ToolRun::new(&ToolCall::default(), &too_large, false);
-        with_results.exchanges[1].entries[1].steps = vec![Step {
-            calls: vec![run],
-            ..Step::default()
-        }];
-        to_fitting_bytes(&mut with_results).expect("it fits");
+        change(&mut with_results.exchanges[1].entries[1], |answer| {
+            answer.steps = vec![Step {
+                calls: vec![run],
+                ..Step::default()
+            }];
+        });
+        fit(&mut with_results).expect("it fits");
         assert_eq!(with_results.exchanges.len(), 2);
     }
 
@@ -221,7 +312,9 @@ mod tests {
             let pairs: Vec<(&str, &str)> = texts.iter().map(|(question, answer)| (question.as_str(), answer.as_str())).collect();
             let mut written = conversation(&pairs);
             (written.system, written.pinned) = (system, pinned);
-            prop_assert_eq!(read(&to_bytes(&written).expect("bytes")), Ok(written));
+            let bytes = to_bytes(&written).expect("bytes");
+            written.source = Some(Arc::new(String::from_utf8(bytes.clone()).expect("text")));
+            prop_assert_eq!(read(bytes), Ok(written));
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod conversation;
 mod disk;
 pub mod edit;
+pub mod entry;
 pub mod folder;
 pub mod format;
 pub mod lock;
@@ -13,5 +14,6 @@ pub mod store;
 mod sweep;
 pub mod timestamp;
 
-pub use conversation::{Conversation, Entry, Exchange};
+pub use conversation::{Conversation, Exchange};
 pub use disk::read;
+pub use entry::{Entry, StoredEntry};

@@ -176,7 +176,7 @@ pub fn obstacle(found: &Found, responder: &Responder, rules: &Rules) -> Option<S
 
 #[cfg(test)]
 mod tests {
-    use super::super::conversation::tests::{conversation, exchange, moment};
+    use super::super::conversation::tests::{change, conversation, exchange, moment};
     use super::*;
 
     const HOUR: i64 = 3600;
@@ -266,7 +266,9 @@ mod tests {
         }
         let [_, follow, _, _, again] = &intents;
         let mut incomplete = complete.clone();
-        incomplete.entries[1].interrupted = true;
+        change(&mut incomplete.entries[1], |answer| {
+            answer.interrupted = true;
+        });
         assert_eq!(action(again, same(), &incomplete, 20), "separate");
         // Another follow-up has dropped the beginning.
         let two = || there(&[("three", "3"), ("four", "4")]);

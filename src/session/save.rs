@@ -124,10 +124,10 @@ impl Saver {
             conversation.keep_last(self.rules.pairs);
         }
         let wanted = conversation.exchanges.len();
-        let bytes = format::to_fitting_bytes(&mut conversation)?;
+        format::fit(&mut conversation)?;
         let is_shrunk = conversation.exchanges.len() < wanted;
         let keeps_state = (replaces || is_shrunk) && self.rules.keeps();
-        let state = disk::rewrite(&self.handle.folder, &path, &bytes, keeps_state)?;
+        let state = disk::rewrite(&self.handle.folder, &path, &conversation, keeps_state)?;
         let mut saved = self.settle(path);
         if is_shrunk && saved.note.is_none() {
             let count = conversation.message_count();
@@ -197,7 +197,8 @@ impl Saver {
     fn draft(&self, exchange: &Exchange) -> io::Result<Draft> {
         let mut conversation = Conversation::new(self.responder.at);
         self.add(&mut conversation, exchange);
-        let bytes = format::to_fitting_bytes(&mut conversation)?;
+        format::fit(&mut conversation)?;
+        let bytes = format::to_bytes(&conversation)?;
         Draft::write(&self.handle.folder, conversation, &bytes)
     }
 

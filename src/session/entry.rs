@@ -1,0 +1,530 @@
+//! Messages of a conversation: as JSON while they are only carried along, and decoded where they are sent or shown (pure).
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::timestamp::Timestamp;
+use crate::message::{
+    self, Attachment, MAX_RESULT, Message, Role, Step, Unknown, cut_results, or_default,
+};
+use crate::text::search::Word;
+use crate::text::surrogates;
+
+/// Sent instead of an answer that broke off before its first word.
+const INTERRUPTED: &str = "(interrupted)";
+
+const NULL: &str = "null";
+
+/// A message, and what its file says about it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(expecting = "a message")]
+pub struct Entry {
+    pub role: Role,
+    #[serde(rename = "content")]
+    pub text: Arc<str>,
+    /// RFC 3339, but files from other programs may lack it or write it differently.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<String>,
+    /// Requests have them before the text.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub attachments: Vec<Attachment>,
+    /// See [`Message::input_alone`]. Questions of q 0.3.0 lack it.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    input_alone: bool,
+    /// The answer broke off.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub interrupted: bool,
+    /// The provider's finish reason, if the answer is incomplete or was blocked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+    /// The provider and the model that answered. Files of q 0.2 may lack them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the answer used, see [`crate::message::Usage`]; `--history` shows its tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
+    /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Value>,
+    /// The tool calls that led to the answer.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub steps: Vec<Step>,
+    #[serde(flatten)]
+    pub unknown: Unknown,
+}
+
+impl Entry {
+    /// A message that is in no file yet.
+    pub fn new(message: Message, timestamp: Timestamp) -> Entry {
+        Entry {
+            role: message.role,
+            text: message.text,
+            timestamp: Some(timestamp.to_string()),
+            attachments: message.attachments,
+            input_alone: message.input_alone,
+            ..Entry::default()
+        }
+    }
+
+    /// When it was written, if the file says so in a form that q reads.
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        Timestamp::parse(self.timestamp.as_deref()?)
+    }
+
+    /// The message as it is sent with a follow-up: its calls become text before the answer.
+    pub fn to_message(&self) -> Message {
+        let mut text = Arc::clone(&self.text);
+        if !self.steps.is_empty() {
+            let answer = if text.is_empty() { INTERRUPTED } else { &text };
+            let mut steps = self.steps.clone();
+            cut_results(&mut steps);
+            text = format!("{}\n\n{answer}", message::calls_as_text(&steps)).into();
+        }
+        let mut attachments = self.attachments.clone();
+        // Those of q 0.2 may have been lost. No provider takes those that another program gave to an answer.
+        attachments.retain(|attachment| self.role == Role::User && !attachment.data.is_empty());
+        Message {
+            input_alone: self.input_alone,
+            ..Message::with_attachments(self.role, attachments, text)
+        }
+    }
+}
+
+/// A message as its file has it. Its JSON is a part of the file's text, which all messages of a conversation share. Of a long
+/// conversation most messages are only copied into the new file, byte by byte, so what another program has written stays.
+#[derive(Debug, Clone)]
+pub struct StoredEntry {
+    file: Arc<String>,
+    /// Where its JSON is in the file.
+    place: Range<usize>,
+    /// Where the JSON of its text is in the file.
+    text: Range<usize>,
+    pub role: Role,
+    /// See [`Entry::interrupted`].
+    pub interrupted: bool,
+    /// It has an [`Entry::finish`].
+    pub has_finish: bool,
+    /// It has [`Entry::steps`].
+    has_steps: bool,
+}
+
+impl StoredEntry {
+    /// A message that is not in a file yet.
+    pub fn new(entry: &Entry) -> serde_json::Result<StoredEntry> {
+        let json = Arc::new(serde_json::to_string(entry)?);
+        let checked: CheckedEntry = serde_json::from_str(&json)?;
+        Ok(checked.stored(&json))
+    }
+
+    /// The message as JSON.
+    pub fn json(&self) -> &str {
+        self.file.get(self.place.clone()).unwrap_or_default()
+    }
+
+    /// The JSON of its text.
+    fn text_json(&self) -> &str {
+        self.file.get(self.text.clone()).unwrap_or_default()
+    }
+
+    /// Decodes the message.
+    pub fn entry(&self) -> Entry {
+        // That this can be done was checked, but for values that are one level below the deepest that is parsed.
+        surrogates::lossy(self.json()).unwrap_or_else(|_| Entry {
+            role: self.role,
+            text: self.text().into(),
+            interrupted: self.interrupted,
+            ..Entry::default()
+        })
+    }
+
+    /// Decodes its text alone.
+    pub fn text(&self) -> String {
+        surrogates::lossy(self.text_json()).unwrap_or_default()
+    }
+
+    /// Whether its text may have a word, as far as that can be said without decoding it.
+    pub fn may_have(&self, word: &Word) -> bool {
+        word.may_be_in(self.text_json())
+    }
+
+    /// Cuts the results of tool calls to what the model gets of them.
+    pub(super) fn cut_results(&mut self) {
+        // No result is longer than its JSON.
+        if !self.has_steps || self.place.len() <= MAX_RESULT {
+            return;
+        }
+        let mut entry = self.entry();
+        if cut_results(&mut entry.steps)
+            && let Ok(cut) = StoredEntry::new(&entry)
+        {
+            *self = cut;
+        }
+    }
+}
+
+impl PartialEq for StoredEntry {
+    fn eq(&self, other: &StoredEntry) -> bool {
+        self.json() == other.json() || self.entry() == other.entry()
+    }
+}
+
+/// A message that can be decoded, but was not. Its texts are parts of the file's text.
+pub(super) struct CheckedEntry<'a> {
+    /// The name of its first field and the value of its last one.
+    first: &'a str,
+    last: &'a str,
+    text: &'a str,
+    role: Role,
+    interrupted: bool,
+    has_finish: bool,
+    has_steps: bool,
+}
+
+impl CheckedEntry<'_> {
+    /// The message as a part of the file from which it was read.
+    pub(super) fn stored(&self, file: &Arc<String>) -> StoredEntry {
+        let text = place_in(file, self.text);
+        // Between the braces and these there is nothing but white space.
+        let (first, last) = (place_in(file, self.first), place_in(file, self.last));
+        let begin = file[..first.start].rfind('{').unwrap_or(first.start);
+        let after = file[last.end..].find('}').map_or(0, |place| place + 1);
+        StoredEntry {
+            file: Arc::clone(file),
+            place: begin..last.end + after,
+            text,
+            role: self.role,
+            interrupted: self.interrupted,
+            has_finish: self.has_finish,
+            has_steps: self.has_steps,
+        }
+    }
+}
+
+/// Where a part of a text is.
+fn place_in(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    start..start + part.len()
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for CheckedEntry<'a> {
+    fn deserialize<D: Deserializer<'de>>(message: D) -> Result<Self, D::Error> {
+        message.deserialize_map(EntryVisitor)
+    }
+}
+
+struct EntryVisitor;
+
+impl<'de> Visitor<'de> for EntryVisitor {
+    type Value = CheckedEntry<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = CheckedFields::default();
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let added = fields.add(name.get(), value.get());
+            added.map_err(|error| A::Error::custom(without_place(&error)))?;
+        }
+        fields.into_entry().map_err(A::Error::missing_field)
+    }
+}
+
+/// What an error says, but for its place in a part of the file.
+fn without_place(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    error.to_string().replace(&place, "")
+}
+
+/// The fields of a message that have come, each checked for its type in [`Entry`].
+#[derive(Default)]
+struct CheckedFields<'a> {
+    names: Vec<String>,
+    first: Option<&'a str>,
+    last: &'a str,
+    role: Option<Role>,
+    text: Option<&'a str>,
+    interrupted: bool,
+    has_finish: bool,
+    has_steps: bool,
+}
+
+impl<'a> CheckedFields<'a> {
+    fn add(&mut self, name: &'a str, value: &'a str) -> serde_json::Result<()> {
+        self.first.get_or_insert(name);
+        self.last = value;
+        let name: String = surrogates::lossy(name)?;
+        let mut is_known = true;
+        match &*name {
+            "role" => self.role = Some(serde_json::from_str(value)?),
+            "content" => self.text = Some(undecoded(value)?),
+            "timestamp" | "provider" | "model" => check::<Option<UndecodedText>>(value)?,
+            "finish" => {
+                check::<Option<UndecodedText>>(value)?;
+                self.has_finish = value != NULL;
+            }
+            "attachments" => check::<Option<Vec<CheckedAttachment>>>(value)?,
+            "input_alone" => check::<Option<bool>>(value)?,
+            "interrupted" => {
+                let interrupted: Option<bool> = serde_json::from_str(value)?;
+                self.interrupted = interrupted.unwrap_or_default();
+            }
+            "usage" | "sources" => check::<Value>(value)?,
+            "steps" => {
+                let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
+                self.has_steps = steps.is_some_and(|steps| !steps.is_empty());
+            }
+            _ => {
+                is_known = false;
+                check::<Value>(value)?;
+            }
+        }
+        if is_known && self.names.contains(&name) {
+            return Err(Error::custom(format!("duplicate field `{name}`")));
+        }
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// The message; the error is the name of a field that is missing.
+    fn into_entry(self) -> Result<CheckedEntry<'a>, &'static str> {
+        Ok(CheckedEntry {
+            first: self.first.unwrap_or_default(),
+            last: self.last,
+            role: self.role.ok_or("role")?,
+            text: self.text.ok_or("content")?,
+            interrupted: self.interrupted,
+            has_finish: self.has_finish,
+            has_steps: self.has_steps,
+        })
+    }
+}
+
+/// Checks that a value can be decoded as this type.
+fn check<T: DeserializeOwned>(json: &str) -> serde_json::Result<()> {
+    surrogates::lossy::<T>(json).map(drop)
+}
+
+/// Checks that a value is a string.
+fn undecoded(json: &str) -> serde_json::Result<&str> {
+    if !json.starts_with('"') {
+        check::<String>(json)?;
+    }
+    Ok(json)
+}
+
+/// A string that is not decoded.
+struct UndecodedText;
+
+impl<'de> Deserialize<'de> for UndecodedText {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+        let json = <&RawValue>::deserialize(value)?.get();
+        let checked = undecoded(json).map_err(|error| D::Error::custom(without_place(&error)));
+        checked.map(|_| UndecodedText)
+    }
+}
+
+/// The fields of an [`Attachment`].
+#[derive(Deserialize)]
+#[serde(expecting = "an attachment")]
+struct CheckedAttachment {
+    #[serde(rename = "name")]
+    _name: UndecodedText,
+    #[serde(rename = "type")]
+    _media: UndecodedText,
+    #[serde(rename = "data")]
+    _data: Option<UndecodedText>,
+    #[serde(flatten)]
+    _unknown: Unknown,
+}
+
+/// The fields of a [`Step`].
+#[derive(Deserialize)]
+#[serde(expecting = "a step")]
+struct CheckedStep {
+    #[serde(rename = "text")]
+    _text: Option<UndecodedText>,
+    #[serde(rename = "calls")]
+    _calls: Vec<CheckedRun>,
+    #[serde(flatten)]
+    _unknown: Unknown,
+}
+
+/// The fields of a [`ToolRun`](crate::message::ToolRun).
+#[derive(Deserialize)]
+#[serde(expecting = "a call")]
+struct CheckedRun {
+    #[serde(rename = "id")]
+    _id: Option<UndecodedText>,
+    #[serde(rename = "name")]
+    _name: UndecodedText,
+    #[serde(rename = "arguments")]
+    _arguments: IgnoredAny,
+    #[serde(rename = "result")]
+    _result: UndecodedText,
+    #[serde(rename = "changed")]
+    _changed: Option<bool>,
+    #[serde(rename = "error")]
+    _is_error: Option<bool>,
+    #[serde(flatten)]
+    _unknown: Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(file: &str) -> serde_json::Result<StoredEntry> {
+        let file = Arc::new(file.to_owned());
+        let checked: CheckedEntry = serde_json::from_str(&file)?;
+        Ok(checked.stored(&file))
+    }
+
+    const NAMES: [&str; 16] = [
+        r#""role""#,
+        r#""content""#,
+        r#""\u0063ontent""#,
+        r#""timestamp""#,
+        r#""attachments""#,
+        r#""input_alone""#,
+        r#""interrupted""#,
+        r#""finish""#,
+        r#""provider""#,
+        r#""model""#,
+        r#""usage""#,
+        r#""sources""#,
+        r#""steps""#,
+        r#""x""#,
+        r#""{""#,
+        r#""\ud800""#,
+    ];
+
+    fn value() -> impl Strategy<Value = String> {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let usual = prop::sample::select(vec![
+            r#""user""#,
+            r#""assistant""#,
+            r#""a\ud800\n}""#,
+            "null",
+            "true",
+            "3",
+            "-1.50e+400",
+            "[]",
+            "{}",
+            "[{}]",
+            "[null]",
+            r#"{"a":1,"a":{"$b":[0.10]}}"#,
+            r#"[{"name":"n","type":"t"}]"#,
+            r#"[{"name":"n","type":"t","data":"\udc00","x":1}]"#,
+            r#"[{"name":"n","type":"t","data":7}]"#,
+            r#"[{"name":"n","name":"n","type":"t"}]"#,
+            r#"[{"calls":[]}]"#,
+            r#"[{"text":null,"calls":[{"name":"n","arguments":[[]],"result":"r","x":"\ud800"}],"y":0}]"#,
+            r#"[{"calls":[{"name":"n","result":"r"}]}]"#,
+            r#"[{"calls":[{"name":"n","arguments":1,"result":"r","error":"yes"}]}]"#,
+            r#"[{"text":1,"calls":[]}]"#,
+            r#"[["n","t"]]"#,
+        ]);
+        prop_oneof![20 => usual.prop_map(str::to_owned), 1 => Just(deep)]
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_is_taken_if_all_of_it_can_be_decoded(
+            fields in prop::collection::vec((prop::sample::select(&NAMES[..]), value()), 0..5),
+            is_usual: bool,
+            space in "[ \n]{0,2}",
+        ) {
+            let mut members = Vec::new();
+            if is_usual {
+                members.extend([r#""role":"assistant""#.to_owned(), r#""content":"a""#.to_owned()]);
+            }
+            for (name, value) in &fields {
+                members.push(format!("{space}{name}:{space}{value}{space}"));
+            }
+            let json = format!("{{{}}}", members.join(","));
+            let whole = surrogates::lossy::<Entry>(&json);
+            let stored = read(&format!("{space}{json}{space}"));
+            prop_assert_eq!(stored.is_ok(), whole.is_ok(), "{} {:?} {:?}", json, stored, whole);
+            if let (Ok(stored), Ok(whole)) = (stored, whole) {
+                prop_assert_eq!(stored.json(), &json);
+                prop_assert_eq!(&*stored.text(), &*whole.text);
+                prop_assert_eq!(stored.role, whole.role);
+                prop_assert_eq!(stored.interrupted, whole.interrupted);
+                prop_assert_eq!(stored.has_finish, whole.finish.is_some());
+                prop_assert_eq!(stored.has_steps, !whole.steps.is_empty());
+                prop_assert_eq!(stored.entry(), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_with_a_value_that_is_almost_too_deep_keeps_its_text() {
+        for depth in 120..128 {
+            let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let json = format!(r#"{{"role":"assistant","x":{deep},"content":"a"}}"#);
+            let Ok(stored) = read(&json) else {
+                continue;
+            };
+            let entry = stored.entry();
+            assert_eq!(
+                (entry.role, &*entry.text),
+                (Role::Assistant, "a"),
+                "{depth}"
+            );
+        }
+    }
+
+    #[test]
+    fn long_results_are_cut_and_the_rest_of_their_message_keeps_its_values() {
+        let long = "x".repeat(MAX_RESULT + 1);
+        let message = |result: &str| {
+            format!(
+                r#"{{"z":1.50,"role":"assistant","content":"a","steps":[{{"calls":[{{"name":"n","arguments":{{"b":1.0}},"result":"{result}","x":1e+5}}],"y":2}}]}}"#
+            )
+        };
+        let mut short = read(&message("r")).expect("a message");
+        short.cut_results();
+        assert_eq!(short.json(), message("r"));
+        let mut stored = read(&message(&long)).expect("a message");
+        stored.cut_results();
+        let entry = stored.entry();
+        let run = &entry.steps[0].calls[0];
+        assert!(run.changed && run.result.len() <= MAX_RESULT);
+        for kept in [
+            r#""z":1.50"#,
+            r#""arguments":{"b":1.0}"#,
+            r#""x":1e+5"#,
+            r#""y":2"#,
+        ] {
+            assert!(stored.json().contains(kept), "{kept}");
+        }
+    }
+}

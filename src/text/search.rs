@@ -1,0 +1,250 @@
+//! Looks for words in JSON strings before these are decoded, in upper and lower case alike (pure).
+
+use memchr::{memchr_iter, memchr2_iter, memchr3_iter, memmem};
+
+/// Characters of ASCII that words have often, the most frequent first.
+const FREQUENT: &str = " .etaoinshrdlcumwfgypbvk-jxqz";
+
+/// The only character whose lower case is two characters.
+const DOTTED_I: &str = "\u{130}";
+
+/// No character from here on has a lower case.
+const END_OF_CASES: char = '\u{20000}';
+
+/// A word to search for.
+pub struct Word {
+    lower: String,
+    /// A part of it that JSON writes in one way only, but for escapes by number. It may be empty.
+    part: Vec<char>,
+    /// The place in this part of the character that is looked for first.
+    anchor: usize,
+    /// The last bytes of the forms of this character: at most three, in any case.
+    last_bytes: Vec<u8>,
+}
+
+impl Word {
+    /// A word in lower case.
+    pub fn new(lower: String) -> Word {
+        let parts = lower.split(|character: char| {
+            character.is_ascii_control() || matches!(character, '"' | '\\' | '/')
+        });
+        let longest = parts.max_by_key(|part| part.len()).unwrap_or_default();
+        let part = Vec::from_iter(longest.chars().map(folded));
+        let rarity = |character: char| match FREQUENT.find(character) {
+            Some(place) => place,
+            None if character.is_ascii() => FREQUENT.len(),
+            // It takes a while to find all forms of others, so they are chosen where there is nothing but blanks beside them.
+            None => 1,
+        };
+        let mut anchor = 0;
+        for (place, character) in part.iter().enumerate() {
+            if rarity(*character) > rarity(part[anchor]) {
+                anchor = place;
+            }
+        }
+        let mut last_bytes = part
+            .get(anchor)
+            .map_or_else(Vec::new, |anchor| last_bytes(*anchor));
+        last_bytes.sort_unstable();
+        last_bytes.dedup();
+        Word {
+            part,
+            anchor,
+            last_bytes,
+            lower,
+        }
+    }
+
+    /// The word in lower case.
+    pub fn lower(&self) -> &str {
+        &self.lower
+    }
+
+    /// Whether the text of a JSON string may have the word. If not, its lower case does not have it.
+    pub fn may_be_in(&self, json: &str) -> bool {
+        let bytes = json.as_bytes();
+        let is_found = match *self.last_bytes {
+            [one] => self.is_at_any(json, memchr_iter(one, bytes)),
+            [one, two] => self.is_at_any(json, memchr2_iter(one, two, bytes)),
+            [one, two, three] => self.is_at_any(json, memchr3_iter(one, two, three, bytes)),
+            _ => true,
+        };
+        is_found
+            || memmem::find(bytes, b"\\u").is_some()
+            || memmem::find(bytes, DOTTED_I.as_bytes()).is_some()
+    }
+
+    fn is_at_any(&self, json: &str, mut places: impl Iterator<Item = usize>) -> bool {
+        places.any(|place| self.is_at(json, place))
+    }
+
+    /// Whether its part is where the anchor may have its last byte.
+    fn is_at(&self, json: &str, place: usize) -> bool {
+        let Some((until_anchor, after)) = json.split_at_checked(place + 1) else {
+            return false;
+        };
+        let (before_and_anchor, rest) = self.part.split_at(self.anchor + 1);
+        let begins = before_and_anchor.iter().rev();
+        begins_with(until_anchor.chars().rev(), begins) && begins_with(after.chars(), rest.iter())
+    }
+}
+
+fn begins_with<'a>(
+    mut text: impl Iterator<Item = char>,
+    mut part: impl Iterator<Item = &'a char>,
+) -> bool {
+    part.all(|expected| text.next().map(folded) == Some(*expected))
+}
+
+/// A character in lower case. The two forms of a small sigma are one, because a capital sigma becomes one or the other.
+fn folded(character: char) -> char {
+    if character.is_ascii() {
+        return character.to_ascii_lowercase();
+    }
+    match character.to_lowercase().next() {
+        Some('ς') => 'σ',
+        Some(lower) => lower,
+        None => character,
+    }
+}
+
+/// The last bytes of all characters that are this one in lower case.
+fn last_bytes(lower: char) -> Vec<u8> {
+    let mut forms = Vec::new();
+    if lower.is_ascii() {
+        forms.extend([lower, lower.to_ascii_uppercase()]);
+        if lower == 'k' {
+            // The sign for Kelvin.
+            forms.push('\u{212A}');
+        }
+    } else {
+        forms.push(lower);
+        forms.extend(('\u{80}'..END_OF_CASES).filter(|form| folded(*form) == lower));
+    }
+    let last_byte = |form: &char| form.encode_utf8(&mut [0; 4]).bytes().last();
+    forms.iter().filter_map(last_byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every character in its place: what is assumed here holds for the Unicode of the standard library.
+    #[test]
+    fn characters_have_the_lower_cases_that_the_search_assumes() {
+        for character in '\0'..=char::MAX {
+            let lower = character.to_lowercase().to_string();
+            let is_one = lower.chars().count() == 1;
+            assert_eq!(is_one, DOTTED_I != character.to_string(), "{character:?}");
+            let is_own = lower == character.to_string();
+            assert!(is_own || character < END_OF_CASES, "{character:?}");
+            let is_expected = !lower.is_ascii() || character.is_ascii() || character == '\u{212A}';
+            assert!(is_expected || !is_one, "{character:?}");
+        }
+    }
+
+    fn is_in(json: &str, word: &str) -> (bool, bool) {
+        let text: String = serde_json::from_str(json).expect(json);
+        let word = Word::new(word.to_lowercase());
+        (
+            word.may_be_in(json),
+            text.to_lowercase().contains(word.lower()),
+        )
+    }
+
+    #[test]
+    fn a_word_is_found_in_any_case_and_behind_any_escape() {
+        for (json, word) in [
+            (r#""a Needle""#, "needle"),
+            (r#""NEEDLE""#, "needle"),
+            (r#""ääneedleää""#, "needle"),
+            (r#""\u006eeedle""#, "needle"),
+            (r#""\u00e9t\u00E9""#, "été"),
+            (r#""ÉTÉ""#, "été"),
+            (r#""a/b""#, "a/b"),
+            (r#""a\/b""#, "a/b"),
+            (r#""a\\b \"c\"""#, "\\b \"c\""),
+            (r#""one\ntwo""#, "one\ntwo"),
+            (r#""one\ttwo""#, "\t"),
+            (r#""\u007f""#, "\u{7f}"),
+            ("\"\u{7f}\"", "\u{7f}"),
+            ("\"300 \u{212A}\"", "300 k"),
+            ("\"\u{212A}\"", "k"),
+            ("\"\u{130}stanbul\"", "i\u{307}stanbul"),
+            ("\"\u{130}\"", "\u{307}"),
+            ("\"ΟΔΟΣ\"", "οδος"),
+            ("\"ΟΔΟΣΑ\"", "οδοσα"),
+            ("\"\u{2126}\"", "ω"),
+            ("\"\u{1E9E}\"", "ß"),
+            (r#""ПРИВЕТ, мир""#, "привет"),
+            (r#""日本語""#, "本"),
+            (r#""\ud83d\ude00""#, "😀"),
+            (r#""😀""#, "😀"),
+        ] {
+            assert_eq!(is_in(json, word), (true, true), "{json} {word}");
+        }
+    }
+
+    #[test]
+    fn most_texts_without_the_word_are_not_decoded() {
+        for (json, word) in [
+            (r#""a needl""#, "needle"),
+            (r#""d""#, "needle"),
+            (r#""""#, "a"),
+            (r#""a\"b""#, "c"),
+            (r#""été""#, "ete"),
+            (r#""ete""#, "été"),
+            (r#""привет""#, "мир"),
+            (r#""日本語""#, "中"),
+        ] {
+            assert_eq!(is_in(json, word), (false, false), "{json} {word}");
+        }
+    }
+
+    /// A text that is as JSON may write it: each character as itself or escaped in one of the possible ways.
+    fn written(text: &[(char, u8)]) -> String {
+        let mut json = "\"".to_owned();
+        for (character, way) in text {
+            let plain = serde_json::to_string(&character.to_string()).expect("JSON");
+            match way {
+                0 => {
+                    for unit in character.encode_utf16(&mut [0; 2]) {
+                        json += &format!("\\u{unit:04x}");
+                    }
+                }
+                1 if *character == '/' => json += "\\/",
+                _ => json += &plain[1..plain.len() - 1],
+            }
+        }
+        json + "\""
+    }
+
+    const LETTERS: &str = "[a-cA-CkKiI\u{212A}\u{130}\u{307}σςΣéÉßẞωΩ\u{2126}ǆǅǄ日/\"\\\\n\n\t 1u]";
+
+    proptest! {
+        #[test]
+        fn no_text_that_has_the_word_is_missed(
+            text in prop::collection::vec((LETTERS, 0_u8..20), 0..12),
+            word in prop::string::string_regex(&format!("{LETTERS}{{1,3}}")).expect("a pattern"),
+        ) {
+            let mut characters = Vec::new();
+            for (letter, way) in &text {
+                characters.extend(letter.chars().map(|letter| (letter, *way)));
+            }
+            let (may_have, has) = is_in(&written(&characters), &word);
+            prop_assert!(may_have || !has);
+        }
+
+        #[test]
+        fn no_part_of_any_text_is_missed(text in ".{0,20}", from in 0_usize..20, count in 1_usize..4) {
+            let characters: Vec<(char, u8)> = text.chars().map(|character| (character, 9)).collect();
+            let word: String = text.chars().skip(from).take(count).collect();
+            let (may_have, has) = is_in(&written(&characters), &word.to_uppercase());
+            prop_assert!(may_have || !has);
+            let (may_have, has) = is_in(&written(&characters), &word);
+            prop_assert!(may_have || !has);
+        }
+    }
+}
