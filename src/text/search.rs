@@ -8,6 +8,9 @@ const FREQUENT: &str = " .etaoinshrdlcumwfgypbvk-jxqz";
 /// The only character whose lower case is two characters.
 const DOTTED_I: &str = "\u{130}";
 
+/// The sign for Kelvin, the only character beyond ASCII whose lower case is in ASCII.
+const KELVIN: &str = "\u{212A}";
+
 /// No character from here on has a lower case.
 const END_OF_CASES: char = '\u{20000}';
 
@@ -15,10 +18,10 @@ const END_OF_CASES: char = '\u{20000}';
 pub struct Word {
     lower: String,
     /// A part of it that JSON writes in one way only, but for escapes by number. It may be empty.
-    part: Vec<char>,
-    /// The place in this part of the character that is looked for first.
-    anchor: usize,
-    /// The last bytes of the forms of this character: at most three, in any case.
+    part: String,
+    /// How long this part is up to the end of the character that is looked for first.
+    until_anchor: usize,
+    /// The last bytes of the forms of this character: at most three in any script.
     last_bytes: Vec<u8>,
 }
 
@@ -29,28 +32,20 @@ impl Word {
             character.is_ascii_control() || matches!(character, '"' | '\\' | '/')
         });
         let longest = parts.max_by_key(|part| part.len()).unwrap_or_default();
-        let part = Vec::from_iter(longest.chars().map(folded));
-        let rarity = |character: char| match FREQUENT.find(character) {
-            Some(place) => place,
-            None if character.is_ascii() => FREQUENT.len(),
-            // It takes a while to find all forms of others, so they are chosen where there is nothing but blanks beside them.
-            None => 1,
-        };
-        let mut anchor = 0;
-        for (place, character) in part.iter().enumerate() {
-            if rarity(*character) > rarity(part[anchor]) {
-                anchor = place;
-            }
+        let part: String = longest.chars().map(folded).collect();
+        let anchor = part
+            .char_indices()
+            .max_by_key(|(_, character)| rarity(*character));
+        let mut until_anchor = 0;
+        let mut bytes = Vec::new();
+        if let Some((at, character)) = anchor {
+            until_anchor = at + character.len_utf8();
+            bytes = last_bytes(character);
         }
-        let mut last_bytes = part
-            .get(anchor)
-            .map_or_else(Vec::new, |anchor| last_bytes(*anchor));
-        last_bytes.sort_unstable();
-        last_bytes.dedup();
         Word {
             part,
-            anchor,
-            last_bytes,
+            until_anchor,
+            last_bytes: bytes,
             lower,
         }
     }
@@ -69,31 +64,46 @@ impl Word {
             [one, two, three] => self.is_at_any(json, memchr3_iter(one, two, three, bytes)),
             _ => true,
         };
-        is_found
-            || memmem::find(bytes, b"\\u").is_some()
-            || memmem::find(bytes, DOTTED_I.as_bytes()).is_some()
+        let has = |strange: &str| memmem::find(bytes, strange.as_bytes()).is_some();
+        is_found || ["\\u", DOTTED_I, KELVIN].into_iter().any(has)
     }
 
     fn is_at_any(&self, json: &str, mut places: impl Iterator<Item = usize>) -> bool {
-        places.any(|place| self.is_at(json, place))
+        places.any(|place| self.is_at(json, place + 1))
     }
 
-    /// Whether its part is where the anchor may have its last byte.
-    fn is_at(&self, json: &str, place: usize) -> bool {
-        let Some((until_anchor, after)) = json.split_at_checked(place + 1) else {
+    /// Whether its part is where the anchor may end.
+    fn is_at(&self, json: &str, end_of_anchor: usize) -> bool {
+        if self.part.is_ascii() {
+            let begin = end_of_anchor.saturating_sub(self.until_anchor);
+            let found = json.as_bytes().get(begin..begin + self.part.len());
+            return found.is_some_and(|found| found.eq_ignore_ascii_case(self.part.as_bytes()));
+        }
+        let Some((before, after)) = json.split_at_checked(end_of_anchor) else {
             return false;
         };
-        let (before_and_anchor, rest) = self.part.split_at(self.anchor + 1);
-        let begins = before_and_anchor.iter().rev();
-        begins_with(until_anchor.chars().rev(), begins) && begins_with(after.chars(), rest.iter())
+        let (until_anchor, rest) = self.part.split_at(self.until_anchor);
+        begins_with(before.chars().rev(), until_anchor.chars().rev())
+            && begins_with(after.chars(), rest.chars())
     }
 }
 
-fn begins_with<'a>(
+/// How rare a character of a word is.
+fn rarity(character: char) -> usize {
+    match FREQUENT.find(character) {
+        Some(place) => place,
+        None if character.is_ascii() => FREQUENT.len(),
+        // It takes a while to find all forms of others.
+        None => 1,
+    }
+}
+
+/// Whether a text begins with these characters in lower case.
+fn begins_with(
     mut text: impl Iterator<Item = char>,
-    mut part: impl Iterator<Item = &'a char>,
+    mut beginning: impl Iterator<Item = char>,
 ) -> bool {
-    part.all(|expected| text.next().map(folded) == Some(*expected))
+    beginning.all(|expected| text.next().map(folded) == Some(expected))
 }
 
 /// A character in lower case. The two forms of a small sigma are one, because a capital sigma becomes one or the other.
@@ -108,21 +118,17 @@ fn folded(character: char) -> char {
     }
 }
 
-/// The last bytes of all characters that are this one in lower case.
+/// The last bytes of all characters that are this one in lower case, each once.
 fn last_bytes(lower: char) -> Vec<u8> {
-    let mut forms = Vec::new();
-    if lower.is_ascii() {
-        forms.extend([lower, lower.to_ascii_uppercase()]);
-        if lower == 'k' {
-            // The sign for Kelvin.
-            forms.push('\u{212A}');
-        }
-    } else {
-        forms.push(lower);
+    let mut forms = vec![lower, lower.to_ascii_uppercase()];
+    if !lower.is_ascii() {
         forms.extend(('\u{80}'..END_OF_CASES).filter(|form| folded(*form) == lower));
     }
     let last_byte = |form: &char| form.encode_utf8(&mut [0; 4]).bytes().last();
-    forms.iter().filter_map(last_byte).collect()
+    let mut bytes: Vec<u8> = forms.iter().filter_map(last_byte).collect();
+    bytes.sort_unstable();
+    bytes.dedup();
+    bytes
 }
 
 #[cfg(test)]
@@ -140,8 +146,8 @@ mod tests {
             assert_eq!(is_one, DOTTED_I != character.to_string(), "{character:?}");
             let is_own = lower == character.to_string();
             assert!(is_own || character < END_OF_CASES, "{character:?}");
-            let is_expected = !lower.is_ascii() || character.is_ascii() || character == '\u{212A}';
-            assert!(is_expected || !is_one, "{character:?}");
+            let is_beyond = lower.is_ascii() && !character.is_ascii();
+            assert_eq!(is_beyond, character.to_string() == KELVIN, "{character:?}");
         }
     }
 
