@@ -59,11 +59,15 @@ pub struct Attachment {
     #[serde(
         default,
         deserialize_with = "or_default",
-        skip_serializing_if = "str::is_empty"
+        skip_serializing_if = "is_empty"
     )]
-    pub data: Arc<str>,
+    pub data: Arc<String>,
     #[serde(flatten)]
     pub unknown: Unknown,
+}
+
+fn is_empty(data: &Arc<String>) -> bool {
+    data.is_empty()
 }
 
 impl Attachment {

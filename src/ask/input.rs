@@ -253,8 +253,6 @@ impl Reader {
         }
         self.base64_left -= size;
         let data = STANDARD.encode(&bytes);
-        // This frees memory before the data is copied.
-        drop(bytes);
         Ok(Content::Attachment(Attachment {
             name: name.to_owned(),
             media: media.to_owned(),

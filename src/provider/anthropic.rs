@@ -45,17 +45,19 @@ const TOOL_USE: &str = "tool_use";
 fn body(prompt: &Prompt) -> Value {
     let no_calls = json!({"type": "none"});
     let cache = json!({"type": "ephemeral"});
-    request::without_empty(json!({
+    let mut body = json!({
         "model": prompt.model,
         "max_tokens": prompt.max_tokens.unwrap_or(MAX_TOKENS),
         "stream": prompt.stream,
         "system": prompt.system,
-        "messages": messages(prompt),
+        "messages": null,
         "output_config": output_config(prompt),
         "tools": tools(prompt),
         "tool_choice": prompt.forbids_calls.then_some(no_calls),
         "cache_control": caches(prompt).then_some(cache),
-    }))
+    });
+    body["messages"] = messages(prompt).into();
+    request::without_empty(body)
 }
 
 /// The messages, the calls of this question with their results, and the turn that the provider paused.
@@ -84,7 +86,7 @@ fn caches(prompt: &Prompt) -> bool {
 fn turn(message: &Message) -> Value {
     let attachments = message.attachments.iter().map(part_of);
     let content = attachment::content(attachments, &message.text);
-    json!({"role": message.role, "content": content})
+    request::object([("role", json!(message.role)), ("content", content)])
 }
 
 fn part_of(attachment: &Attachment) -> Value {
@@ -94,13 +96,15 @@ fn part_of(attachment: &Attachment) -> Value {
         "data": &*attachment.data,
     });
     if attachment.is_image() {
-        return json!({"type": "image", "source": source});
+        return request::object([("type", "image".into()), ("source", source)]);
     }
-    request::without_empty(json!({
-        "type": "document",
-        "source": source,
-        "title": attachment::title(attachment),
-    }))
+    let title = attachment::title(attachment).into();
+    let kind = ("type", "document".into());
+    request::without_empty(request::object([
+        kind,
+        ("source", source),
+        ("title", title),
+    ]))
 }
 
 fn output_config(prompt: &Prompt) -> Value {

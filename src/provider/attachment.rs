@@ -22,7 +22,7 @@ pub fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     if !text.trim().is_empty() {
         parts.push(json!({"type": "text", "text": text}));
     }
-    parts.into()
+    Value::Array(parts)
 }
 
 /// The result of a call: text, or parts where it has images.
@@ -71,7 +71,7 @@ pub mod tests {
         Attachment {
             name: name.into(),
             media: media.into(),
-            data: data.into(),
+            data: data.to_owned().into(),
             ..Attachment::default()
         }
     }

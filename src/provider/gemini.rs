@@ -56,14 +56,16 @@ fn path(prompt: &Prompt) -> String {
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let system = json!({"parts": [{"text": prompt.system}]});
     let no_storage = prompt.refuses_storage && quirks.stores;
-    request::without_empty(json!({
-        "contents": contents(prompt),
+    let mut body = json!({
+        "contents": null,
         "systemInstruction": (!prompt.system.is_empty()).then_some(system),
         "generationConfig": generation_config(prompt),
         "store": no_storage.then_some(false),
         "tools": tools(prompt),
         "toolConfig": tool_config(prompt),
-    }))
+    });
+    body["contents"] = contents(prompt).into();
+    request::without_empty(body)
 }
 
 /// The messages, then the calls of this question with their results.
@@ -87,14 +89,15 @@ fn turn(message: &Message) -> Value {
         Role::User => "user",
         Role::Assistant => "model",
     };
-    json!({"role": role, "parts": parts})
+    request::object([("role", role.into()), ("parts", parts.into())])
 }
 
 fn part_of(attachment: &Attachment) -> Value {
-    json!({"inlineData": {
+    let data = json!({
         "mimeType": attachment.media,
         "data": &*attachment.data,
-    }})
+    });
+    request::object([("inlineData", data)])
 }
 
 /// All results of a turn, in the order of the calls. Their images follow, because not every model accepts images within a

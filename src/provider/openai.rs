@@ -48,7 +48,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let usage = json!({"include_usage": true});
     let asks_for_usage = prompt.stream && quirks.stream_usage;
     let limit = prompt.max_tokens;
-    request::without_empty(json!({
+    let mut body = json!({
         "model": prompt.model,
         "stream": prompt.stream,
         "stream_options": asks_for_usage.then_some(usage),
@@ -56,9 +56,11 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
         "max_completion_tokens": limit.filter(|_| quirks.max_completion_tokens),
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
-        "messages": messages(prompt, quirks),
+        "messages": null,
         "tools": tools(prompt),
-    }))
+    });
+    body["messages"] = messages(prompt, quirks).into();
+    request::without_empty(body)
 }
 
 /// Some servers ignore `tool_choice`, so no tools are offered where calls are forbidden.
@@ -107,7 +109,7 @@ fn turn(message: &Message, quirks: Quirks) -> Value {
     let attachments = message.attachments.iter();
     let parts = attachments.map(|attachment| part_of(attachment, quirks));
     let content = attachment::content(parts, &message.text);
-    json!({"role": message.role, "content": content})
+    request::object([("role", json!(message.role)), ("content", content)])
 }
 
 /// The question with its calls as text after it, and with their images.
@@ -129,15 +131,17 @@ fn with_calls(question: &Message, steps: &[Step]) -> Message {
 }
 
 fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
-    let url = attachment::url(attachment);
+    let url = attachment::url(attachment).into();
     if attachment.is_image() {
-        return json!({"type": "image_url", "image_url": {"url": url}});
+        let image = request::object([("url", url)]);
+        return request::object([("type", "image_url".into()), ("image_url", image)]);
     }
     if quirks.document_url {
-        return json!({"type": "document_url", "document_url": url});
+        return request::object([("type", "document_url".into()), ("document_url", url)]);
     }
-    let name = attachment::file_name(attachment);
-    json!({"type": "file", "file": {"filename": name, "file_data": url}})
+    let name = attachment::file_name(attachment).into();
+    let file = request::object([("filename", name), ("file_data", url)]);
+    request::object([("type", "file".into()), ("file", file)])
 }
 
 fn format_of(form: AnswerForm) -> Option<Value> {

@@ -133,6 +133,12 @@ impl Field {
     }
 }
 
+/// A JSON object of these fields. The macro `json!` would copy them, and messages may have megabytes.
+pub(super) fn object<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Value {
+    let fields = fields.map(|(name, value)| (name.to_owned(), value));
+    Value::Object(Map::from_iter(fields))
+}
+
 /// A JSON object without its null and empty fields: servers refuse some of these.
 pub(super) fn without_empty(mut object: Value) -> Value {
     let empty = [json!(null), json!(""), json!([]), json!({})];

@@ -44,19 +44,21 @@ fn body(prompt: &Prompt) -> Value {
     let needs_reasoning = prompt.refuses_storage && !prompt.tools.is_empty();
     let effort = json!({"effort": prompt.effort});
     let format = json!({"format": format_of(prompt.form)});
-    request::without_empty(json!({
+    let mut body = json!({
         "model": prompt.model,
         "stream": prompt.stream,
         "store": prompt.refuses_storage.then_some(false),
         "instructions": prompt.system,
-        "input": input(prompt),
+        "input": null,
         "max_output_tokens": prompt.max_tokens,
         "reasoning": request::without_empty(effort),
         "text": request::without_empty(format),
         "tools": tools(prompt),
         "tool_choice": prompt.forbids_calls.then_some("none"),
         "include": needs_reasoning.then_some(["reasoning.encrypted_content"]),
-    }))
+    });
+    body["input"] = input(prompt).into();
+    request::without_empty(body)
 }
 
 /// The messages, then the calls of this question with their results.
@@ -71,36 +73,36 @@ fn input(prompt: &Prompt) -> Vec<Value> {
 }
 
 fn turn(message: &Message) -> Value {
+    let role = ("role", json!(message.role));
     match message.role {
-        Role::User => json!({"role": "user", "content": content_of(message, "input_text")}),
-        Role::Assistant => json!({
+        Role::User => request::object([role, ("content", content_of(message, "input_text"))]),
+        Role::Assistant => request::object([
             // llama.cpp refuses a message of the model without this type.
-            "type": MESSAGE,
-            "role": "assistant",
-            "content": content_of(message, "output_text"),
-        }),
+            ("type", MESSAGE.into()),
+            role,
+            ("content", content_of(message, "output_text")),
+        ]),
     }
 }
 
 /// The attachments of a message, then its text.
-fn content_of(message: &Message, kind_of_text: &str) -> Vec<Value> {
+fn content_of(message: &Message, kind_of_text: &str) -> Value {
     let mut content = Vec::from_iter(message.attachments.iter().map(part_of));
     if content.is_empty() || !message.text.is_empty() {
         content.push(json!({"type": kind_of_text, "text": &*message.text}));
     }
-    content
+    content.into()
 }
 
 fn part_of(attachment: &Attachment) -> Value {
-    let url = attachment::url(attachment);
+    let url = attachment::url(attachment).into();
     if attachment.is_image() {
-        return json!({"type": "input_image", "detail": "auto", "image_url": url});
+        let kind = ("type", "input_image".into());
+        return request::object([kind, ("detail", "auto".into()), ("image_url", url)]);
     }
-    json!({
-        "type": "input_file",
-        "filename": attachment::file_name(attachment),
-        "file_data": url,
-    })
+    let name = attachment::file_name(attachment).into();
+    let kind = ("type", "input_file".into());
+    request::object([kind, ("filename", name), ("file_data", url)])
 }
 
 fn format_of(form: AnswerForm) -> Option<Value> {

@@ -260,7 +260,8 @@ mod tests {
             let content: Value = serde_json::from_str(content).expect(content);
             let images = Outcome::read(Ok(json!({"content": [content]}))).images;
             let image = images.first().cloned().unwrap_or_default();
-            assert_eq!((&*image.media, &*image.data), (media, data), "{content}");
+            let found = (image.media.as_str(), image.data.as_str());
+            assert_eq!(found, (media, data), "{content}");
         }
     }
 }
