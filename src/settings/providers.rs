@@ -1,6 +1,6 @@
 //! The configured providers: the built-in ones, as file and environment change them, and the file's own (pure).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::file::ProviderSection;
 use super::key::Key;
@@ -17,8 +17,8 @@ use crate::secret::Secret;
 pub struct Provider {
     pub name: String,
     pub api: &'static Dialect,
-    /// Or why the configured address cannot be used.
-    address: Result<Address, String>,
+    /// Or why the configured address cannot be used. The built-in address is parsed once it is needed.
+    address: OnceLock<Result<Address, String>>,
     pub key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub model: Option<Sourced>,
@@ -53,13 +53,14 @@ fn provider(section: ProviderSection, environment: &Environment) -> Provider {
     let row = table::find(&name).unwrap_or(&OPENAI_LIKE);
     // The environment wins over the file.
     let address = if let Some(moved) = moved(&name, row, environment) {
-        moved
+        OnceLock::from(moved)
     } else if let Some(address) = section.base_url {
-        Ok(address)
+        OnceLock::from(Ok(address))
     } else if row.base_url.is_empty() {
-        Err(format!("{origin}: providers.{name}: has no base_url"))
+        let reason = format!("{origin}: providers.{name}: has no base_url");
+        OnceLock::from(Err(reason))
     } else {
-        Address::parse(row.base_url)
+        OnceLock::new()
     };
     let mut key = section.key;
     if key == Key::None && !row.key_variables.is_empty() {
@@ -124,9 +125,10 @@ fn ollama_host(text: &str) -> Result<Address, String> {
 }
 
 impl Provider {
-    /// Takes the API and the quirks of the server at its address. The host decides, not the provider's name.
+    /// Takes the API and the quirks of the server at its address, unless that is the built-in one. The host decides, not the
+    /// provider's name.
     fn adapt(&mut self) {
-        let Ok(address) = &self.address else {
+        let Some(Ok(address)) = self.address.get() else {
             return;
         };
         let is_like_openai = |row: &ProviderRow| row.api_elsewhere.name == OPENAI_LIKE.api.name;
@@ -150,9 +152,9 @@ impl Provider {
 
     /// The provider's address.
     pub fn address(&self) -> Result<&Address, Error> {
-        self.address
-            .as_ref()
-            .map_err(|reason| Error::settings(reason.clone()))
+        let parse = || Address::parse(self.row.base_url);
+        let address = self.address.get_or_init(parse).as_ref();
+        address.map_err(|reason| Error::settings(reason.clone()))
     }
 
     /// Whether a key is set, or a command that prints it.
@@ -165,8 +167,11 @@ impl Provider {
         if self.key != Key::None {
             return self.has_key(environment);
         }
-        let built_in = Address::parse(self.row.base_url).ok();
-        self.address.as_ref().ok() != built_in.as_ref()
+        match self.address.get() {
+            Some(Ok(address)) => Address::parse(self.row.base_url).as_ref() != Ok(address),
+            Some(Err(_)) => true,
+            None => false,
+        }
     }
 }
 
@@ -185,6 +190,23 @@ mod tests {
         provider
             .address()
             .map_or_else(|error| error.message, ToString::to_string)
+    }
+
+    #[test]
+    fn a_provider_at_its_built_in_address_has_the_api_and_the_quirks_of_its_row() {
+        for row in table::PROVIDERS {
+            let variable = table::base_url_variable(row.name);
+            let described = |variables: &[(&str, &str)]| {
+                let providers = all(Vec::new(), &Environment::new(variables));
+                let mut providers = providers.iter();
+                let found = providers.find(|provider| provider.name == row.name);
+                let found = found.expect(row.name);
+                let address = found.address().expect(row.name).to_string();
+                format!("{address} {} {:?}", found.api.name, found.quirks)
+            };
+            let named = described(&[(&variable, row.base_url)]);
+            assert_eq!(described(&[]), named, "{}", row.name);
+        }
     }
 
     #[test]
