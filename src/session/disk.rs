@@ -60,12 +60,13 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Writes a conversation, whose file is to have these bytes. Needs no lock.
-    pub fn write(folder: &Folder, conversation: Conversation, bytes: &[u8]) -> io::Result<Draft> {
+    /// Writes a conversation. Needs no lock.
+    pub fn write(folder: &Folder, conversation: Conversation) -> io::Result<Draft> {
         // Its name is not known yet, but its folder is.
         let path = folder.file(&conversation.created.id());
+        let write = |file: &mut dyn Write| format::write(&conversation, file);
         Ok(Draft {
-            temporary: Temporary::write_beside(&path, bytes, PRIVATE)?,
+            temporary: Temporary::stream_beside(&path, write, PRIVATE)?,
             conversation,
         })
     }
@@ -80,8 +81,7 @@ impl Draft {
                 done => return done.map(|()| path),
             }
             self.conversation.created = first_free(folder, created, ENDING)?;
-            let bytes = format::to_bytes(&self.conversation)?;
-            self = Draft::write(folder, self.conversation, &bytes)?;
+            self = Draft::write(folder, self.conversation)?;
         }
     }
 }
@@ -170,14 +170,19 @@ fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
 
 /// Copies a file elsewhere. The tools that it names may be the wish of somebody else, so the copy, which is the user's own,
 /// has none.
-fn keep_state_of_file(folder: &Folder, mut bytes: Vec<u8>) -> io::Result<PathBuf> {
+fn keep_state_of_file(folder: &Folder, bytes: Vec<u8>) -> io::Result<PathBuf> {
     folder.prepare()?;
     let mut conversation = format::read(bytes.clone()).map_err(io::Error::other)?;
     if !conversation.tools.is_empty() {
         conversation.tools.clear();
-        bytes = format::to_bytes(&conversation)?;
+        return Draft::write(folder, conversation)?.create(folder);
     }
-    Draft::write(folder, conversation, &bytes)?.create(folder)
+    let beside = folder.file(&conversation.created.id());
+    let draft = Draft {
+        temporary: Temporary::write_beside(&beside, &bytes, PRIVATE)?,
+        conversation,
+    };
+    draft.create(folder)
 }
 
 /// Makes a link lead to a conversation beside it. Returns the one that it leaves, whose time to be kept starts now. The

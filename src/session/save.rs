@@ -198,8 +198,7 @@ impl Saver {
         let mut conversation = Conversation::new(self.responder.at);
         self.add(&mut conversation, exchange);
         format::fit(&mut conversation)?;
-        let bytes = format::to_bytes(&conversation)?;
-        Draft::write(&self.handle.folder, conversation, &bytes)
+        Draft::write(&self.handle.folder, conversation)
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {
