@@ -10,6 +10,7 @@ mod authority;
 mod distance;
 #[path = "../harness/http.rs"]
 mod http;
+mod instructions;
 #[path = "../harness/pseudo_terminal.rs"]
 mod pseudo_terminal;
 
@@ -355,7 +356,32 @@ impl Bench {
         let results = compare(&contestants, 30);
         let name = format!("a follow-up on {} MB", LARGE / 1_000_000);
         let label = "on an empty conversation";
-        results.more(&name, "large", label, "empty", "+40 ms");
+        results.more(&name, "large", label, "empty", "");
+        self.instructions_of_follow_up(&name);
+    }
+
+    /// What a large conversation adds to a follow-up, with q and with an older one. Each asks in conversations of its own.
+    fn instructions_of_follow_up(&self, name: &str) {
+        let added = |program: &Path| {
+            let count = |bytes: usize| {
+                let state = tempfile::tempdir_in(&self.state).expect("a folder");
+                self.converse(state.path(), "bench", "", bytes);
+                let asked = ["-s", "bench", "question"];
+                let mut command = self.program(program, &self.short, state.path(), &asked);
+                instructions::count(&mut command)
+            };
+            Some(count(LARGE)?.saturating_sub(count(0)?))
+        };
+        compare_instructions(&format!("{name}, instructions added"), added, "0.55");
+    }
+
+    /// Instructions of a search, with q and with an older one.
+    fn instructions_of_search(&self, name: &str, state: &Path) {
+        let searched = |program: &Path| {
+            let mut command = self.program(program, &self.short, state, &["--list", "needle"]);
+            instructions::count(&mut command)
+        };
+        compare_instructions(&format!("{name}, instructions"), searched, "");
     }
 
     /// One of the conversations has the word that is looked for.
@@ -377,6 +403,28 @@ impl Bench {
         let size = USUAL / 1_000;
         let name = format!("`--list WORD`, {SEARCHED} conversations of {size} KB");
         results.times(&name, "q", "`grep -ril`", "grep", "2");
+        for (what, word) in [
+            ("a common", "line"),
+            ("an absent", "zyx"),
+            ("a cyrillic", "мир"),
+        ] {
+            let contestants: Vec<Contestant> = vec![
+                contestant("q", || self.q(&self.short, &many, &["--list", word])),
+                contestant("grep", || {
+                    let script = format!("grep -ril {word} '{}' || true", many.display());
+                    with(quiet("sh"), ["-c", &script])
+                }),
+            ];
+            let results = compare(&contestants, 30);
+            results.times(
+                &format!("the same for {what} word"),
+                "q",
+                "`grep -ril`",
+                "grep",
+                "2",
+            );
+        }
+        self.instructions_of_search(&name, &many);
     }
 
     fn many_conversations(&self) {
@@ -805,6 +853,22 @@ fn times(what: &str, q: Median, name: &str, other: Median, goal: &str) {
     let ratio = q.seconds / other.seconds;
     let (own, other) = (shown(q.seconds), shown(other.seconds));
     line(what, &own, name, &other, ratio, goal);
+}
+
+/// A line with instructions: those of q beside those of the program that `Q_OLD` names, if it names one.
+fn compare_instructions(what: &str, count: impl Fn(&Path) -> Option<u64>, goal: &str) {
+    let Some(own) = count(Path::new(Q)) else {
+        println!("| {what} | skipped: valgrind is missing | | | |");
+        return;
+    };
+    let millions = |count: u64| format!("{:.1} M", count as f64 / 1e6);
+    let old = std::env::var_os("Q_OLD").and_then(|old| count(Path::new(&old)));
+    let Some(old) = old else {
+        println!("| {what} | {} | | | |", millions(own));
+        return;
+    };
+    let ratio = own as f64 / old as f64;
+    line(what, &millions(own), "`Q_OLD`", &millions(old), ratio, goal);
 }
 
 /// A line that has nothing to be compared with.

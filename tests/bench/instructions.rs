@@ -1,0 +1,37 @@
+//! Counts the instructions of a program, which say more than its time where other programs are running.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// How many instructions a command takes, as callgrind counts them; `None` without valgrind, or if the command fails.
+pub fn count(command: &mut Command) -> Option<u64> {
+    let folder = tempfile::tempdir().ok()?;
+    let file = folder.path().join("counts");
+    let mut counted = Command::new("valgrind");
+    counted.arg("--tool=callgrind").arg("--quiet");
+    counted.arg(format!("--callgrind-out-file={}", file.display()));
+    counted.arg(command.get_program()).args(command.get_args());
+    // The command's environment is that of q alone.
+    counted.env_clear();
+    if let Some(path) = std::env::var_os("PATH") {
+        counted.env("PATH", path);
+    }
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            counted.env(name, value);
+        }
+    }
+    counted.stdin(Stdio::null()).stdout(Stdio::null());
+    let status = counted.stderr(Stdio::null()).status().ok()?;
+    status.success().then(|| total(&file))?
+}
+
+/// The sum at the end of a file of callgrind.
+fn total(file: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let sum = text.lines().find_map(|line| {
+        let sum = line.strip_prefix("totals: ");
+        sum.or_else(|| line.strip_prefix("summary: "))
+    });
+    sum?.split_whitespace().next()?.parse().ok()
+}
