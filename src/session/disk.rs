@@ -243,8 +243,7 @@ mod tests {
                 let folder = &folder;
                 scope.spawn(move || {
                     let talk = conversation(&[("question", &*number.to_string())]);
-                    let bytes = format::to_bytes(&talk).expect("bytes");
-                    let draft = Draft::write(folder, talk, &bytes).expect("a draft");
+                    let draft = Draft::write(folder, talk).expect("a draft");
                     draft.create(folder).expect("an id");
                 });
             }
@@ -253,7 +252,7 @@ mod tests {
         for path in folder.paths().expect("files") {
             let found = read(&path).expect("a conversation").expect("a file");
             assert_eq!(folder.id(&path), found.created.id());
-            answers.extend(found.entries().last().map(|entry| entry.text.to_string()));
+            answers.extend(found.entries().last().map(|entry| entry.text().to_string()));
         }
         answers.sort_by_key(|answer| answer.parse::<u32>().ok());
         assert_eq!(answers.join(" "), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
@@ -301,7 +300,7 @@ mod tests {
         let talk = Conversation::new(moment(0));
         let id = talk.created.id();
         let bytes = format::to_bytes(&talk).expect("bytes");
-        let draft = Draft::write(&folder, talk, &bytes).expect("a draft");
+        let draft = Draft::write(&folder, talk).expect("a draft");
         let path = draft.create(&folder).expect("an id");
         assert_eq!(path, folder.file(&id));
         assert_eq!(fs::read(path).expect("a file"), bytes);
