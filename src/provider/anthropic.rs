@@ -323,8 +323,7 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     if kind.starts_with("web_") && !result.error_code.is_empty() {
         reply.fail_search(&result.error_code);
     }
-    let pages = block.citations.value();
-    reply.sources.extend(Source::all_in(&pages));
+    reply.sources.extend(block.citations.sources());
     reply.called |= kind == TOOL_USE;
 
     // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
@@ -402,13 +401,13 @@ fn read_calls(reply: &mut Reply) {
             continue;
         };
         let mut fields = lenient::value(input).unwrap_or_else(|| json!({}));
-        let call = ToolCall {
+        let asked = ToolCall {
             id: text_field(block, "id").to_owned(),
             name: text_field(block, "name").to_owned(),
             arguments: input.clone(),
         };
         if block["type"] == TOOL_USE
-            && let Some(place) = reply.add_call(None, call)
+            && let Some(place) = reply.add_call(None, asked)
         {
             let call = &reply.calls()[place];
             fields = calls::object(&call.arguments);

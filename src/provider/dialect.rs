@@ -495,6 +495,49 @@ pub(super) mod tests {
         }
     }
 
+    #[test]
+    fn what_q_does_not_read_changes_nothing() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let unread = format!(
+            r#""unread":[NaN,-Infinity,1e99999,{{"a":nan,"a":"NaN"}},{deep},"\ud800 "],"unread":7,"#
+        );
+        for api in table::DIALECTS {
+            for event in usual_events(api) {
+                let plain = event.to_string();
+                let with_unread = plain.replacen('{', &format!("{{{unread}"), 1);
+                let read = |event: &str| {
+                    let mut reply = Reply::new(true);
+                    let result = api.read_event(event, &mut reply);
+                    (result, format!("{reply:?}"))
+                };
+                assert_eq!(read(&with_unread), read(&plain), "{plain}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_there_twice_is_an_error_rather_than_a_lost_text() {
+        let table = r##"
+            openai | {"choices":[{"delta":{"content":"a","content":"b"}}]}
+            openai | {"choices":[{"delta":{"content":"a"},"delta":{"content":"b"}}]}
+            openai | {"choices":[{"message":{"content":"a","content":"b"}}]}
+            openai | {"choices":[{"delta":{"content":[{"text":"a","text":"b"}]}}]}
+            openai | {"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","arguments":"{","arguments":"}"}}]}}]}
+            responses | {"type":"response.output_text.delta","delta":"a","delta":"b"}
+            responses | {"type":"response.output_item.done","item":{"type":"message","content":[{"text":"a","text":"b"}]}}
+            anthropic | {"type":"content_block_delta","delta":{"text":"a","text":"b"}}
+            anthropic | {"type":"content_block_start","content_block":{"type":"text","text":"a","text":"b"}}
+            gemini | {"candidates":[{"content":{"parts":[{"text":"a","text":"b"}]}}]}
+            gemini | {"candidates":[{"content":{"parts":[{"text":"a"}],"parts":[{"text":"b"}]}}]}
+        "##;
+        for [dialect, event] in rows(table) {
+            let mut reply = Reply::default();
+            let result = named(dialect).read_event(event, &mut reply);
+            let is_right = matches!(&result, Err(ReplyError::Malformed(why)) if why.contains("duplicate field"));
+            assert!(is_right, "{event}: {result:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_event_breaks_a_dialect_and_when_text_is_taken_does_not_matter(
@@ -517,18 +560,21 @@ pub(super) mod tests {
             let read = |takes_early: bool| {
                 let (mut reply, mut text) = (Reply::new(offers_tools), String::new());
                 for event in &events {
-                    let _ = api.read_event(event, &mut reply);
+                    // It may be an error, but never one of the form.
+                    let result = api.read_event(event, &mut reply);
+                    prop_assert!(!matches!(result, Err(ReplyError::Malformed(_))), "{event}: {result:?}");
                     if takes_early {
                         text.push_str(&reply.take_piece(false).text);
                     }
                 }
                 reply.end();
                 text.push_str(&reply.take_piece(false).text);
-                (text, reply.calls().to_vec(), reply.echo(), reply.finished().cloned())
+                Ok((text, reply.calls().to_vec(), reply.echo(), reply.finished().cloned()))
             };
-            prop_assert_eq!(read(true), read(false));
-            for event in &events {
-                let _ = api.read_whole(event, &mut Reply::new(offers_tools));
+            prop_assert_eq!(read(true)?, read(false)?);
+            for event in events.iter().filter(|event| event.starts_with('{')) {
+                let result = api.read_whole(event, &mut Reply::new(offers_tools));
+                prop_assert!(!matches!(result, Err(ReplyError::Malformed(_))), "{event}: {result:?}");
             }
         }
     }

@@ -51,8 +51,12 @@ impl Finish {
     /// Reads a provider's word, in upper or lower case; `None` if it is no finish reason. Some servers fill the field with
     /// another word while the answer continues.
     pub(super) fn read(word: &str) -> Option<Finish> {
+        // Most events have no word.
+        if word.is_empty() {
+            return None;
+        }
         let lower = word.to_lowercase();
-        if matches!(lower.as_str(), "" | "null" | "finish_reason_unspecified") {
+        if matches!(lower.as_str(), "null" | "finish_reason_unspecified") {
             return None;
         }
         let word = word.to_owned();

@@ -315,12 +315,11 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
         };
         reply.add_call(None, call);
     }
-    for call in [part.tool_call.0, part.executable_code.0] {
-        if let Some(call) = call {
-            reply.more_after_finish = true;
-            if call.tool_type.contains("SEARCH") {
-                reply.search();
-            }
+    let own_calls = [part.tool_call.0, part.executable_code.0];
+    for call in own_calls.into_iter().flatten() {
+        reply.more_after_finish = true;
+        if call.tool_type.contains("SEARCH") {
+            reply.search();
         }
     }
     let mut content = part.text;
@@ -329,7 +328,7 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     }
     // A text may stand there without the object around it.
     if !json.is_object() {
-        content = serde_json::from_str(json.get())?;
+        content = json.content()?;
     }
     let is_thought = part.thought.0 == Some(true);
     if is_thought {

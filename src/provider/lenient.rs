@@ -16,7 +16,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::kept::{self, MAX_KEPT};
-use crate::message::Usage;
+use crate::message::{Source, Usage};
 
 /// The most elements of a list. Many small ones would take much more memory than their JSON.
 const MAX_ELEMENTS: usize = 10_000;
@@ -312,7 +312,28 @@ impl<'a> Json<'a> {
 
     /// The value as a tree; null if it would take too much memory.
     pub fn value(self) -> Value {
-        value(self.get()).unwrap_or_default()
+        let value = self.0.and_then(|json| value(json.get()));
+        value.unwrap_or_default()
+    }
+
+    /// The content of a message.
+    ///
+    /// # Errors
+    ///
+    /// See [`Json::object`].
+    pub fn content(self) -> serde_json::Result<Content<'a>> {
+        match self.0 {
+            Some(json) => serde_json::from_str(json.get()),
+            None => Ok(Content::default()),
+        }
+    }
+
+    /// The sources in a list.
+    pub fn sources(self) -> Vec<Source> {
+        if self.is_null() {
+            return Vec::new();
+        }
+        Source::all_in(&self.value())
     }
 
     /// A text, or JSON itself, which becomes compact text; empty if there is none.

@@ -12,7 +12,7 @@ use super::lenient::{self, Content, Counts, Json, List, Object, Scalar, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{self, Attachment, Message, Source, Step, Tool, ToolCall, ToolRun, Usage};
+use crate::message::{self, Attachment, Message, Step, Tool, ToolCall, ToolRun, Usage};
 
 /// Chat completions, as most servers speak them.
 pub static DIALECT: Dialect = Dialect {
@@ -241,7 +241,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     delta: Object<Delta<'a>>,
     /// In a complete answer; Perplexity sends both.
-    message: Object<Delta<'a>>,
+    message: Json<'a>,
     finish_reason: Text<'a>,
     error: Json<'a>,
 }
@@ -252,7 +252,7 @@ struct Choice<'a> {
 struct Delta<'a> {
     #[serde(borrow)]
     content: Content<'a>,
-    refusal: Content<'a>,
+    refusal: Json<'a>,
     tool_calls: Json<'a>,
     annotations: Json<'a>,
     /// See [`REASONING`].
@@ -314,31 +314,30 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     }
     // The sources of the text come first, as they do in a stream. These are Perplexity's.
     for pages in [chunk.citations, chunk.search_results] {
-        reply.sources.extend(Source::all_in(&pages.value()));
+        reply.sources.extend(pages.sources());
     }
     // Few events have it.
     if !chunk.usage.is_null() {
         reply.add_usage(usage_of(&chunk.usage.object()?));
     }
-    failure::check_field(&error.value())?;
+    if !error.is_null() {
+        failure::check_field(&error.value())?;
+    }
     Ok(())
 }
 
 fn read_choice(choice: Choice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
-    let delta = if is_whole {
-        choice.message.0.or(choice.delta.0)
-    } else {
-        choice.delta.0.or(choice.message.0)
+    let delta = match choice.delta.0 {
+        Some(delta) if !is_whole || !choice.message.is_object() => delta,
+        _ => choice.message.object()?,
     };
-    let delta = delta.unwrap_or_default();
     add_calls(delta.tool_calls, reply)?;
     add_reasoning(&delta, reply)?;
     reply.add_text(&delta.content.text);
-    reply.refuse(&delta.refusal.text);
-    if !delta.annotations.is_null() {
-        let pages = delta.annotations.value();
-        reply.sources.extend(Source::all_in(&pages));
+    if !delta.refusal.is_null() {
+        reply.refuse(&delta.refusal.content()?.text);
     }
+    reply.sources.extend(delta.annotations.sources());
     reply.finish(&choice.finish_reason);
     Ok(())
 }

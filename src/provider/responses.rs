@@ -199,12 +199,7 @@ struct ThoughtPart<'a> {
     text: Content<'a>,
 }
 
-impl<'a> Item<'a> {
-    /// The content of a message.
-    fn content(&self) -> serde_json::Result<Content<'a>> {
-        serde_json::from_str(self.content.get())
-    }
-
+impl Item<'_> {
     /// Whether a message is a comment of the model before its answer.
     fn is_commentary(&self) -> bool {
         &*self.phase == "commentary"
@@ -319,7 +314,7 @@ fn add_message(item: &Item, reply: &mut Reply) -> ReplyResult {
         return Ok(());
     }
     reply.begin_message(item.is_commentary());
-    let content = item.content()?;
+    let content = item.content.content()?;
     reply.add_text(&content.text);
     if let Some(rest) = content.rest {
         reply.refuse(&rest.refusal);
@@ -333,9 +328,9 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
     if &*item.kind == WEB_SEARCH_CALL && &*item.status == "failed" {
         reply.fail_search("");
     }
-    if let Some(rest) = item.content()?.rest {
+    if let Some(rest) = item.content.content()?.rest {
         for pages in rest.annotations {
-            reply.sources.extend(Source::all_in(&pages.value()));
+            reply.sources.extend(pages.sources());
         }
     }
     let is_secret = item.encrypted_content.is_text();

@@ -87,7 +87,13 @@ pub fn read_text(mut bytes: Vec<u8>, response: Response) -> Result<String, ReadE
     if bytes.len() > MAX_EVENT {
         return Err(too_long("the response"));
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(error) => match stream::lossy(error.as_bytes()) {
+            Ok(text) => Ok(text.into_owned()),
+            Err(TooLong) => Err(too_long("the response")),
+        },
+    }
 }
 
 fn too_long(what: &str) -> ReadError {

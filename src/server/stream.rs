@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use memchr::memchr2;
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 /// The most bytes that a line, or the data of one event, may have.
 pub const MAX_EVENT: usize = 16_000_000;
@@ -38,11 +39,15 @@ impl Parser {
     /// `error`, or the value of a field of this name, comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
     pub fn feed(&mut self, mut bytes: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
-            self.extend(&bytes[..end])?;
+            let rest = &bytes[..end];
             let is_line_feed = bytes[end] == b'\n';
-            let belongs_to_other =
-                is_line_feed && self.after_carriage_return && self.line.is_empty();
-            if !belongs_to_other {
+            let is_empty = self.line.is_empty() && rest.is_empty();
+            let belongs_to_other = is_line_feed && self.after_carriage_return && is_empty;
+            if self.line.is_empty() && !belongs_to_other {
+                // Most lines come whole, and need no copy.
+                self.read_line(rest, event)?;
+            } else if !belongs_to_other {
+                self.extend(rest)?;
                 self.end_line(event)?;
             }
             self.after_carriage_return = !is_line_feed;
@@ -55,8 +60,7 @@ impl Parser {
     /// end still mean it, so it is dispatched.
     pub fn finish(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         self.end_line(event)?;
-        self.end_event(event);
-        Ok(())
+        self.end_event(event)
     }
 
     /// Lines in the stream that are not fields, as far as they were kept.
@@ -79,47 +83,47 @@ impl Parser {
     }
 
     fn end_line(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
-        // Its memory is kept for the next line.
-        let mut whole = std::mem::take(&mut self.line);
+        let line = std::mem::take(&mut self.line);
+        self.read_line(&line, event)?;
+        self.line = emptied(line);
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         // The mark may stand before the first line. It means nothing elsewhere.
-        let line = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&whole);
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         if line.is_empty() {
-            self.end_event(event);
+            self.end_event(event)?;
         } else if let Some(name) = line.strip_prefix(b"event:") {
             self.is_error = name.trim_ascii() == b"error";
         } else if let Some(value) = line.strip_prefix(b"data:") {
             self.add_data(value.strip_prefix(b" ").unwrap_or(value))?;
         } else if let Some(value) = line.strip_prefix(b"error:") {
             // llama.cpp before October 2025 reports an error like this.
-            event(&as_error(&String::from_utf8_lossy(value)));
+            event(&as_error(&lossy(value)?));
         } else if !adds_nothing(line) && self.stray.len() < MAX_STRAY {
             let room = MAX_STRAY - self.stray.len();
             let kept = &line[..line.len().min(room)];
             self.stray.push_str(&String::from_utf8_lossy(kept));
             self.stray.push('\n');
         }
-        whole.clear();
-        self.line = whole;
         Ok(())
     }
 
     /// Dispatches the event, if it has any data.
-    fn end_event(&mut self, event: &mut impl FnMut(&str)) {
+    fn end_event(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
         let is_error = std::mem::take(&mut self.is_error);
         if self.data.is_empty() {
-            return;
+            return Ok(());
         }
-        // Most data is valid, and for valid data the plain check is much faster than a lossy one.
-        let data = match std::str::from_utf8(&self.data) {
-            Ok(data) => Cow::Borrowed(data),
-            Err(_) => String::from_utf8_lossy(&self.data),
-        };
+        let data = lossy(&self.data)?;
         if is_error {
             event(&as_error(&data));
         } else {
             event(&data);
         }
-        self.data.clear();
+        self.data = emptied(std::mem::take(&mut self.data));
+        Ok(())
     }
 
     fn add_data(&mut self, value: &[u8]) -> Result<(), TooLong> {
@@ -140,11 +144,42 @@ fn adds_nothing(line: &[u8]) -> bool {
     matches!(name, Some(b"" | b"data" | b"event" | b"id" | b"retry"))
 }
 
+/// Bytes as text, in which U+FFFD stands for those that are not UTF-8. That takes more room, but not without limit.
+pub(super) fn lossy(bytes: &[u8]) -> Result<Cow<'_, str>, TooLong> {
+    // Most data is valid, and for valid data the plain check is much faster than a lossy one.
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+        if text.len() > MAX_EVENT {
+            return Err(TooLong);
+        }
+    }
+    Ok(Cow::Owned(text))
+}
+
+/// A buffer without its content. Its memory is kept for what comes next, unless it is much.
+fn emptied(mut buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() > MAX_STRAY {
+        return Vec::new();
+    }
+    buffer.clear();
+    buffer
+}
+
 /// An object whose error is this: JSON, or words.
 fn as_error(data: &str) -> String {
     let words = data.trim();
-    let error: Value = serde_json::from_str(words).unwrap_or_else(|_| words.into());
-    json!({"error": error}).to_string()
+    if serde_json::from_str::<IgnoredAny>(words).is_ok() {
+        return format!("{{\"error\":{words}}}");
+    }
+    let beginning: String = words.chars().take(MAX_STRAY).collect();
+    json!({"error": beginning}).to_string()
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 //!
 //! `cargo bench --bench speed`, or with names of its parts after `--`: `cargo bench --bench speed -- short long`. State is on
 //! /dev/shm where that is there, so that the cost of fsync on a disk can be seen. The static archive takes part where `.ci/run`
-//! has built it.
+//! has built it, and an older q where `Q_OLD` names one.
 
 #[path = "../harness/authority.rs"]
 mod authority;
 mod distance;
+mod events;
 #[path = "../harness/http.rs"]
 mod http;
 mod instructions;
@@ -71,6 +72,7 @@ const PARTS: &[(&str, Part)] = &[
     ("short", Bench::short_answer),
     ("delta", Bench::one_delta),
     ("long", Bench::long_answer),
+    ("instructions", Bench::instructions),
     ("known", Bench::known_answer),
     ("tls", Bench::short_answer_over_tls),
     ("far", Bench::first_word_from_afar),
@@ -114,6 +116,7 @@ fn main() {
         disk: disk.path().to_owned(),
         client: bare_client(),
         archive: Some(archive).filter(|archive| archive.is_file()),
+        old: std::env::var_os("Q_OLD").map(PathBuf::from),
     };
     println!("| | q | beside it | ratio | goal |\n|---|---|---|---|---|");
     for (name, measure) in PARTS {
@@ -131,6 +134,8 @@ struct Bench {
     disk: PathBuf,
     client: Option<PathBuf>,
     archive: Option<PathBuf>,
+    /// An older q, beside which some things are measured.
+    old: Option<PathBuf>,
 }
 
 /// What is measured: a name, and how to start it.
@@ -217,7 +222,7 @@ impl Bench {
             command.stdout(terminal.try_clone().expect("a descriptor"));
             command
         };
-        let contestants: Vec<Contestant> = vec![
+        let mut contestants: Vec<Contestant> = vec![
             contestant("q", || self.q(&self.long, &self.state, &["question"])),
             contestant("curl", || curl(&self.long)),
             contestant("jq", || with(quiet("sh"), ["-c", &pipeline])),
@@ -225,14 +230,28 @@ impl Bench {
             contestant("wrapped", || on_terminal("true", "false")),
             contestant("styled", || on_terminal("true", "true")),
         ];
+        if let Some(old) = &self.old {
+            contestants.push(contestant("old", || {
+                self.program(old, &self.long, &self.state, &["question"])
+            }));
+        }
         let results = compare(&contestants, 7);
-        results.times(&format!("{LONG} deltas"), "q", "curl", "curl", "3");
+        results.times(&format!("{LONG} deltas"), "q", "curl", "curl", "");
+        if self.old.is_some() {
+            let (q, old) = (results.of("q").processor, results.of("old").processor);
+            let what = "the same, processor time";
+            line(what, &shown(q), "Q_OLD", &shown(old), q / old, "0.65");
+        }
         results.times("the same", "q", "`curl \\| sed \\| jq`", "jq", "0.05");
         let what = "the same on a terminal";
         results.times(what, "terminal", "into /dev/null", "q", "3");
         results.times("the same, wrapped", "wrapped", "into /dev/null", "q", "3");
         let what = "the same, wrapped and styled";
         results.times(what, "styled", "only wrapped", "wrapped", "1.5");
+    }
+
+    fn instructions(&self) {
+        events::measure(&self.state, self.old.as_deref());
     }
 
     /// Nothing is set up that only a request needs.

@@ -110,14 +110,14 @@ pub fn read(body: &str) -> Option<ServerError> {
 /// What may be an error, in JSON that may have anything beside it; `None` if it is no JSON. Of a list, that is its first
 /// element.
 fn errors_in(json: &str) -> Option<Value> {
-    let mended;
-    let mut json: &RawValue = match serde_json::from_str(json) {
-        Ok(json) => json,
-        Err(_) => {
-            mended = not_a_number::as_null(json)?;
-            serde_json::from_str(&mended).ok()?
-        }
-    };
+    if let Ok(json) = serde_json::from_str(json) {
+        return what_may_be_error(json);
+    }
+    let mended = not_a_number::as_null(json)?;
+    what_may_be_error(serde_json::from_str(&mended).ok()?)
+}
+
+fn what_may_be_error(mut json: &RawValue) -> Option<Value> {
     if json.get().starts_with('[') {
         let list: List<&RawValue> = serde_json::from_str(json.get()).ok()?;
         json = list.0.first().copied().unwrap_or(json);
