@@ -5,7 +5,7 @@ use std::time::Duration;
 use libc::SIGTERM;
 use serde_json::json;
 
-use crate::dialect::{DIALECTS, data, word};
+use crate::dialect::{DIALECTS, Dialect, data, word};
 use crate::fixtures::{HOUR, LARGEST, case, idle_for, snapshot};
 use crate::sandbox::Sandbox;
 use crate::server::{Reply, Server};
@@ -69,6 +69,70 @@ fn an_endless_answer_takes_little_memory() {
             .env("Q_PROVIDER", dialect.provider);
         q.speaks(dialect, &server).run().exit(0).stderr(NOT_SAVED);
         before.expect_unchanged();
+    }
+}
+
+/// Many small values would take a hundred times the memory of their JSON.
+#[test]
+fn an_event_of_many_small_values_takes_little_memory() {
+    let zeros = format!("[{}0]", "0,".repeat(4_500_000));
+    let objects = format!("[{}{{}}]", "{},".repeat(3_000_000));
+    // The exit status: a list that is read has a limit, and an error is one however long it is.
+    for (provider, status, event) in [
+        ("openai", 0, r#"{"choices":[{"delta":{"content":ZEROS}}]}"#),
+        (
+            "openai",
+            0,
+            r#"{"choices":[{"delta":ZEROS}],"unread":OBJECTS}"#,
+        ),
+        (
+            "openai",
+            0,
+            r#"{"choices":[],"usage":{"prompt_tokens":ZEROS}}"#,
+        ),
+        ("openai", 1, r#"{"choices":OBJECTS}"#),
+        ("openai", 1, r#"{"error":ZEROS}"#),
+        ("anthropic", 0, r#"{"type":"ping","unread":ZEROS}"#),
+        (
+            "anthropic",
+            0,
+            r#"{"type":"content_block_start","index":9,"content_block":{"type":"x","citations":ZEROS}}"#,
+        ),
+        (
+            "gemini",
+            0,
+            r#"{"candidates":[{"content":{"parts":[{"text":OBJECTS}]}}]}"#,
+        ),
+        (
+            "gemini",
+            1,
+            r#"{"candidates":[{"content":{"parts":ZEROS}}]}"#,
+        ),
+        (
+            "responses",
+            0,
+            r#"{"type":"response.in_progress","response":ZEROS}"#,
+        ),
+        (
+            "responses",
+            0,
+            r#"{"type":"response.output_item.done","item":{"type":"message","content":ZEROS}}"#,
+        ),
+    ] {
+        let _case = case(event);
+        let dialect = Dialect::named(provider);
+        let event = event.replace("ZEROS", &zeros).replace("OBJECTS", &objects);
+        let event = format!("data: {event}\n\n").into_bytes();
+        let server = Server::always(Reply::sse([event]).pieces((dialect.stream)(&["the end"])));
+        let sandbox = Sandbox::new();
+        let limit = if cfg!(target_os = "linux") {
+            format!("ulimit -d {MEMORY}; ")
+        } else {
+            String::new()
+        };
+        let q = sandbox.shell(&format!("{limit}exec q --no-save two"));
+        let q = q.env("Q_PROVIDER", provider).env("Q_RETRIES", "0");
+        q.speaks(dialect, &server).run().exit(status);
     }
 }
 
