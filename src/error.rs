@@ -10,6 +10,10 @@ pub struct Error {
     pub kind: ErrorKind,
     /// One sentence, without `q: ` and without a full stop.
     pub message: String,
+    /// Longer text from elsewhere that the message is about, such as the last lines of a program. It is shown line by line,
+    /// so that no line of it looks like one of q's own.
+    pub quote: String,
+    /// One line for each possibility. Text from elsewhere in it is on one line.
     pub advice: Option<String>,
 }
 
@@ -51,6 +55,7 @@ impl Error {
         Error {
             kind,
             message: message.into(),
+            quote: String::new(),
             advice: None,
         }
     }
@@ -93,7 +98,11 @@ impl Error {
             ErrorKind::Provider { status } => status,
             _ => None,
         };
-        let error = json!({"message": self.message, "status": status});
+        let mut message = self.message.clone();
+        if !self.quote.is_empty() {
+            message += &format!("\n{}", self.quote);
+        }
+        let error = json!({"message": message, "status": status});
         json!({"error": error}).to_string()
     }
 

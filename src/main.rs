@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::{Arguments, Mode};
 use crate::interrupt::Interrupts;
-use crate::output::{Notes, Spinner};
+use crate::output::{Notes, Spinner, Terminal};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::settings::Environment;
@@ -51,25 +51,32 @@ fn main() -> ExitCode {
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
     let typed = Vec::from_iter(std::env::args_os().skip(1));
+    let environment: Environment = std::env::vars_os().collect();
+    let terminal = Terminal::new(|variable| environment.get(variable));
     let arguments = match flags::parse(&typed) {
         Ok(arguments) => arguments,
         Err(error) => {
             // --json may come after the option that is wrong.
             let json = flags::asks_for_json(&typed);
-            return failure(&error, json, &Notes::default());
+            let spinner = Spinner::default();
+            let notes = Notes::new(false, false, false, spinner, terminal);
+            return failure(&error, json, &notes);
         }
     };
-    let environment: Environment = std::env::vars_os().collect();
     let mut spinner = Spinner::default();
     if let Mode::Ask | Mode::Models | Mode::ListTools = arguments.mode {
-        spinner = Spinner::new(arguments.quiet, environment.get("TERM"));
+        spinner = Spinner::new(arguments.quiet, environment.get("TERM"), &terminal);
     }
     let has_styles =
         environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
-    let notes = Notes::new(arguments.quiet, arguments.verbose, has_styles, spinner);
+    let (quiet, verbose) = (arguments.quiet, arguments.verbose);
+    let notes = Notes::new(quiet, verbose, has_styles, spinner, terminal);
     let servers = Groups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            notes.explain_encoding();
+            ExitCode::SUCCESS
+        }
         Err(error) => failure(&error, arguments.json, &notes),
     };
     // The failure is reported first, because the servers may take a while to end.
@@ -83,9 +90,10 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     // The JSON of an incomplete answer has been printed already.
     if json && error.kind != ErrorKind::Incomplete {
         // If this cannot be printed, the message on standard error and the exit status still report the failure.
-        let _ = output::print(&error.to_json());
+        let _ = output::print(&error.to_json(), notes.terminal());
     }
     notes.error(error);
+    notes.explain_encoding();
     ExitCode::from(error.exit_status())
 }
 
@@ -96,7 +104,7 @@ fn run(
     servers: &Groups,
 ) -> Result<(), Error> {
     if let Some(text) = document(arguments) {
-        return output::print(&text);
+        return output::print(&text, notes.terminal());
     }
     environment.check()?;
     let variable = environment.get("Q_SESSION");

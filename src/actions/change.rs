@@ -29,6 +29,7 @@ pub fn undo(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         arguments.json,
         &json!({"id": id, "question": question}),
         &question,
+        context.notes.terminal(),
     )
 }
 
@@ -51,7 +52,12 @@ pub fn copy(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     match edit::copy(&handle, &target) {
         Ok(()) => {
             let text = format!("Conversation copied to {name}");
-            print_report(arguments.json, &json!({"id": target.id()}), &text)
+            print_report(
+                arguments.json,
+                &json!({"id": target.id()}),
+                &text,
+                context.notes.terminal(),
+            )
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let taken = Error::nothing(format!("there is already a conversation {name}"));
@@ -81,6 +87,7 @@ pub fn clear(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         arguments.json,
         &json!({"cleared": count}),
         "Conversation cleared",
+        context.notes.terminal(),
     )?;
     if !existed {
         context.notes.note("there was no conversation");
@@ -109,7 +116,12 @@ fn clear_all(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     }
     let deleted = edit::clear_all(folder).map_err(Error::file)?;
     let text = format!("Conversations cleared: {deleted}");
-    print_report(arguments.json, &json!({"cleared": deleted}), &text)?;
+    print_report(
+        arguments.json,
+        &json!({"cleared": deleted}),
+        &text,
+        context.notes.terminal(),
+    )?;
     if let Some(answers) = context.answers(&context.values())
         && answers.size().files > 0
     {

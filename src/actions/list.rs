@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::output::{Notes, print, visible};
+use crate::output::{Notes, Terminal, print};
 use crate::session::folder::ConversationFile;
 use crate::session::rules;
 use crate::session::store::{self, Handle, Purpose};
@@ -20,6 +20,7 @@ use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation, Exchange, StoredEntry};
 use crate::text::age;
 use crate::text::columns::cut;
+use crate::text::escape::escape;
 use crate::text::fence;
 use crate::text::one_line::on_one_line;
 use crate::text::search::Word;
@@ -75,6 +76,7 @@ struct Found {
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let current = store::find(context.folder()?, context.which()?, Purpose::Look)?;
     let words = search_words(&arguments.words);
+    let terminal = context.notes.terminal();
     let mut screen = None;
     if io::stdout().is_terminal() && !arguments.json {
         screen = Some(unix::terminal_size(&io::stdout()));
@@ -108,12 +110,13 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if arguments.json {
         // A program must not mistake a part of the list for all of it.
         unread?;
-        return print(&json!(rows).to_string());
+        return print(&json!(rows).to_string(), terminal);
     }
-    print(&match screen {
-        Some(size) => lay_out(&rows, rows.len() + unopened, size),
+    let text = match screen {
+        Some(size) => lay_out(&rows, rows.len() + unopened, size, terminal),
         None => separated(&rows),
-    })?;
+    };
+    print(&text, terminal)?;
     unread
 }
 
@@ -200,7 +203,7 @@ fn row(
 }
 
 /// The words of a question, on one line.
-fn summary(question: &StoredEntry) -> String {
+pub fn summary(question: &StoredEntry) -> String {
     let text = question.text();
     let (_, words) = fence::split_input(&text);
     shortened(words)
@@ -274,7 +277,7 @@ fn room(size: Size) -> usize {
 
 /// The list for people: number, name, age and question. No line is longer than the terminal, and there are no more lines
 /// than it has. `files` is how many files there are in all.
-fn lay_out(rows: &[Row], files: usize, size: Size) -> String {
+fn lay_out(rows: &[Row], files: usize, size: Size, terminal: &Terminal) -> String {
     let room = room(size);
     let has_more = files > room;
     // The last line says how many more there are.
@@ -282,22 +285,24 @@ fn lay_out(rows: &[Row], files: usize, size: Size) -> String {
     let rows = &rows[..rows.len().min(most)];
     let highest = rows.iter().filter_map(|row| row.number).max();
     let digits = highest.unwrap_or_default().to_string().len();
-    let names = rows.iter().map(|row| row.name.width());
+    let charset = terminal.charset();
+    let shown = |text: &str| escape(&terminal.encode(text));
+    let names = Vec::from_iter(rows.iter().map(|row| shown(&row.name)));
+    let widths = names.iter().map(|name| name.width());
     // A narrow screen must have room for the question, too.
-    let widest_name = names.max().unwrap_or_default().min(size.columns / 3);
+    let widest_name = widths.max().unwrap_or_default().min(size.columns / 3);
 
     let now = Timestamp::now();
     let mut text = String::new();
-    for row in rows {
+    for (row, name) in rows.iter().zip(&names) {
         let mark = if row.current { '*' } else { ' ' };
         let number = row.number.map(|at| at.to_string()).unwrap_or_default();
-        let name = visible(&row.name);
-        let name = cut(&name, widest_name);
+        let name = cut(name, widest_name, charset);
         let padding = " ".repeat(widest_name.saturating_sub(name.width()));
         let age = age::short(row.updated.elapsed_until(now));
-        let shown = visible(row.text());
-        let line = format!("{mark} {number:>digits$}  {name}{padding}  {age:>4}  {shown}");
-        text += &format!("{}\n", cut(&line, size.columns).trim_end());
+        let question = shown(row.text());
+        let line = format!("{mark} {number:>digits$}  {name}{padding}  {age:>4}  {question}");
+        text += &format!("{}\n", cut(&line, size.columns, charset).trim_end());
     }
     if has_more {
         text += &format!("  {} more\n", files - rows.len());

@@ -18,5 +18,6 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let models = target.models(notes)?;
     notes.spinner().stop();
     let names = Vec::from_iter(models.into_iter().map(|model| model.id));
-    print_report(arguments.json, &json!(names), &names.join("\n"))
+    let text = names.join("\n");
+    print_report(arguments.json, &json!(names), &text, notes.terminal())
 }

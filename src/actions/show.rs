@@ -17,6 +17,7 @@ use crate::text::one_line::on_one_line;
 
 /// Prints the conversation; as JSON, its file.
 pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let terminal = context.notes.terminal();
     let Some(conversation) = context.find(Purpose::Look)?.open_existing()? else {
         context.notes.note("there is no conversation");
         return Ok(());
@@ -24,7 +25,7 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if arguments.json
         && let Some(source) = &conversation.source
     {
-        return print(source);
+        return print(source, terminal);
     }
     let look = context.look(&context.values());
     // Only answers are known to be Markdown.
@@ -47,12 +48,12 @@ pub fn history(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         };
         texts.push((text.to_owned(), if is_answer { look } else { plain }));
         let sources = Sources::from_json(entry.sources.as_ref().unwrap_or_default());
-        texts.push((source_lines(&sources.list), plain));
+        texts.push((source_lines(&sources.list).join("\n"), plain));
     }
     if texts.is_empty() {
         context.notes.note("the conversation has no messages");
     }
-    print_texts(&texts)
+    print_texts(&texts, terminal)
 }
 
 /// The lines before a message: its role and time; for an answer also its model, what it used, and how it ended; and what is
@@ -82,7 +83,7 @@ fn heading(entry: &Entry, conversation: &Conversation) -> String {
         heading += " interrupted";
     }
     if let Some(word) = &entry.finish {
-        heading += &format!(" {word}");
+        heading += &format!(" {}", on_one_line(word));
     }
     heading += "]\n";
     for attachment in &entry.attachments {
@@ -110,6 +111,7 @@ fn steps_as_text(steps: &[Step]) -> String {
 
 /// Prints the last answer again; with `-x` only its code, which goes to a pipe or file only if the answer is complete.
 pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let terminal = context.notes.terminal();
     let (handle, conversation) = context.open_existing(Purpose::Look)?;
     let Some(answer) = last_answer(&conversation) else {
         return Err(Error::nothing("there is no answer in the conversation"));
@@ -130,7 +132,7 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         look = Look::default();
     }
     if !arguments.json {
-        return print_texts(&[(text, look)]);
+        return print_texts(&[(text, look)], terminal);
     }
     let mut finish = answer.finish.as_deref();
     // How an interrupted answer would have ended is unknown.
@@ -145,7 +147,7 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         "finish": finish,
         "interrupted": answer.interrupted,
     });
-    print(&report.to_string())
+    print(&report.to_string(), terminal)
 }
 
 /// The newest answer, even if questions without one follow it.
@@ -168,6 +170,7 @@ fn incompleteness(answer: &Entry) -> Option<String> {
 
 /// Prints the result of the last call that led to the last answer; as JSON, all of that answer's calls.
 pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let terminal = context.notes.terminal();
     let (_, conversation) = context.open_existing(Purpose::Look)?;
     let answer = last_answer(&conversation);
     let steps = answer.iter().flat_map(|answer| &answer.steps);
@@ -185,9 +188,9 @@ pub fn result(arguments: &Arguments, context: &Context) -> Result<(), Error> {
                 "error": run.is_error,
             }));
         }
-        print(&Value::from(calls).to_string())?;
+        print(&Value::from(calls).to_string(), terminal)?;
     } else {
-        print_exactly(&last.result)?;
+        print_exactly(&last.result, terminal)?;
         runs = vec![last];
     }
     if runs.iter().any(|run| run.changed) {

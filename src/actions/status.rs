@@ -48,13 +48,13 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     report.add_names(&settings);
     report.add_conversation(found);
     if arguments.json {
-        return print(&report.json.to_string());
+        return print(&report.json.to_string(), context.notes.terminal());
     }
     let plain = Look {
         styles: false,
         ..context.look(&settings.values)
     };
-    print_texts(&[(report.text, plain)])
+    print_texts(&[(report.text, plain)], context.notes.terminal())
 }
 
 /// What a question would be asked of.
@@ -205,15 +205,17 @@ impl Report {
                 let path = handle.path.display().to_string();
                 let messages = found.message_count();
                 let (provider, model, updated) = (found.provider, found.model, found.updated);
-                self.text += &format!(
-                    "{path}: {messages} messages, with {provider}/{model}, updated {updated}\n"
-                );
+                // A file may say anything.
+                let of = format!("{provider}/{model}").replace('\n', " ");
+                self.text +=
+                    &format!("{path}: {messages} messages, with {of}, updated {updated}\n");
                 if let Some(system) = &found.system {
                     let system = system.replace('\n', " ");
                     self.text += &format!("  its system prompt: {system}\n");
                 }
                 if !found.tools.is_empty() {
-                    self.text += &format!("  its tools: {}\n", found.tools.join(", "));
+                    let tools = found.tools.join(", ").replace('\n', " ");
+                    self.text += &format!("  its tools: {tools}\n");
                 }
                 *conversation = json!({
                     "path": path,

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::settings::Settings;
+use crate::text::escape::is_line_break;
 use crate::tools::{Groups, Selection, Starting};
 
 /// Prints the tools that `-t` selects. Without it, prints all, with a note for each server that fails. The servers are
@@ -29,7 +30,7 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
         let tool = &offer.shown;
         let does = if offer.reads { "reads" } else { "writes" };
         let asks = if offer.allowed { "runs" } else { "asks" };
-        let first_line = tool.description.trim().lines().next();
+        let first_line = tool.description.trim().split(is_line_break).next();
         let about = first_line.unwrap_or_default().replace('\t', " ");
         lines += &format!("{}\t{does}\t{asks}\t{about}\n", tool.name);
         listed.push(json!({
@@ -40,5 +41,5 @@ pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result
             "schema": tool.schema,
         }));
     }
-    print_report(arguments.json, &listed.into(), &lines)
+    print_report(arguments.json, &listed.into(), &lines, notes.terminal())
 }

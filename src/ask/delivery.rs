@@ -15,6 +15,7 @@ use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
 use crate::session::save::Saved;
+use crate::text::escape;
 
 /// An answer on its way to the user and to the record.
 pub struct Delivery {
@@ -28,7 +29,7 @@ pub struct Delivery {
 impl Delivery {
     /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
     pub fn new(run: &Run, context: &Context) -> Result<Delivery, Error> {
-        let mut stdout = Stdout::open()?;
+        let mut stdout = Stdout::open(run.notes.terminal())?;
         let mut shows_pieces = false;
         if run.prints_prose() {
             stdout.format(context.look(&run.settings.values));
@@ -154,7 +155,14 @@ fn excerpt(answer: &str, reply: &Reply, run: &Run) -> Result<String, Error> {
     if !run.settings.typed.extract {
         return Ok(answer.to_owned());
     }
-    code::extract(answer).map_err(|reason| Error::new(ErrorKind::NoCode, reason))
+    let no_code = |reason: &str| Error::new(ErrorKind::NoCode, reason);
+    let code = code::extract(answer).map_err(no_code)?;
+    if run.notes.terminal().fills_command_line {
+        return escape::command_line(&code)
+            .map(str::to_owned)
+            .map_err(no_code);
+    }
+    Ok(code)
 }
 
 /// Adds how to see the answer anyway, if it was saved.

@@ -30,7 +30,7 @@ impl Run {
                 let detail = || format!("the answer is looked for in {path}");
                 self.notes.detail(detail);
             }
-            return print(&self.body_to_show()?);
+            return print(&self.body_to_show()?, self.notes.terminal());
         }
         let mut known = None;
         if let Some(file) = &file {
@@ -177,8 +177,9 @@ impl Run {
         let sources = source_lines(&self.record.answer().sources.list);
         if has_output {
             let mut lines = failed_search_lines(&self.progress.failed_searches);
-            lines.push_str(&sources);
-            notes.note(&secret::redact(&lines, secrets));
+            lines.extend(sources);
+            let redacted = lines.iter().map(|line| secret::redact(line, secrets));
+            notes.note_lines(redacted);
         }
         self.window.report_left_out(notes);
         let count = self.record.answer().steps.len();
@@ -221,14 +222,14 @@ impl Run {
 }
 
 /// A line for each of the provider's searches that failed.
-fn failed_search_lines(reasons: &[String]) -> String {
-    let mut lines = String::new();
+fn failed_search_lines(reasons: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
     for reason in reasons {
-        lines.push_str("a search of the web failed");
+        let mut line = "a search of the web failed".to_owned();
         if !reason.is_empty() {
-            lines.push_str(&format!(": {}", on_one_line(reason)));
+            line += &format!(": {}", on_one_line(reason));
         }
-        lines.push('\n');
+        lines.push(line);
     }
     lines
 }

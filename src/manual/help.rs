@@ -4,9 +4,9 @@ use crate::flags::{FLAGS, Flag};
 
 /// How q is called: a form and its meaning on each line. The last line has a line end, too.
 pub const SYNOPSIS: &str = "\
-q [OPTIONS] WORDS…              a new conversation
-q -f [OPTIONS] WORDS…           follows up
-COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
+q [OPTIONS] WORDS...              a new conversation
+q -f [OPTIONS] WORDS...           follows up
+COMMAND | q [OPTIONS] [WORDS...]  asks about what COMMAND prints
 ";
 
 /// The short help: how q is called, and a line for each option.

@@ -1,18 +1,19 @@
 //! What the user sees: the answer on standard output, notes and errors on standard error.
 
 pub mod code;
-mod disarm;
 mod markdown;
 mod notes;
+mod quote;
 mod spinner;
 mod stdout;
 mod style;
+mod terminal;
 mod wrap;
 
-pub use disarm::visible;
 pub use notes::{Notes, source_lines};
 pub use spinner::Spinner;
 pub use stdout::{
     OutputError, Stdout, print, print_exactly, print_report, print_texts, unless_reader_gone,
 };
+pub use terminal::Terminal;
 pub use wrap::Look;

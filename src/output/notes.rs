@@ -3,26 +3,27 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::disarm;
+use super::quote::Quote;
 use super::spinner::Spinner;
+use super::terminal::Terminal;
 use super::wrap::wrapped;
 use crate::error::{Error, ErrorKind};
 use crate::message::Source;
-use crate::text::one_line::on_one_line;
+use crate::text::escape::escape;
+use crate::text::one_line::{on_one_line, without_breaks};
 use crate::threads::lock;
 use crate::unix;
 
 /// Begins each line.
 const SENDER: &str = "q: ";
 
-/// A line for each source: its number, title and address. They are disarmed, because a page may say anything.
-pub fn source_lines(sources: &[Source]) -> String {
-    let mut lines = String::new();
+/// A line for each source: its number, title and address. They are escaped, because a page may say anything.
+pub fn source_lines(sources: &[Source]) -> Vec<String> {
+    let mut lines = Vec::new();
     for (source, number) in sources.iter().zip(1..) {
         let title = source.title.as_deref().unwrap_or_default();
         let words = on_one_line(&format!("{title} {}", source.url));
-        let visible = disarm::visible(&words);
-        lines += &format!("[{number}] {visible}\n");
+        lines.push(format!("[{number}] {}", escape(&words)));
     }
     lines
 }
@@ -33,10 +34,11 @@ pub struct Notes {
     quiet: bool,
     verbose: bool,
     spinner: Spinner,
+    terminal: Terminal,
     /// What the model thinks is dim on a terminal.
     dims: bool,
-    /// The last line, which shows what the model thinks, has no end yet.
-    is_line_open: Arc<Mutex<bool>>,
+    /// What the model thinks, as far as it is shown.
+    thoughts: Arc<Mutex<Quote>>,
     /// Locked while q asks the user something.
     question: Arc<Mutex<()>>,
 }
@@ -44,21 +46,44 @@ pub struct Notes {
 impl Notes {
     /// `quiet` prints only errors; `verbose` prints details too, and what the model thinks, which a terminal shows dim if it
     /// `dims`.
-    pub fn new(quiet: bool, verbose: bool, dims: bool, spinner: Spinner) -> Notes {
+    pub fn new(
+        quiet: bool,
+        verbose: bool,
+        dims: bool,
+        spinner: Spinner,
+        terminal: Terminal,
+    ) -> Notes {
         Notes {
             quiet,
             verbose: verbose && !quiet,
             spinner,
+            terminal,
             dims,
-            is_line_open: Arc::default(),
+            thoughts: Arc::default(),
             question: Arc::default(),
         }
     }
 
-    /// Prints a note, unless `-q` was given.
+    /// Prints a note of one line, unless `-q` was given. Line breaks in it become blanks.
     pub fn note(&self, text: &str) {
+        self.note_lines([text]);
+    }
+
+    /// Prints a note of several lines, unless `-q` was given.
+    pub fn note_lines<S: AsRef<str>>(&self, lines: impl IntoIterator<Item = S>) {
         if !self.quiet {
-            self.write(text);
+            let mut message = Message::new(self);
+            for line in lines {
+                message.add_line(line.as_ref());
+            }
+            self.write(&message.text);
+        }
+    }
+
+    /// Prints an error that does not end q as a note.
+    pub fn note_error(&self, error: &Error) {
+        if !self.quiet {
+            self.write_error(error);
         }
     }
 
@@ -67,11 +92,13 @@ impl Notes {
         lock(&self.question)
     }
 
-    /// Prints a detail, for users who gave `-v`.
+    /// Prints a detail of one line, for users who gave `-v`.
     pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.verbose {
             let _waits = lock(&self.question);
-            self.write(&text());
+            let mut message = Message::new(self);
+            message.add_line(&text());
+            self.write(&message.text);
         }
     }
 
@@ -81,35 +108,21 @@ impl Notes {
             return;
         }
         self.spinner.stop();
-        let stderr = io::stderr();
-        let mut is_open = lock(&self.is_line_open);
-        let mut shown = String::new();
-        for line in text.split_inclusive('\n') {
-            if !*is_open {
-                // No line is empty.
-                if line == "\n" {
-                    continue;
-                }
-                shown.push_str(SENDER);
-            }
-            shown.push_str(line);
-            *is_open = !line.ends_with('\n');
+        let place = Place::of(self);
+        // The lock is released before the text is written: the terminal may be stalled, and a signal's note must not wait
+        // for it.
+        let mut shown = lock(&self.thoughts).feed(text, place.columns, |part| place.visible(part));
+        if self.dims && place.columns.is_some() && !shown.is_empty() {
+            shown = format!("\x1b[2m{shown}\x1b[0m");
         }
-        // The terminal may be stalled, and a signal's note must not wait for it.
-        drop(is_open);
-        if stderr.is_terminal() {
-            shown = disarm::visible(&shown);
-            if self.dims {
-                shown = format!("\x1b[2m{shown}\x1b[0m");
-            }
-        }
-        let _ = (&stderr).write_all(shown.as_bytes());
+        let _ = io::stderr().write_all(shown.as_bytes());
     }
 
     /// Ends the line that shows what the model thinks.
     pub fn end_thoughts(&self) {
-        if std::mem::take(&mut *lock(&self.is_line_open)) {
-            let _ = io::stderr().write_all(b"\n");
+        let end = lock(&self.thoughts).end();
+        if !end.is_empty() {
+            let _ = io::stderr().write_all(end.as_bytes());
         }
     }
 
@@ -123,9 +136,13 @@ impl Notes {
         if counts_as_note && self.quiet {
             return;
         }
-        self.write(&error.message);
-        if let Some(advice) = &error.advice {
-            self.write(advice);
+        self.write_error(error);
+    }
+
+    /// Tells the user why letters were shown as their code points, if any were.
+    pub fn explain_encoding(&self) {
+        if let Some(note) = self.terminal.note() {
+            self.note(&note);
         }
     }
 
@@ -133,22 +150,88 @@ impl Notes {
         &self.spinner
     }
 
-    /// Writes all lines at once, because the lines of several processes must not mix.
-    fn write(&self, text: &str) {
-        self.end_thoughts();
-        let stderr = io::stderr();
-        let mut lines = String::new();
-        for line in text.lines() {
-            let mut shown = format!("{SENDER}{line}");
-            if stderr.is_terminal() {
-                let columns = unix::terminal_size(&stderr).columns;
-                shown = wrapped(&shown, SENDER.len(), columns);
-            }
-            lines += &shown;
-            lines.push('\n');
+    pub fn terminal(&self) -> &Terminal {
+        &self.terminal
+    }
+
+    fn write_error(&self, error: &Error) {
+        let mut message = Message::new(self);
+        message.add_line(&error.message);
+        message.add_quote(&error.quote);
+        // Each line is q's own; it has put what is foreign in it on one line.
+        for line in error.advice.iter().flat_map(|advice| advice.lines()) {
+            message.add_line(line);
         }
+        self.write(&message.text);
+    }
+
+    /// Writes all lines at once, because the lines of several processes must not mix.
+    fn write(&self, lines: &str) {
+        self.end_thoughts();
         self.spinner.make_room(|| {
-            let _ = (&stderr).write_all(lines.as_bytes());
+            let _ = io::stderr().write_all(lines.as_bytes());
         });
+    }
+}
+
+/// Where a message goes, which decides how it looks.
+struct Place<'a> {
+    terminal: &'a Terminal,
+    /// The columns of standard error, if that is a terminal.
+    columns: Option<usize>,
+}
+
+impl<'a> Place<'a> {
+    fn of(notes: &'a Notes) -> Place<'a> {
+        let stderr = io::stderr();
+        let is_terminal = stderr.is_terminal();
+        let columns = is_terminal.then(|| unix::terminal_size(&stderr).columns);
+        Place {
+            terminal: &notes.terminal,
+            columns,
+        }
+    }
+
+    /// The visible form of a text where a terminal shows it, at once or through a shell. Any other place gets its bytes.
+    fn visible(&self, text: &str) -> String {
+        if self.columns.is_some() || self.terminal.fills_command_line {
+            escape(&self.terminal.encode(text))
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// The lines of a message as they are written.
+struct Message<'a> {
+    place: Place<'a>,
+    text: String,
+}
+
+impl<'a> Message<'a> {
+    fn new(notes: &'a Notes) -> Message<'a> {
+        Message {
+            place: Place::of(notes),
+            text: String::new(),
+        }
+    }
+
+    /// Adds one line, whatever the text has in it.
+    fn add_line(&mut self, text: &str) {
+        let text = without_breaks(text);
+        let mut line = format!("{SENDER}{}", self.place.visible(&text));
+        if let Some(columns) = self.place.columns {
+            line = wrapped(&line, SENDER.len(), columns);
+        }
+        self.text += &line;
+        self.text.push('\n');
+    }
+
+    /// Adds text from elsewhere, line by line.
+    fn add_quote(&mut self, text: &str) {
+        let mut quote = Quote::default();
+        let columns = self.place.columns;
+        self.text += &quote.feed(text, columns, |part| self.place.visible(part));
+        self.text += quote.end();
     }
 }

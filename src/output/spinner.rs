@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::disarm;
+use super::terminal::Terminal;
 use crate::text::columns::cut;
+use crate::text::escape::escape;
 use crate::text::one_line::on_one_line;
 use crate::threads::{self, lock};
 use crate::unix;
@@ -33,6 +34,7 @@ struct SpinnerState {
     shown: String,
     /// A thread draws it.
     has_thread: bool,
+    terminal: Terminal,
 }
 
 /// One wait, and its reason in words.
@@ -45,12 +47,19 @@ struct Wait {
 
 impl Spinner {
     /// A spinner that is shown if standard output and standard error are both terminals that can wipe a line.
-    pub fn new(quiet: bool, terminal: Option<&str>) -> Spinner {
+    pub fn new(quiet: bool, kind: Option<&str>, terminal: &Terminal) -> Spinner {
         let is_visible = !quiet
-            && terminal != Some("dumb")
+            && kind != Some("dumb")
             && io::stdout().is_terminal()
             && io::stderr().is_terminal();
-        Spinner(is_visible.then(Arc::default))
+        if !is_visible {
+            return Spinner(None);
+        }
+        let state = SpinnerState {
+            terminal: terminal.clone(),
+            ..SpinnerState::default()
+        };
+        Spinner(Some(Arc::new(Mutex::new(state))))
     }
 
     /// Whether it is shown when q waits.
@@ -143,8 +152,8 @@ impl SpinnerState {
     fn draw(&mut self, text: &str) {
         // A line that wraps cannot be wiped.
         let size = unix::terminal_size(&io::stdout());
-        let visible = disarm::visible(&on_one_line(text));
-        let fitting = cut(&visible, size.columns - 1);
+        let visible = escape(&self.terminal.encode(&on_one_line(text)));
+        let fitting = cut(&visible, size.columns - 1, self.terminal.charset());
         if fitting != self.shown {
             let line = format!("{WIPE}{fitting}");
             // Losing the terminal is no reason to end.

@@ -1,4 +1,4 @@
-//! Writes to standard output piece by piece. On a terminal the text is disarmed and, on request, wrapped and styled.
+//! Writes to standard output piece by piece. On a terminal the text is escaped and, on request, wrapped and styled.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::terminal::Terminal;
 use super::wrap::{Formatter, Look};
 use crate::error::{Error, ErrorKind};
 use crate::unix;
@@ -18,6 +19,7 @@ const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 pub struct Stdout {
     file: File,
     pub is_terminal: bool,
+    terminal: Terminal,
     /// Used on a terminal.
     formatter: Formatter,
     ends_with_newline: bool,
@@ -35,13 +37,14 @@ pub enum OutputError {
 
 impl Stdout {
     /// Opens standard output, which fails if there are no file descriptors left.
-    pub fn open() -> Result<Stdout, Error> {
+    pub fn open(terminal: &Terminal) -> Result<Stdout, Error> {
         let stdout = io::stdout();
         let descriptor = stdout.as_fd().try_clone_to_owned();
         let descriptor = descriptor.map_err(failed)?;
         Ok(Stdout {
             file: descriptor.into(),
             is_terminal: stdout.is_terminal(),
+            terminal: terminal.clone(),
             formatter: Formatter::default(),
             ends_with_newline: true,
         })
@@ -60,8 +63,9 @@ impl Stdout {
         if !self.is_terminal {
             return self.write_all(piece);
         }
+        let encoded = self.terminal.encode(piece);
         // The terminal may have changed its width since the last line.
-        for line in piece.split_inclusive('\n') {
+        for line in encoded.split_inclusive('\n') {
             let shown = self.formatter.feed(line, columns());
             self.write_all(&shown)?;
         }
@@ -115,21 +119,26 @@ impl Stdout {
 }
 
 /// Prints a complete text. A reader that has gone away is no error.
-pub fn print(text: &str) -> Result<(), Error> {
-    print_texts(&[(text, Look::default())])
+pub fn print(text: &str, terminal: &Terminal) -> Result<(), Error> {
+    print_texts(&[(text, Look::default())], terminal)
 }
 
 /// Prints what an action found or did: a value if JSON is asked for, else a text.
-pub fn print_report(json: bool, value: &Value, text: &str) -> Result<(), Error> {
+pub fn print_report(
+    json: bool,
+    value: &Value,
+    text: &str,
+    terminal: &Terminal,
+) -> Result<(), Error> {
     if json {
-        return print(&value.to_string());
+        return print(&value.to_string(), terminal);
     }
-    print(text)
+    print(text, terminal)
 }
 
 /// Prints complete texts, each on a new line and with its own look on a terminal.
-pub fn print_texts(texts: &[(impl AsRef<str>, Look)]) -> Result<(), Error> {
-    let mut stdout = Stdout::open()?;
+pub fn print_texts(texts: &[(impl AsRef<str>, Look)], terminal: &Terminal) -> Result<(), Error> {
+    let mut stdout = Stdout::open(terminal)?;
     for (text, look) in texts {
         stdout.format(*look);
         unless_reader_gone(stdout.write_complete(text.as_ref()))?;
@@ -138,8 +147,8 @@ pub fn print_texts(texts: &[(impl AsRef<str>, Look)]) -> Result<(), Error> {
 }
 
 /// Prints a text without adding a line end, unless it goes to a terminal.
-pub fn print_exactly(text: &str) -> Result<(), Error> {
-    let mut stdout = Stdout::open()?;
+pub fn print_exactly(text: &str, terminal: &Terminal) -> Result<(), Error> {
+    let mut stdout = Stdout::open(terminal)?;
     unless_reader_gone(stdout.write(text))?;
     if stdout.is_terminal {
         unless_reader_gone(stdout.end_line())?;

@@ -1,4 +1,4 @@
-//! Prepares text for a terminal: disarms it, wraps it between words, and styles it (pure).
+//! Prepares text for a terminal: escapes it, wraps it between words, and styles it (pure).
 //!
 //! Code and tables are not wrapped. A break is a line end and the indentation after it. The blanks before a word stay
 //! before the break, at the end of their line, where nobody sees them. Nothing is dropped: without the breaks, the output
@@ -7,9 +7,9 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::disarm::Disarmer;
 use super::markdown::{LineKind, Reader, column_after};
 use super::style::{CODE, DIM, Inline, PLAIN, Pen};
+use crate::text::escape::Escaper;
 
 /// Longer lines are hard to read, however wide the terminal is.
 const MAX_COLUMNS: usize = 100;
@@ -34,7 +34,7 @@ pub struct Look {
 #[derive(Default)]
 pub struct Formatter {
     look: Look,
-    disarmer: Disarmer,
+    escaper: Escaper,
     /// The columns of the terminal.
     columns: usize,
     pub reader: Reader,
@@ -72,7 +72,7 @@ impl Formatter {
 
     /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
     pub fn feed(&mut self, piece: &str, columns: usize) -> String {
-        let visible = self.disarmer.feed(piece);
+        let visible = self.escaper.feed(piece);
         if !self.look.wraps && !self.look.styles {
             return visible;
         }
@@ -156,7 +156,7 @@ impl Formatter {
     /// The text that was held back, now that nothing follows. After this, another text may come.
     pub fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
-        let held = self.disarmer.finish();
+        let held = self.escaper.finish();
         self.push_all(held);
         self.end_word('\n');
         let text = self.pen.take();
@@ -362,7 +362,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::output::disarm::visible;
+    use crate::text::escape::escape;
 
     const WRAPS: Look = look(true, false);
     const BOTH: Look = look(true, true);
@@ -409,7 +409,7 @@ mod tests {
 
     fn wrap(text: &str, columns: usize) -> String {
         let wrapped = wrapped([text], columns);
-        assert!(is_wrapped(&wrapped, &visible(text)), "{wrapped:?} {text:?}");
+        assert!(is_wrapped(&wrapped, &escape(text)), "{wrapped:?} {text:?}");
         wrapped
     }
 
@@ -585,7 +585,7 @@ mod tests {
     /// The text with the parameters of each style before what has it, and `›` after that.
     fn styled(text: &str, columns: usize) -> String {
         let mut formatter = Formatter::new(BOTH);
-        let shown = formatter.feed(&(visible(text) + "\n"), columns);
+        let shown = formatter.feed(&(escape(text) + "\n"), columns);
         shown
             .strip_suffix('\n')
             .expect("a line")
@@ -776,12 +776,12 @@ mod tests {
                 parts.concat()
             };
             let plain = shown(WRAPS);
-            prop_assert!(is_wrapped(&plain, &visible(&text)), "{:?} {:?}", plain, text);
+            prop_assert!(is_wrapped(&plain, &escape(&text)), "{:?} {:?}", plain, text);
             let styled = cells(&shown(BOTH));
             prop_assert!(styled.iter().all(|(character, style)| *character != '\n' || style.is_empty()));
             prop_assert_eq!(styled.iter().map(|(character, _)| character).collect::<String>(), plain);
             let unwrapped: String = cells(&shown(STYLES)).iter().map(|(character, _)| character).collect();
-            prop_assert_eq!(unwrapped, visible(&text));
+            prop_assert_eq!(unwrapped, escape(&text));
         }
 
         #[test]
@@ -791,14 +791,14 @@ mod tests {
             let text: String = text.split('\n').map(|line| line.trim_start().to_owned() + "\n").collect();
             for line in wrap(&text, columns).lines() {
                 let words = line.trim_end_matches(' ').trim_start_matches(|character: char| " -*>.)".contains(character) || character.is_ascii_digit());
-                let shown = visible(line.trim_end_matches(' '));
+                let shown = escape(line.trim_end_matches(' '));
                 prop_assert!(shown.width() < columns || !words.contains(' '), "{:?} {}", line, columns);
             }
         }
 
         #[test]
         fn what_is_in_a_fence_is_never_broken(text in texts(), columns in 1..20_usize) {
-            let code = visible(&text).replace(['`', '~'], "'");
+            let code = escape(&text).replace(['`', '~'], "'");
             for fenced in [format!("```\n{code}\n```\n"), format!("~~~~ x\n{code}\n~~~~\n")] {
                 prop_assert_eq!(wrap(&fenced, columns), fenced);
             }

@@ -15,6 +15,7 @@ use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
+use crate::text::one_line::on_one_line;
 
 /// What to do where a model cannot call tools.
 const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
@@ -320,6 +321,7 @@ impl Call<'_> {
         let refused = self.refused(failure.error, Some(status), &request.extras);
         let redirect = failure.location.map(|target| {
             let check = self.check_base_url();
+            let target = on_one_line(&target);
             format!("q does not follow the redirect to {target}\n{check}")
         });
         refused.advise(redirect)
@@ -337,7 +339,6 @@ mod tests {
     use super::*;
     use crate::address::Address;
     use crate::message::tests::rows;
-    use crate::output::Spinner;
     use crate::provider::table::OPENAI_LIKE;
     use crate::settings::Environment;
 
@@ -353,7 +354,7 @@ mod tests {
             let client = Client::new(&address, None, &Environment::new(&[])).expect("a client");
             Fixture {
                 client,
-                notes: Notes::new(true, false, false, Spinner::new(true, None)),
+                notes: Notes::default(),
             }
         }
 

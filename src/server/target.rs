@@ -14,6 +14,7 @@ use crate::provider::{ReplyError, failure, read_models, table};
 use crate::secret::Secret;
 use crate::settings::{Cached, Environment, Key, Provider, Settings};
 use crate::text::nearest::did_you_mean;
+use crate::text::one_line::on_one_line;
 
 /// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;
@@ -168,7 +169,7 @@ impl Target {
         let models = match self.models(notes) {
             Ok(models) => models,
             Err(unlisted) => {
-                let reason = unlisted.message;
+                let reason = on_one_line(&unlisted.message);
                 return Err(error.advise(format!("its models cannot be listed: {reason}")));
             }
         };
@@ -187,7 +188,7 @@ impl Target {
             return Ok(newest);
         }
         names.truncate(NAMED_MODELS);
-        let names = names.join(", ");
+        let names = on_one_line(&names.join(", "));
         Err(error.advise(format!("-m or Q_MODEL chooses a model: {names}")))
     }
 

@@ -2,14 +2,20 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::escape::Charset;
+
 /// As much of a line as fits into these columns, with a mark if something is cut off.
-pub fn cut(line: &str, columns: usize) -> String {
+pub fn cut(line: &str, columns: usize, charset: Charset) -> String {
     if line.width() <= columns {
         return line.to_owned();
     }
+    let mark = match charset {
+        Charset::Unicode => "…",
+        Charset::Ascii => &"..."[..columns.min(3)],
+    };
     let mut fitting = String::new();
-    // The mark takes the last column.
-    let mut used = 1;
+    // The mark takes the last columns.
+    let mut used = mark.width();
     for character in line.chars() {
         used += character.width().unwrap_or_default();
         if used > columns {
@@ -17,7 +23,7 @@ pub fn cut(line: &str, columns: usize) -> String {
         }
         fitting.push(character);
     }
-    fitting.push('…');
+    fitting.push_str(mark);
     fitting
 }
 
@@ -36,7 +42,9 @@ mod tests {
             ("a\u{301}bc", 3, "a\u{301}bc"),
             ("", 3, ""),
         ] {
-            assert_eq!(cut(line, columns), expected, "{line} {columns}");
+            let found = cut(line, columns, Charset::Unicode);
+            assert_eq!(found, expected, "{line} {columns}");
         }
+        assert_eq!(cut("abcdef", 5, Charset::Ascii), "ab...");
     }
 }

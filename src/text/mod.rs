@@ -3,6 +3,7 @@
 pub mod age;
 pub mod argv;
 pub mod columns;
+pub mod escape;
 pub mod fence;
 pub mod habits;
 pub mod nearest;

@@ -1,5 +1,7 @@
 //! Guesses what the user meant by a name that does not exist (pure).
 
+use super::one_line::on_one_line;
+
 /// The beginning of a name, of at least so many letters, counts as a single error.
 const MIN_BEGINNING: usize = 3;
 
@@ -33,7 +35,7 @@ pub fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -
 /// Asks whether the most similar name was meant. Advice begins with this; it is empty if no name is similar.
 pub fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> String {
     match nearest(typed, names) {
-        Some(name) => format!("did you mean {}? ", name.as_ref()),
+        Some(name) => format!("did you mean {}? ", on_one_line(name.as_ref())),
         None => String::new(),
     }
 }

@@ -1,5 +1,7 @@
 //! Puts foreign text on one line, and quotes a word for a shell (pure).
 
+use super::escape::is_line_break;
+
 /// The characters that need no quotes in a shell, besides letters and digits.
 const PLAIN: &str = "%+,-./:=@_";
 
@@ -7,6 +9,11 @@ const PLAIN: &str = "%+,-./:=@_";
 pub fn on_one_line(text: &str) -> String {
     let words = Vec::from_iter(text.split_whitespace());
     words.join(" ")
+}
+
+/// A text with a blank in place of each newline, whatever character it is.
+pub fn without_breaks(text: &str) -> String {
+    text.replace("\r\n", " ").replace(is_line_break, " ")
 }
 
 /// A word of a shell's command, in quotes if it has characters that may mean something to a shell.
@@ -30,6 +37,12 @@ pub mod tests {
         cells
             .map(|cells| cells.try_into().expect("a cell for each name"))
             .collect()
+    }
+
+    #[test]
+    fn no_line_break_is_left() {
+        let text = "a\r\nb\nc\rd\u{b}e\u{c}f\u{85}g\u{2028}h\u{2029}i  j\tk";
+        assert_eq!(without_breaks(text), "a b c d e f g h i  j\tk");
     }
 
     #[test]

@@ -303,13 +303,14 @@ impl Connection {
             Transport::Remote(http) => return http.failure(what),
             Transport::Local(process) => process,
         };
-        let more = match &process.lines()[..] {
-            [] => String::new(),
-            [line] => format!(": {line}"),
-            lines => format!(":\n{}", lines.join("\n")),
+        let (more, quote) = match &process.lines()[..] {
+            [] => (String::new(), String::new()),
+            [line] => (format!(": {line}"), String::new()),
+            lines => (":".to_owned(), lines.join("\n")),
         };
         Failure {
             more,
+            quote,
             ..Failure::new(what)
         }
     }

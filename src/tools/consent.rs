@@ -10,6 +10,7 @@ use super::layout;
 use super::names;
 use super::offers::Offer;
 use crate::output::Notes;
+use crate::text::escape::Charset;
 use crate::unix;
 
 /// The terminal of this process.
@@ -50,7 +51,8 @@ impl Consent {
         };
         notes.spinner().stop();
         let held = notes.hold_details();
-        let answer = asked(&terminal, name, arguments);
+        let charset = notes.terminal().charset_of_questions();
+        let answer = asked(&terminal, name, arguments, charset);
         drop(held);
         match answer {
             Answer::Yes => Ok(true),
@@ -78,11 +80,11 @@ enum Answer {
 
 /// Shows a call, one screenful after the other, and returns what is answered at its end. Whoever has not seen all of it
 /// cannot allow it.
-fn asked(terminal: &File, name: &str, arguments: &Map<String, Value>) -> Answer {
+fn asked(terminal: &File, name: &str, arguments: &Map<String, Value>, charset: Charset) -> Answer {
     let mut size = unix::terminal_size(terminal);
     let mut shown = 0;
     loop {
-        let Some(screens) = layout::screens(name, arguments, size) else {
+        let Some(screens) = layout::screens(name, arguments, size, charset) else {
             return Answer::NoRoom;
         };
         // A terminal that fails gives no consent.

@@ -1,31 +1,9 @@
 //! Lays out a call for the person who must allow it, in screenfuls in which nothing can hide (pure).
 
-use std::ops::RangeInclusive;
-
 use serde_json::{Map, Value};
 
+use crate::text::escape::{Charset, escape_all};
 use crate::unix::Size;
-
-/// The letters and digits besides ASCII that are shown as they are. The ranges are parts of the blocks of Unicode 14. They
-/// hold no mark and nothing invisible, because terminals disagree on how wide those are.
-const LETTERS: &[RangeInclusive<char>] = &[
-    '\u{c0}'..='\u{24f}',      // Latin
-    '\u{370}'..='\u{3ff}',     // Greek
-    '\u{400}'..='\u{481}',     // Cyrillic
-    '\u{48a}'..='\u{52f}',     // Cyrillic, after its combining marks
-    '\u{1e00}'..='\u{1eff}',   // Latin with more than one accent
-    '\u{1f00}'..='\u{1fff}',   // ancient Greek
-    '\u{3005}'..='\u{3007}',   // the repetition mark and the zero of ideographs
-    '\u{3041}'..='\u{3096}',   // Hiragana
-    '\u{309d}'..='\u{30ff}',   // Hiragana after its combining marks, Katakana
-    '\u{3400}'..='\u{4dbf}',   // ideographs, extension A
-    '\u{4e00}'..='\u{9fff}',   // ideographs
-    '\u{ac00}'..='\u{d7a3}',   // Hangul syllables
-    '\u{f900}'..='\u{faff}',   // ideographs for compatibility
-    '\u{ff10}'..='\u{ff5a}',   // wide digits and Latin letters
-    '\u{ff66}'..='\u{ff9d}',   // narrow Katakana, before its marks
-    '\u{20000}'..='\u{2a6d6}', // ideographs, extension B
-];
 
 /// The blanks before the name of an argument. What a model wrote never stands at the beginning of a row, where q writes.
 const INDENT: usize = 3;
@@ -41,14 +19,19 @@ const MIN_COLUMNS: usize = 12;
 
 /// A call in screenfuls, each with the question to ask below it: the last one whether the call may run, those before it
 /// whether to go on. `None` if the screen has no room for a part of the call beside the question.
-pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option<Vec<String>> {
+pub fn screens(
+    name: &str,
+    arguments: &Map<String, Value>,
+    size: Size,
+    charset: Charset,
+) -> Option<Vec<String>> {
     if size.columns < MIN_COLUMNS {
         return None;
     }
     // The last column stays free for the letter that is typed after a question.
     let width = size.columns - 1;
-    let name = disarmed(name);
-    let rows = rows(&name, arguments, width);
+    let name = escape_all(name, charset);
+    let rows = rows(&name, arguments, width, charset);
     let question = |left: usize| {
         let question = if left == 0 {
             format!("q: run {name}? [y]es, [N]o, [a]lways in this run ")
@@ -74,7 +57,7 @@ pub fn screens(name: &str, arguments: &Map<String, Value>, size: Size) -> Option
 }
 
 /// The rows of a call: its name, and each argument on lines of its own.
-fn rows(name: &str, arguments: &Map<String, Value>, width: usize) -> Vec<String> {
+fn rows(name: &str, arguments: &Map<String, Value>, width: usize, charset: Charset) -> Vec<String> {
     let end = if arguments.is_empty() {
         ", without arguments"
     } else {
@@ -82,7 +65,7 @@ fn rows(name: &str, arguments: &Map<String, Value>, width: usize) -> Vec<String>
     };
     let mut rows = folded(&format!("q: {name} wants to run{end}"), INDENT, width);
     for (argument, value) in arguments {
-        let label = format!("{}{} = ", " ".repeat(INDENT), disarmed(argument));
+        let label = format!("{}{} = ", " ".repeat(INDENT), escape_all(argument, charset));
         let indent = columns(&label).min(width / 2);
         let text = match value {
             Value::String(text) => text.replace("\r\n", "\n"),
@@ -90,7 +73,7 @@ fn rows(name: &str, arguments: &Map<String, Value>, width: usize) -> Vec<String>
         };
         let mut begin = label;
         for line in text.split('\n') {
-            let line = format!("{begin}{}", disarmed(line));
+            let line = format!("{begin}{}", escape_all(line, charset));
             rows.extend(folded(&line, indent - OUTDENT, width));
             begin = " ".repeat(indent);
         }
@@ -136,26 +119,6 @@ fn columns_of(character: char) -> usize {
     if character.is_ascii() { 1 } else { 2 }
 }
 
-/// Text in which nothing can hide: printable ASCII and letters stay, every other character becomes its code point.
-fn disarmed(text: &str) -> String {
-    let mut disarmed = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character == ' ' || character.is_ascii_graphic() || is_letter(character) {
-            disarmed.push(character);
-        } else {
-            disarmed.extend(character.escape_unicode());
-        }
-    }
-    disarmed
-}
-
-/// Whether a character is a letter or a digit of a script that every terminal draws character by character.
-fn is_letter(character: char) -> bool {
-    // The ranges hold a few symbols and unassigned characters, too.
-    let is_listed = LETTERS.iter().any(|range| range.contains(&character));
-    is_listed && character.is_alphanumeric()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -169,7 +132,7 @@ mod tests {
 
     fn screens_of(arguments: &Value, columns: usize, rows: usize) -> Vec<String> {
         let size = Size { columns, rows };
-        screens("db__write", &object(arguments), size).expect("room")
+        screens("db__write", &object(arguments), size, Charset::Unicode).expect("room")
     }
 
     const QUESTION: &str = "q: run db__write? [y]es, [N]o, [a]lways in this run ";
@@ -234,22 +197,11 @@ mod tests {
         for (columns, rows) in [(80, 1), (30, 2), (11, 24)] {
             let size = Size { columns, rows };
             assert_eq!(
-                screens("db__write", &object(&arguments), size),
+                screens("db__write", &object(&arguments), size, Charset::Unicode),
                 None,
                 "{columns} by {rows}"
             );
         }
-    }
-
-    #[test]
-    fn nothing_can_hide_in_a_text() {
-        let shown = "b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ \\n e 'n'";
-        assert_eq!(disarmed(shown), shown);
-        // Controls, what has no width or no look, and symbols; terminals disagree on how wide those of the last line are.
-        let hidden = "\u{7f}\u{9b}\u{1b}\u{202e}\u{200b}\u{2028}\u{feff}\u{ad}\u{e0041}\u{fe0f}\u{a0}\u{3000}\u{e000}\
-            \u{fffe}\u{378}\u{10ffff}\u{2800}\u{1d159}\u{3164}\u{301}👍שلक\u{1100}×÷・「—\
-            \u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}";
-        assert_eq!(disarmed(hidden), hidden.escape_unicode().to_string());
     }
 
     /// The rows of a terminal that draws each character this wide.
@@ -303,7 +255,8 @@ mod tests {
 
     #[test]
     fn every_character_that_is_shown_takes_one_or_two_columns() {
-        let all = disarmed(&String::from_iter('\0'..=char::MAX));
+        let every = String::from_iter('\0'..=char::MAX);
+        let all = escape_all(&every, Charset::Unicode);
         for character in all.chars().filter(|character| !character.is_ascii()) {
             assert!((1..=2).contains(&width_of(character)), "{character:?}");
         }
@@ -328,7 +281,8 @@ mod tests {
         ) {
             let text = String::from_iter(text);
             let arguments = object(&json!({name: text.clone(), "z": "END"}));
-            let Some(screens) = screens("db__write", &arguments, Size { columns, rows }) else {
+            let size = Size { columns, rows };
+            let Some(screens) = screens("db__write", &arguments, size, Charset::Unicode) else {
                 return Ok(());
             };
             let widest = |character: char| if character.is_ascii() { 1 } else { 2 };

@@ -73,8 +73,10 @@ impl Outcome {
 pub struct Failure {
     /// What happened, without the server's name; the model may learn this and nothing else.
     pub what: String,
-    /// Where the server is, or its last lines, to follow that.
+    /// Where the server is, or its last line, to follow that.
     pub more: String,
+    /// Its last lines, if there are several.
+    pub quote: String,
     pub advice: Option<String>,
     /// The server cannot continue; otherwise it may answer the next call.
     pub has_ended_server: bool,
@@ -92,6 +94,7 @@ impl Failure {
     pub fn into_error(self, server: &str) -> Error {
         let message = format!("{server}: {}{}", self.what, self.more);
         Error {
+            quote: self.quote,
             advice: self.advice,
             ..Error::new(ErrorKind::Tools, message)
         }

@@ -13,7 +13,6 @@ use super::connection::{Spec, Target};
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
-use super::servers;
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
@@ -60,7 +59,7 @@ impl Preparation<'_> {
         for section in configured {
             match self.prepare(section) {
                 Ok(ready) => prepared.push(ready),
-                Err(error) if selection.is_none() => servers::note(&error, self.notes),
+                Err(error) if selection.is_none() => self.notes.note_error(&error),
                 Err(error) => return Err(error),
             }
         }
@@ -111,7 +110,7 @@ impl Preparation<'_> {
             match self.program(&place, &command.program) {
                 Ok(program) => ready.push((command.clone(), program)),
                 Err(_) if !is_selected || !section.offers(name) => (),
-                Err(error) if self.selection.is_none() => servers::note(&error, self.notes),
+                Err(error) if self.selection.is_none() => self.notes.note_error(&error),
                 Err(error) => return Err(error),
             }
         }

@@ -161,7 +161,10 @@ mod tests {
 
     fn failure(spec: Spec) -> String {
         let opened = open(spec, &silent()).map(|_| ());
-        opened.expect_err("no tools").message
+        let error = opened.expect_err("no tools");
+        format!("{}\n{}", error.message, error.quote)
+            .trim_end()
+            .to_owned()
     }
 
     #[test]

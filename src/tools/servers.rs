@@ -73,7 +73,7 @@ impl Slot {
             Some(Err(error)) => {
                 let error = redacted(error, secrets);
                 if self.list.about.is_some() {
-                    note(&error, notes);
+                    notes.note_error(&error);
                 }
                 Some(Err(error))
             }
@@ -169,19 +169,12 @@ impl Drop for Servers {
     }
 }
 
-/// Reports an error that does not end q.
-pub fn note(error: &Error, notes: &Notes) {
-    match &error.advice {
-        Some(advice) => notes.note(&format!("{}\n{advice}", error.message)),
-        None => notes.note(&error.message),
-    }
-}
-
 /// An error without secrets.
 pub fn redacted(error: Error, secrets: &[Secret]) -> Error {
     let hide = |text: &String| secret::redact(text, secrets);
     Error {
         message: hide(&error.message),
+        quote: hide(&error.quote),
         advice: error.advice.as_ref().map(hide),
         ..error
     }

@@ -6,7 +6,7 @@ use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::Preparation;
 use super::process::Groups;
-use super::servers::{self, Servers, Slot};
+use super::servers::{Servers, Slot};
 use super::toolbox::Toolbox;
 use crate::context::Context;
 use crate::error::Error;
@@ -128,7 +128,7 @@ impl Starting {
             };
             match offered {
                 Ok(offered) => offers.extend(offered),
-                Err(error) if self.selection.is_none() => servers::note(&error, notes),
+                Err(error) if self.selection.is_none() => notes.note_error(&error),
                 Err(error) => return Err(error),
             }
         }

@@ -137,7 +137,7 @@ impl Toolbox {
     /// The result of a call within the limits, without keys.
     fn result(&mut self, call: &ToolCall, mut outcome: Outcome, notes: &Notes) -> ToolRun {
         if let Some(error) = outcome.server_failed.take() {
-            servers::note(&servers::redacted(error, &self.servers.secrets), notes);
+            notes.note_error(&servers::redacted(error, &self.servers.secrets));
         }
         let text = outcome.without(&self.servers.keys);
         let is_error = outcome.is_error;

@@ -19,6 +19,7 @@ const ORDINARY: &str =
 fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
     let said = all_controls();
     let spaced = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let noted = said.replace(['\r', '\u{b}', '\u{c}', '\u{85}'], " ");
     let quoted = json!(said).to_string();
     let within = &quoted[1..quoted.len() - 1];
     let beginning = &spaced[..spaced.find('\u{1c}').expect("a later control")];
@@ -33,7 +34,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         (&["hi"], Reply::json(400, error.clone()), &spaced),
         (&["hi"], Reply::new(400).piece(&said), beginning),
         (&["hi"], Reply::sse(vec![word("x"), data(&error)]), &spaced),
-        (&["-p", "gemini", "hi"], blocked, &said),
+        (&["-p", "gemini", "hi"], blocked, &noted),
         (&["hi"], Reply::sse(openai_stream(&[&answer])), &answer),
         (&["hi"], Reply::sse(openai_stream(&letters)), &answer),
         (&["-x", "hi"], Reply::sse(openai_stream(&[&block])), &said),
@@ -42,7 +43,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         (
             &["-f", "-m", "x", "hi"],
             Reply::sse(openai_stream(&["x"])),
-            &said,
+            &noted,
         ),
         (&["--dry-run", "-f", "hi"], Reply::new(500), within),
         (&["--history"], Reply::new(500), &said),
@@ -381,8 +382,8 @@ fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
 fn thinking_is_dim_and_harmless_and_stands_before_the_answer_as_it_comes() {
     let thought = data(&json!({"choices": [{"delta": {"reasoning_content": "Let\u{1b}[1m me"}}]}));
     for (name, value, shown) in [
-        ("STYLED", "1", "\u{1b}[2mq: Let^[[1m me\u{1b}[0m"),
-        ("NO_COLOR", "1", "q: Let^[[1m me"),
+        ("STYLED", "1", "\u{1b}[2mq: | Let^[[1m me\u{1b}[0m"),
+        ("NO_COLOR", "1", "q: | Let^[[1m me"),
     ] {
         let _case = case(name);
         let gate = Gate::new();

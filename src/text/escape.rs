@@ -1,0 +1,412 @@
+//! Decides what a terminal may be given: which characters pass, and the visible form of all others (pure).
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+/// The letters and digits besides ASCII that a question shows as they are. The ranges are parts of the blocks of Unicode 14.
+/// They hold no mark and nothing invisible, because terminals disagree on how wide those are.
+const LETTERS: &[RangeInclusive<char>] = &[
+    '\u{c0}'..='\u{2af}',      // Latin
+    '\u{370}'..='\u{3ff}',     // Greek
+    '\u{400}'..='\u{481}',     // Cyrillic
+    '\u{48a}'..='\u{52f}',     // Cyrillic, after its combining marks
+    '\u{1e00}'..='\u{1eff}',   // Latin with more than one accent
+    '\u{1f00}'..='\u{1fff}',   // ancient Greek
+    '\u{3005}'..='\u{3007}',   // the repetition mark and the zero of ideographs
+    '\u{3041}'..='\u{3096}',   // Hiragana
+    '\u{309d}'..='\u{30ff}',   // Hiragana after its combining marks, Katakana
+    '\u{31f0}'..='\u{31ff}',   // Katakana for Ainu
+    '\u{3400}'..='\u{4dbf}',   // ideographs, extension A
+    '\u{4e00}'..='\u{9fff}',   // ideographs
+    '\u{ac00}'..='\u{d7a3}',   // Hangul syllables
+    '\u{f900}'..='\u{faff}',   // ideographs for compatibility
+    '\u{ff10}'..='\u{ff5a}',   // wide digits and Latin letters
+    '\u{ff66}'..='\u{ff9d}',   // narrow Katakana, before its marks
+    '\u{20000}'..='\u{2a6d6}', // ideographs, extension B
+    '\u{2a700}'..='\u{2b734}', // ideographs, extension C
+    '\u{2b740}'..='\u{2b81d}', // ideographs, extension D
+    '\u{2b820}'..='\u{2cea1}', // ideographs, extension E
+    '\u{2ceb0}'..='\u{2ebe0}', // ideographs, extension F
+];
+
+/// The characters besides controls that take no column, look like a blank, or look like nothing: those that Unicode lets
+/// programs ignore (Default_Ignorable_Code_Point), blanks other than the space, and those for private use.
+const INVISIBLE: &[RangeInclusive<char>] = &[
+    '\u{a0}'..='\u{a0}',        // no-break space
+    '\u{ad}'..='\u{ad}',        // soft hyphen
+    '\u{34f}'..='\u{34f}',      // combining grapheme joiner
+    '\u{61c}'..='\u{61c}',      // Arabic letter mark
+    '\u{115f}'..='\u{1160}',    // fillers for Hangul
+    '\u{1680}'..='\u{1680}',    // Ogham space
+    '\u{17b4}'..='\u{17b5}',    // Khmer inherent vowels
+    '\u{180b}'..='\u{180f}',    // selectors and separator for Mongolian
+    '\u{2000}'..='\u{200f}',    // blanks, joiners, direction marks
+    '\u{2028}'..='\u{202f}',    // separators, embeddings, overrides
+    '\u{205f}'..='\u{206f}',    // a blank, invisible operators, isolates
+    '\u{2800}'..='\u{2800}',    // Braille without a dot
+    '\u{3000}'..='\u{3000}',    // ideographic space
+    '\u{3164}'..='\u{3164}',    // filler for Hangul
+    '\u{e000}'..='\u{f8ff}',    // private use
+    '\u{fdd0}'..='\u{fdef}',    // no characters
+    '\u{fe00}'..='\u{fe0f}',    // variation selectors
+    '\u{feff}'..='\u{feff}',    // byte order mark
+    '\u{ffa0}'..='\u{ffa0}',    // filler for Hangul, narrow
+    '\u{fff0}'..='\u{fffb}',    // unassigned, and annotations
+    '\u{fffe}'..='\u{ffff}',    // no characters
+    '\u{13430}'..='\u{1343f}',  // hieroglyph joiners
+    '\u{16fe4}'..='\u{16fe4}',  // Khitan filler
+    '\u{1bca0}'..='\u{1bca3}',  // shorthand controls
+    '\u{1d159}'..='\u{1d159}',  // a note without a head
+    '\u{1d173}'..='\u{1d17a}',  // musical controls
+    '\u{e0000}'..='\u{10ffff}', // tags, variation selectors, private use
+];
+
+/// The characters that text on a terminal may consist of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Charset {
+    #[default]
+    Unicode,
+    Ascii,
+}
+
+impl Charset {
+    /// The text in these characters: in ASCII every other one becomes `\u{…}`.
+    pub fn encode(self, text: &str) -> Cow<'_, str> {
+        if self == Charset::Unicode || text.is_ascii() {
+            return text.into();
+        }
+        let mut encoded = String::with_capacity(text.len());
+        for character in text.chars() {
+            if character.is_ascii() {
+                encoded.push(character);
+            } else {
+                encoded.extend(character.escape_unicode());
+            }
+        }
+        encoded.into()
+    }
+}
+
+/// How the terminal reads bytes, as far as the environment knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encoding {
+    /// As UTF-8, by the locale.
+    Utf8,
+    /// No locale is set. Nearly every terminal reads UTF-8.
+    #[default]
+    Unknown,
+    /// One by one. Some bytes of letters in UTF-8 are controls then: U+00DB ends in 0x9B, which begins a command to the
+    /// terminal.
+    Bytes,
+}
+
+impl Encoding {
+    /// Reads the locale. `variable` returns the value of a variable that is set and not empty, and `charmap` the encoding
+    /// that the system uses for the locale, if it can tell.
+    pub fn of<'a>(
+        variable: impl Fn(&str) -> Option<&'a str>,
+        charmap: impl FnOnce() -> Option<String>,
+    ) -> Encoding {
+        // GNU screen reads bytes where it was started without a locale, or with one that the system does not have.
+        let is_in_screen = variable("STY").is_some();
+        let mut names = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+        match names.find_map(&variable) {
+            Some(locale) if is_utf8(locale) => {
+                let has_locale = !is_in_screen || charmap().is_none_or(|charmap| is_utf8(&charmap));
+                if has_locale {
+                    Encoding::Utf8
+                } else {
+                    Encoding::Bytes
+                }
+            }
+            Some(_) => Encoding::Bytes,
+            None if is_in_screen => Encoding::Bytes,
+            None => Encoding::Unknown,
+        }
+    }
+
+    /// The characters of text.
+    pub fn charset(self) -> Charset {
+        match self {
+            Encoding::Utf8 | Encoding::Unknown => Charset::Unicode,
+            Encoding::Bytes => Charset::Ascii,
+        }
+    }
+
+    /// The characters of a question whose answer lets something run.
+    pub fn charset_of_questions(self) -> Charset {
+        match self {
+            Encoding::Utf8 => Charset::Unicode,
+            Encoding::Unknown | Encoding::Bytes => Charset::Ascii,
+        }
+    }
+}
+
+/// Whether a locale's name says that its encoding is UTF-8, as in `de_DE.UTF-8@euro`, `C.utf8` and the `UTF-8` of macOS.
+fn is_utf8(locale: &str) -> bool {
+    let (name, _) = locale.split_once('@').unwrap_or((locale, ""));
+    let (_, encoding) = name.rsplit_once('.').unwrap_or(("", name));
+    encoding.replace('-', "").eq_ignore_ascii_case("utf8")
+}
+
+/// Escapes text that may come in pieces. Only the carriage return of a newline is dropped.
+#[derive(Default)]
+pub struct Escaper {
+    /// The last character was a CR. Only the next one shows whether it belongs to a newline.
+    held_carriage_return: bool,
+}
+
+impl Escaper {
+    /// The visible form of the next piece.
+    pub fn feed(&mut self, piece: &str) -> String {
+        let mut visible = String::with_capacity(piece.len());
+        for character in piece.chars() {
+            if self.held_carriage_return && character != '\n' {
+                visible.push_str("^M");
+            }
+            self.held_carriage_return = character == '\r';
+            match character {
+                // The next character decides.
+                '\r' => {}
+                '\t' | '\n' => visible.push(character),
+                // Caret notation: the letter is 0x40 away.
+                '\0'..='\u{1f}' => {
+                    visible.push('^');
+                    visible.push(char::from(character as u8 + 0x40));
+                }
+                '\u{7f}' => visible.push_str("^?"),
+                '\u{80}'..='\u{9f}' => {
+                    visible += &format!("<{:02X}>", character as u32);
+                }
+                _ if is_bidirectional(character) => {
+                    visible += &format!("<U+{:04X}>", character as u32);
+                }
+                _ => visible.push(character),
+            }
+        }
+        visible
+    }
+
+    /// The visible form of what was held back, now that nothing follows.
+    pub fn finish(&mut self) -> &'static str {
+        if std::mem::take(&mut self.held_carriage_return) {
+            "^M"
+        } else {
+            ""
+        }
+    }
+}
+
+/// The visible form of a complete text: what a terminal is given of an answer, a note or a name.
+pub fn escape(text: &str) -> String {
+    let mut escaper = Escaper::default();
+    let mut visible = escaper.feed(text);
+    visible.push_str(escaper.finish());
+    visible
+}
+
+/// Text in which nothing can hide, for a question whose answer lets something run: printable ASCII stays, and so do letters
+/// that the charset has; every other character becomes its code point.
+pub fn escape_all(text: &str, charset: Charset) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for character in text.chars() {
+        let is_shown = character == ' '
+            || character.is_ascii_graphic()
+            || charset == Charset::Unicode && is_letter(character);
+        if is_shown {
+            visible.push(character);
+        } else {
+            visible.extend(character.escape_unicode());
+        }
+    }
+    visible
+}
+
+/// The command that may be put into a shell's command line, without the newlines at its end: one line in which nothing is
+/// hidden. The error says why a text is none.
+pub fn command_line(text: &str) -> Result<&str, &'static str> {
+    let line = text.trim_end_matches(['\r', '\n']);
+    if line.contains('\n') {
+        // Blocks of code are joined, so a block may end at any newline.
+        return Err("the answer has several blocks or lines; to read them, ask with q");
+    }
+    if line.chars().any(is_hidden) {
+        return Err("the answer has control or invisible characters; to read it, ask with q");
+    }
+    Ok(line)
+}
+
+/// Whether a character can control a terminal, changes the direction of text, or is not seen.
+pub fn is_hidden(character: char) -> bool {
+    // The last two of each plane are no characters.
+    let is_last = u32::from(character) & 0xfffe == 0xfffe;
+    character.is_control() || is_bidirectional(character) || is_last || is_in(INVISIBLE, character)
+}
+
+/// Whether a character begins a new line, here or in a program that shows the text later.
+pub fn is_line_break(character: char) -> bool {
+    matches!(
+        character,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+/// Whether a character is an embedding, an override or an isolate (Unicode, UAX #9), which make text read as what it is not.
+fn is_bidirectional(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a character is a letter or a digit of a script that every terminal draws character by character.
+fn is_letter(character: char) -> bool {
+    // The ranges hold a few symbols and unassigned characters, too.
+    is_in(LETTERS, character) && character.is_alphanumeric()
+}
+
+fn is_in(ranges: &[RangeInclusive<char>], character: char) -> bool {
+    ranges.iter().any(|range| range.contains(&character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_text_passes() {
+        for (text, shown) in [
+            ("\u{1b}[31mred\u{1b}[0m", "^[[31mred^[[0m"),
+            ("\u{1b}]52;c;aGk=\u{7}", "^[]52;c;aGk=^G"),
+            ("a\0b\u{7f}c\u{8}", "a^@b^?c^H"),
+            ("\u{9b}31m\u{85}", "<9B>31m<85>"),
+            ("\u{202e}abc\u{202c}", "<U+202E>abc<U+202C>"),
+            ("\u{2066}x\u{2069}", "<U+2066>x<U+2069>"),
+            ("a\r\nb\rc\r", "a\nb^Mc^M"),
+            ("\r\r\n", "^M\n"),
+            ("tab\tline\n", "tab\tline\n"),
+            (
+                "e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本",
+                "e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本",
+            ),
+        ] {
+            assert_eq!(escape(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_locale_variable_that_is_set_tells_the_encoding() {
+        for (variables, encoding) in [
+            (&[][..], Encoding::Unknown),
+            (&[("LANG", "C.UTF-8")], Encoding::Utf8),
+            (&[("LANG", "de_DE.utf8")], Encoding::Utf8),
+            (&[("LC_CTYPE", "UTF-8")], Encoding::Utf8),
+            (&[("LANG", "de_DE.UTF-8@euro")], Encoding::Utf8),
+            (&[("LANG", "C")], Encoding::Bytes),
+            (&[("LANG", "POSIX")], Encoding::Bytes),
+            (&[("LANG", "de_DE")], Encoding::Bytes),
+            (&[("LANG", "de_DE@euro")], Encoding::Bytes),
+            (&[("LANG", "ja_JP.eucJP")], Encoding::Bytes),
+            (&[("LANG", "UTF-8.ISO-8859-1")], Encoding::Bytes),
+            (&[("LC_ALL", "C"), ("LANG", "C.UTF-8")], Encoding::Bytes),
+            (&[("LC_ALL", "C.UTF-8"), ("LANG", "C")], Encoding::Utf8),
+            (&[("LC_CTYPE", "C"), ("LANG", "C.UTF-8")], Encoding::Bytes),
+            (&[("LC_ALL", "C.UTF-8"), ("LC_CTYPE", "C")], Encoding::Utf8),
+            (&[("LC_MESSAGES", "C")], Encoding::Unknown),
+            (&[("STY", "1.x")], Encoding::Bytes),
+            (&[("STY", "1.x"), ("LANG", "C.UTF-8")], Encoding::Utf8),
+        ] {
+            let variable = |name: &str| {
+                let mut set = variables.iter();
+                set.find(|(set, _)| *set == name).map(|(_, value)| *value)
+            };
+            let found = Encoding::of(variable, || None);
+            assert_eq!(found, encoding, "{variables:?}");
+            // The locale of a shell counts if screen reads it as its name says.
+            let is_in_screen = variable("STY").is_some();
+            for (charmap, is_missing) in [("UTF-8", false), ("ANSI_X3.4-1968", true)] {
+                let found = Encoding::of(variable, || Some(charmap.to_owned()));
+                let mut encoding = encoding;
+                if is_in_screen && is_missing {
+                    encoding = Encoding::Bytes;
+                }
+                assert_eq!(found, encoding, "{variables:?} {charmap}");
+            }
+        }
+        let unset = Encoding::Unknown;
+        let charsets = (unset.charset(), unset.charset_of_questions());
+        assert_eq!(charsets, (Charset::Unicode, Charset::Ascii));
+    }
+
+    #[test]
+    fn nothing_can_hide_in_a_question() {
+        let ascii = "b~ q: \\n e 'n'";
+        let letters = "ü ß ə ř Ω я ё ほ カー ㇰ 々 한 日 ｆ";
+        let shown = format!("{ascii} {letters}");
+        assert_eq!(escape_all(&shown, Charset::Unicode), shown);
+        // Controls, what has no width or no look, and symbols; terminals disagree on how wide those of the last line are.
+        let hidden = "\u{7f}\u{9b}\u{1b}\u{202e}\u{200b}\u{2028}\u{feff}\u{ad}\u{e0041}\u{fe0f}\u{a0}\u{3000}\u{e000}\
+            \u{fffe}\u{378}\u{10ffff}\u{2800}\u{1d159}\u{3164}\u{301}👍שلक\u{1100}×÷・「—\
+            \u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}";
+        let escaped = hidden.escape_unicode().to_string();
+        assert_eq!(escape_all(hidden, Charset::Unicode), escaped);
+
+        assert_eq!(escape_all(ascii, Charset::Ascii), ascii);
+        let letters = letters.replace(' ', "");
+        let escaped = letters.escape_unicode().to_string();
+        assert_eq!(escape_all(&letters, Charset::Ascii), escaped);
+    }
+
+    #[test]
+    fn a_command_is_one_line_in_which_nothing_is_hidden() {
+        for (text, line) in [
+            ("ls -l\n\n\n", "ls -l"),
+            ("ls\r\n", "ls"),
+            (
+                "du Größe 日本 e\u{301} “x” – 👩",
+                "du Größe 日本 e\u{301} “x” – 👩",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(command_line(text), Ok(line));
+        }
+        for text in ["ls\ndf", "ls # \\\ndf\n", "\nls"] {
+            let reason = command_line(text).expect_err(text);
+            assert!(reason.contains("several"), "{text:?}: {reason}");
+        }
+        let hidden = "\0\u{1}\t\r\u{1b}\u{1e}\u{7f}\u{80}\u{9b}\u{a0}\u{ad}\u{34f}\u{61c}\u{115f}\u{1680}\u{180e}\u{200b}\u{200d}\
+            \u{200f}\u{2028}\u{202e}\u{202f}\u{2060}\u{2066}\u{2800}\u{3000}\u{3164}\u{e000}\u{fe0f}\u{feff}\u{ffa0}\u{fff9}\
+            \u{1d159}\u{1fffe}\u{e0041}\u{e01ef}\u{f0000}\u{10ffff}";
+        for character in hidden.chars() {
+            let text = format!("ls{character} -l");
+            let reason = command_line(&text).expect_err(&text);
+            assert!(reason.contains("invisible"), "{text:?}: {reason}");
+        }
+    }
+
+    #[test]
+    fn whatever_unicode_calls_a_blank_is_hidden_but_the_space() {
+        for character in '\0'..=char::MAX {
+            let is_blank = character.is_whitespace() && character != ' ';
+            assert!(!is_blank || is_hidden(character), "{character:?}");
+            // Letters of questions are not, or one list would contradict the other.
+            assert!(
+                !is_letter(character) || !is_hidden(character),
+                "{character:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn control_characters_are_escaped_however_the_input_is_split(text in any::<String>(), at in any::<prop::sample::Index>()) {
+            let shown = escape(&text);
+            prop_assert!(shown.chars().all(|character| matches!(character, '\t' | '\n') || !character.is_control()));
+            let boundaries: Vec<usize> = text.char_indices().map(|(index, _)| index).chain([text.len()]).collect();
+            let at = *at.get(&boundaries);
+            let mut escaper = Escaper::default();
+            let split = escaper.feed(&text[..at]) + &escaper.feed(&text[at..]) + escaper.finish();
+            prop_assert_eq!(split, shown);
+            let encoded = escape(&Charset::Ascii.encode(&text));
+            prop_assert!(encoded.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~')));
+        }
+    }
+}
