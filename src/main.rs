@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use crate::actions::{change, show};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
-use crate::flags::{Arguments, Mode};
+use crate::flags::{Arguments, KINDS_OF_NAMES, Mode};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, Spinner, Terminal};
 use crate::session::folder::Folder;
@@ -134,8 +134,9 @@ fn run(
         Mode::List => actions::list::list,
         Mode::Status => actions::status::print_status,
         Mode::Models => actions::models::list,
-        // Printed above.
-        Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => return Ok(()),
+        // The documents are printed above.
+        Mode::Generate => actions::names::print,
+        Mode::ShortHelp | Mode::LongHelp | Mode::Version => return Ok(()),
     };
     action(arguments, &context)
 }
@@ -145,7 +146,8 @@ fn document(arguments: &Arguments) -> Option<String> {
     match arguments.mode {
         Mode::Generate => {
             let kind = arguments.generate.as_deref().unwrap_or_default();
-            Some(manual::generate(kind, &own_name()))
+            let is_document = !KINDS_OF_NAMES.contains(&kind);
+            is_document.then(|| manual::generate(kind, &own_name()))
         }
         Mode::ShortHelp => Some(manual::short_help()),
         Mode::LongHelp => Some(manual::long_help()),

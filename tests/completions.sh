@@ -1,6 +1,8 @@
 #!/bin/sh
-# Drives the completions of completions/ in real shells, on terminals of their own: sh tests/completions.sh
+# Drives the completions of completions/ in real shells, on terminals of their own: sh tests/completions.sh PATH_OF_Q
 set -eu
+
+q=$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)/$(basename -- "$1")
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 missing=
@@ -46,9 +48,10 @@ full      q -fr bl<TAB>                       blunt
 empty     q -r <TAB>                          nothing
 
 full      q -s <TAB>                          weekly.v2, work
-full      q -s session_<TAB>                  session_20261121100000
-full      q --session=session_<TAB>           session_20261121100000
-full      q -ssession_<TAB>                   -ssession_20261121100000
+full      q -s session_<TAB>                  session_20261121100000000, session_20261121100000000~1
+full      q --session=session_2<TAB>          session_20261121100000000, session_20261121100000000~1
+full      q -ssession_20261121100000000~<TAB> -ssession_20261121100000000~1
+full      q -s work~<TAB>                     work~1
 full      q -s sess<TAB>                      nothing
 full      q -s w<TAB>                         weekly.v2, work
 full      q -s c<TAB>                         nothing
@@ -105,7 +108,6 @@ xdg       q -p work<TAB>                      work-elsewhere
 xdg       q --fo<TAB>                         --follow
 relative  q -s w<TAB>                         weekly.v2, work
 relative  q -p w<TAB>                         work
-macos     q -s <TAB>                          library
 
 files     q <TAB>                             my notes.json, notes.json, sub
 files     q what no<TAB>                      notes.json
@@ -149,19 +151,25 @@ providers() {
     cat >"$1/q/config.toml" <<END
 provider = "$2"
 # [providers.worthless]
-[providers.$2]
+system = """
+[providers.worthless]
+[tools.worthless]
+"""
+[ providers . $2 ]
 base_url = "http://127.0.0.1:9/v1"
 [providers.$2.headers]
 x-wrong = "no name"
-  [providers."home-lab"]  # at home
-[providers-of-work]
+[providers.'home-lab']  # at home
+base_url = "http://127.0.0.1:9/v1"
+[tools]
+time = { command = ["uvx", "mcp-server-time"] }
 [tools.db]
 command = ["uvx", "mcp-server-sqlite"]
-only = ["read_query", "list_*"]
-[tools.time]
-command = ["uvx", "mcp-server-time"]
+only = [
+    "read_query", "list_*",
+]
 [tools.shop]
-allow = ["sql"]
+allow = ["sql", "@reads"]
 [tools.shop.env]
 A = "b"
 [tools.shop.sql]
@@ -176,18 +184,17 @@ END
 }
 
 # Each place is a folder with a home, and with the folder "here" that the shells run in.
-for place in full empty missing xdg relative macos files; do
+for place in full empty missing xdg relative files; do
     mkdir -p "$scratch/$place/home" "$scratch/$place/here"
 done
 for place in full xdg relative; do
-    conversations "$scratch/$place/home/.local/state" work weekly.v2 session_20261121100000
+    conversations "$scratch/$place/home/.local/state" work work~1 weekly.v2 session_20261121100000000 session_20261121100000000~1
     providers "$scratch/$place/home/.config" work
 done
 conversations "$scratch/xdg/state" elsewhere
 providers "$scratch/xdg/config" work-elsewhere
 conversations "$scratch/relative/here/state" wrong
 providers "$scratch/relative/here/config" wrong
-conversations "$scratch/macos/home/Library/Application Support" library
 mkdir -p "$scratch/empty/home/.local/state/q/sessions"
 mkdir "$scratch/files/here/sub"
 touch "$scratch/files/here/notes.json" "$scratch/files/here/my notes.json" "$scratch/files/here/sub/deep.json"
@@ -205,10 +212,8 @@ in_place() (
         INPUTRC="$scratch/inputrc" COMPLETIONS="$root/completions" SCRATCH="$scratch" PLACE="${place##*/}" "$@"
 )
 
-# fish loads completions only of commands that there are.
 mkdir "$scratch/bin"
-printf '#!/bin/sh\nexit 1\n' >"$scratch/bin/q"
-chmod +x "$scratch/bin/q"
+ln -s "$q" "$scratch/bin/q"
 
 # bash and zsh are made to put everything that they offer into the line, from where it is read.
 cat >"$scratch/keep" <<'END'
@@ -227,6 +232,7 @@ set bell-style none
 END
 cat >"$scratch/bashrc" <<'END'
 HISTFILE=
+alias sed=false awk=false find=false q='q -n'
 source "$SCRATCH/keep"
 source "$COMPLETIONS/q.bash"
 next() {
@@ -240,6 +246,7 @@ END
 
 # In one place the file is sourced, in the others it is found in $fpath.
 cat >"$scratch/.zshrc" <<'END'
+alias sed=false awk=false find=false
 source $SCRATCH/keep
 autoload -Uz compinit
 if [[ $PLACE == xdg ]]; then
@@ -326,7 +333,7 @@ check() {
 }
 
 for shell in bash zsh fish; do
-    for place in full empty missing xdg relative macos files; do
+    for place in full empty missing xdg relative files; do
         sed -n "s/^$place  *//p" "$scratch/cases" >"$scratch/asked"
         sed 's/<TAB>.*//' "$scratch/asked" >"$scratch/lines"
         drive "$shell" "$place"

@@ -46,7 +46,7 @@ KEPT = {
     "two lines": (block("cd src\nmake"), SEVERAL),
     "nothing": (block("")[:-5] + "```\n", "q: there is no code block in the answer"),
     "no code": ("I cannot do that.", "q: there is no code block in the answer"),
-    "a failure": (None, "q: llamacpp: 400 Bad Request: no ?[31mluck? today"),
+    "a failure": (None, "q: llamacpp: 400 Bad Request: no ^[[31mluck<U+202E> today"),
 }
 for hidden in "\0\1\t\r\x1b\x1e\x7f\x80\x9b\xa0\xad\u034f\u061c\u115f\u1680\u180e\u200b\u200d\u200f\u2028\u202e\u202f\u2060\u2066\u2800\u3000\u3164\ue000\ufe0f\ufeff\ufff9\U000e0041":
     KEPT[f"hidden {ord(hidden):x}"] = (block(f"ls{hidden} -l"), HIDDEN)
@@ -283,7 +283,7 @@ def questions_in_completions(shell, q, server):
         assert "why" not in screen, screen
     else:
         screen = terminal.see("why: \"a\" 'b' $(touch ran) \\n %F{red}")
-        screen = terminal.see("one two ?[31mred??evil `touch ran`")
+        screen = terminal.see("one two ^[[31mred<9B><U+202E>evil `touch ran`")
         assert "\u202e" not in screen, screen
     assert not (terminal.folder / "ran").exists()
 

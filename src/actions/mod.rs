@@ -3,6 +3,7 @@
 pub mod change;
 pub mod list;
 pub mod models;
+pub mod names;
 pub mod show;
 pub mod status;
 pub mod tools;

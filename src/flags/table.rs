@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
 
-use Completion::{Conversations, Files, Function, Nothing, Words};
+use Completion::{Conversations, Files, NamesOf, Nothing, Words};
 use Effect::{Action, ActionWith, Switch, Takes};
 use Mode::{
     Ask, Clear, Copy, Generate, History, Last, List, ListTools, LongHelp, Models, ShortHelp,
@@ -21,6 +21,15 @@ const KINDS: &[&str] = &[
     "keys-bash",
     "keys-zsh",
     "keys-fish",
+];
+
+/// The names that `--generate` prints for the completions. No document mentions them, because they are for these scripts.
+pub const KINDS_OF_NAMES: &[&str] = &[
+    "conversations",
+    "every-conversation",
+    "providers",
+    "roles",
+    "tools",
 ];
 
 /// One option.
@@ -72,11 +81,12 @@ pub enum Setter {
     Texts(fn(&mut Arguments) -> &mut Vec<String>),
     /// Names with commas between them.
     Names(fn(&mut Arguments) -> &mut Vec<String>),
-    /// One of these words.
-    Choice(
-        &'static [&'static str],
-        fn(&mut Arguments) -> &mut Option<String>,
-    ),
+    /// One of these words, or of those that no document names.
+    Choice {
+        words: &'static [&'static str],
+        hidden: &'static [&'static str],
+        field: fn(&mut Arguments) -> &mut Option<String>,
+    },
     /// Text that need not be UTF-8, or a path.
     Raw(fn(&mut Arguments) -> &mut Option<OsString>),
     Raws(fn(&mut Arguments) -> &mut Vec<OsString>),
@@ -86,8 +96,8 @@ pub enum Setter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     Nothing,
-    /// What the function of this name in each script prints.
-    Function(&'static str),
+    /// The names that `--generate` prints for this kind.
+    NamesOf(&'static str),
     /// Names of conversations, and files.
     Conversations,
     Files,
@@ -149,9 +159,13 @@ impl Setter {
                 let names = text(value)?;
                 field(arguments).extend(names.split(',').map(str::to_owned));
             }
-            Choice(words, field) => {
+            Choice {
+                words,
+                hidden,
+                field,
+            } => {
                 let value = text(value)?;
-                if !words.contains(&&*value) {
+                if !words.contains(&&*value) && !hidden.contains(&&*value) {
                     return Err(format!("“{value}” is not one of {}", words.join(", ")));
                 }
                 *field(arguments) = Some(value);
@@ -215,7 +229,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-p, --provider",
         effect: Takes(
             &[Ask, Status, Models],
-            value("NAME", Function("providers"), Text(|a| &mut a.provider)),
+            value("NAME", NamesOf("providers"), Text(|a| &mut a.provider)),
         ),
         help: "which provider to ask",
         doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
@@ -230,7 +244,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-r, --role",
         effect: Takes(
             &[Ask],
-            value("NAME", Function("roles"), Text(|a| &mut a.role)),
+            value("NAME", NamesOf("roles"), Text(|a| &mut a.role)),
         ),
         help: "options that the configuration lists",
         doc: "Use the options of the role NAME: see ROLES.",
@@ -288,7 +302,7 @@ pub const FLAGS: &[Flag] = &[
         names: "-t, --tools",
         effect: Takes(
             &[Ask, ListTools],
-            value("NAME", Function("tools"), Names(|a| &mut a.tools)),
+            value("NAME", NamesOf("tools"), Names(|a| &mut a.tools)),
         ),
         help: "let the model call tools",
         doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
@@ -459,7 +473,15 @@ pub const FLAGS: &[Flag] = &[
         names: "--generate",
         effect: ActionWith(
             Generate,
-            value("KIND", Words(KINDS), Choice(KINDS, |a| &mut a.generate)),
+            value(
+                "KIND",
+                Words(KINDS),
+                Choice {
+                    words: KINDS,
+                    hidden: KINDS_OF_NAMES,
+                    field: |a| &mut a.generate,
+                },
+            ),
         ),
         help: "print the man page, a completion or a shell key",
         doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), or code that binds a key of a shell \

@@ -4,23 +4,12 @@ use std::fmt::Write;
 
 use super::template;
 use crate::flags::{Completion, FLAGS};
-use crate::provider::table::PROVIDERS;
-
-/// Prints the names of the providers that the configuration file adds, in any shell.
-const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null"#;
-
-/// Prints the roles of the configuration file, and of the files beside it, in any shell.
-const ROLES: &str = r#"sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null; find -L "$config/q/roles" -maxdepth 2 -name '*.md' 2>/dev/null | sed -n 's|.*/q/roles/\([A-Za-z0-9_-]*\)\.md$|\1|p; s|.*/q/roles/\([A-Za-z0-9_-]*\)/system\.md$|\1|p'"#;
 
 /// Keeps bash from offering files. The bash of macOS is too old for it, and its error is hidden.
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
-/// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
-const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
-
 /// Fills a script with its own parts, and with those that are common to the shells.
 fn script(template: &str, own: &[(&str, &str)]) -> String {
-    let names: Vec<&str> = PROVIDERS.iter().map(|row| row.name).collect();
     let mut short = String::new();
     let mut short_with_value = String::new();
     let mut long_with_value = Vec::new();
@@ -36,12 +25,8 @@ fn script(template: &str, own: &[(&str, &str)]) -> String {
         }
     }
     let common = [
-        ("PROVIDERS", &*names.join(" ")),
-        ("SECTIONS", SECTIONS),
-        ("ROLES", ROLES),
-        ("TOOLS", TOOLS),
         // Extended regular expressions for a word that ends in an option with a value.
-        ("SHORT", &format!("-[{short}]*([{short_with_value}])")),
+        ("SHORT", &*format!("-[{short}]*([{short_with_value}])")),
         ("LONG", &format!("--({})", long_with_value.join("|"))),
     ];
     template::fill(template, &[&common, own].concat())
@@ -74,7 +59,7 @@ fn bash_action(completion: Completion) -> String {
         Completion::Files => ":".to_owned(),
         Completion::Conversations => "_@NAME@_conversations".to_owned(),
         Completion::Nothing => NO_FILES.to_owned(),
-        Completion::Function(name) => format!("_@NAME@_{name}; {NO_FILES}"),
+        Completion::NamesOf(kind) => format!("_@NAME@_names {kind}; {NO_FILES}"),
         Completion::Words(words) => format!("names=({}); {NO_FILES}", words.join(" ")),
     }
 }
@@ -115,7 +100,7 @@ pub fn zsh() -> String {
 fn zsh_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => String::new(),
-        Completion::Function(name) => format!("_@NAME@_{name}"),
+        Completion::NamesOf(kind) => format!("_@NAME@_names {kind}"),
         Completion::Conversations => "_@NAME@_conversations".to_owned(),
         Completion::Files => "_files".to_owned(),
         Completion::Words(words) => format!("({})", words.join(" ")),
@@ -148,7 +133,7 @@ pub fn fish() -> String {
 fn fish_action(completion: Completion) -> String {
     match completion {
         Completion::Nothing => " -x".to_owned(),
-        Completion::Function(name) => format!(" -x -a '(__@NAME@_{name})'"),
+        Completion::NamesOf(kind) => format!(" -x -a '(__@NAME@_names {kind})'"),
         Completion::Files => " -r -F".to_owned(),
         Completion::Conversations => " -r -F -a '(__@NAME@_conversations)'".to_owned(),
         Completion::Words(words) => format!(" -x -a '{}'", words.join(" ")),

@@ -1,7 +1,7 @@
 _@NAME@_key() {
     local code=$? last
     if [[ $READLINE_LINE != *[![:space:]]* ]]; then
-        # A wish to be read and changed. Another press asks.
+        # A request to be read and changed. Another press asks.
         last=$(HISTTIMEFORMAT='' history 1)
         if [[ $last =~ ^[[:space:]]*[0-9]+\*?[[:space:]]+(.*)$ ]]; then
             last=${BASH_REMATCH[1]//[[:cntrl:]]/ }
@@ -10,11 +10,11 @@ _@NAME@_key() {
         fi
         return 0
     fi
-    local prompt=${PS1@P} wish=${READLINE_LINE//[[:cntrl:]]/?} text saved rows row
+    local prompt=${PS1@P} typed=${READLINE_LINE//[[:cntrl:]]/?} text saved rows row
     prompt=${prompt//[$'\001\002']/}
     # Bash has wiped the line and its last line of the prompt, and draws both again where the cursor is left. In the
     # meantime a copy is shown. Nothing may scroll after the cursor was saved; there are no more columns than bytes.
-    text=${prompt##*$'\n'}$wish$'\n'
+    text=${prompt##*$'\n'}$typed$'\n'
     rows=$(LC_ALL=C; echo "$((${#text} / ${COLUMNS:-80} + 3))")
     for ((row = 0; row < rows; row++)); do echo; done >&2
     printf '\e[%dA\r\e7%sq: waiting for the command\e8' "$rows" "$text" >&2
@@ -26,7 +26,7 @@ _@NAME@_key() {
         printf '\e[J' >&2
     else
         # What stands below the line would be in the way of the next output. So the copy stays, and the line follows it.
-        printf '\e[J%s%s\n%s\n' "${prompt##*$'\n'}" "$wish" "${text:-q: interrupted}" >&2
+        printf '\e[J%s%s\n%s\n' "${prompt##*$'\n'}" "$typed" "${text:-q: interrupted}" >&2
     fi
     trap - INT
     eval "$saved"

@@ -3,7 +3,7 @@ _@NAME@_key() {
     emulate -L zsh
     local text
     if [[ $BUFFER != *[^[:space:]]* ]]; then
-        # A wish to be read and changed. Another press asks.
+        # A request to be read and changed. Another press asks.
         text=$(fc -ln -1 2>/dev/null)
         [[ -z $text ]] || BUFFER="fix: ${text//[[:cntrl:]]/ }, exit status $code" CURSOR=$#BUFFER
         return 0

@@ -203,6 +203,17 @@ impl ToolServer {
         }
     }
 
+    /// The tools that `only` and `allow` name, without patterns.
+    pub fn named_tools(&self) -> Vec<String> {
+        let mut named = Vec::new();
+        for tool in self.only.iter().flatten().chain(&self.allow) {
+            if !tool.contains('*') && !tool.starts_with('@') {
+                named.push(tool.clone());
+            }
+        }
+        named
+    }
+
     /// Whether a tool runs without asking. `reads`: its server says that it changes nothing.
     pub fn allows(&self, tool: &str, reads: bool) -> bool {
         self.allow.iter().any(|allowed| match allowed.as_str() {

@@ -1,0 +1,90 @@
+//! The names that completions offer, one a line. Shells show them on a terminal, so they are escaped in a pipe, too.
+
+use super::list;
+use crate::context::Context;
+use crate::error::Error;
+use crate::flags::Arguments;
+use crate::output::print_exactly;
+use crate::session::folder::Kind;
+use crate::session::{self, Exchange};
+use crate::settings::{NO_TOOLS, ServerKind, Settings};
+use crate::text::escape::escape;
+
+/// Prints the names of a kind. Those that a shell would have to quote are left out: q gives no such name.
+pub fn print(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let kind = arguments.generate.as_deref().unwrap_or_default();
+    let lines = match kind {
+        "conversations" => conversations(context, &[Kind::Named])?,
+        "every-conversation" => conversations(context, &[Kind::Named, Kind::Unnamed, Kind::State])?,
+        _ => names(kind, &settings(arguments, context)?),
+    };
+    print_exactly(&lines, context.notes.terminal())
+}
+
+/// The conversations of these kinds, newest first. The first question follows a name, after a tab.
+fn conversations(context: &Context, kinds: &[Kind]) -> Result<String, Error> {
+    let folder = context.folder()?;
+    let terminal = context.notes.terminal();
+    let mut lines = String::new();
+    for file in folder.files(true).map_err(Error::file)? {
+        if !kinds.contains(&folder.kind(&file.path)) {
+            continue;
+        }
+        // One that cannot be read is offered without its question.
+        let conversation = session::read(&file.path).ok().flatten();
+        let question = conversation.and_then(|conversation| {
+            let mut exchanges = conversation.exchanges.iter();
+            exchanges.find_map(Exchange::question).map(list::summary)
+        });
+        lines += &folder.id(&file.path);
+        if let Some(question) = question {
+            lines += &format!("\t{}", escape(&terminal.encode(&question)));
+        }
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// The settings, or the defaults if something is wrong with them.
+fn settings(arguments: &Arguments, context: &Context) -> Result<Settings, Error> {
+    let environment = &context.environment;
+    Settings::load(arguments, environment, &context.configuration)
+        .or_else(|_| Settings::defaults(environment))
+}
+
+fn names(kind: &str, settings: &Settings) -> String {
+    let mut names = match kind {
+        "providers" => {
+            let providers = settings.providers.iter();
+            providers.map(|provider| provider.name.clone()).collect()
+        }
+        "roles" => settings.role_names(),
+        _ => tools(settings),
+    };
+    names.retain(|name| is_plain(name));
+    names.iter().map(|name| format!("{name}\n")).collect()
+}
+
+/// The tool servers, and the tools that the configuration names.
+fn tools(settings: &Settings) -> Vec<String> {
+    let mut names = vec![NO_TOOLS.to_owned()];
+    // Without the file of other programs there are still those of the configuration.
+    let servers = settings.tool_servers();
+    for server in servers.unwrap_or_else(|_| settings.tools.clone()) {
+        let mut tools = server.named_tools();
+        if let ServerKind::Commands(commands) = &server.kind {
+            tools.extend(commands.iter().map(|command| command.name.clone()));
+        }
+        tools.sort();
+        tools.dedup();
+        let of_server = tools.iter().map(|tool| format!("{}__{tool}", server.name));
+        names.extend([server.name.clone()].into_iter().chain(of_server));
+    }
+    names
+}
+
+/// Whether a shell takes a name as it is.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_plain)
+}
