@@ -10,6 +10,7 @@ mod connections;
 mod conversation;
 mod documents;
 mod endless;
+mod escape;
 mod extract;
 mod files;
 #[path = "../harness/mod.rs"]
