@@ -15,8 +15,6 @@ const TAB: usize = 8;
 pub struct Quote {
     /// The last line has no end yet.
     is_open: bool,
-    /// The last character was a CR, so an LF would belong to it.
-    is_after_carriage_return: bool,
     /// The column of the next character.
     column: usize,
     /// The last character was a blank, or there is none on the line.
@@ -37,15 +35,12 @@ impl Quote {
         for part in piece.split_inclusive(is_line_break) {
             let text = part.trim_end_matches(is_line_break);
             if !text.is_empty() {
-                self.is_after_carriage_return = false;
                 self.push(&visible(text), width, &mut quoted);
             }
-            let end = &part[text.len()..];
-            let is_second_half = self.is_after_carriage_return && end == "\n";
-            if !end.is_empty() && !is_second_half {
+            // The LF after a CR ends an empty line, and so nothing.
+            if text.len() < part.len() {
                 quoted += self.end();
             }
-            self.is_after_carriage_return = end == "\r";
         }
         quoted
     }

