@@ -15,7 +15,6 @@ use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
-use crate::text::one_line::on_one_line;
 
 /// What to do where a model cannot call tools.
 const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
@@ -321,7 +320,6 @@ impl Call<'_> {
         let refused = self.refused(failure.error, Some(status), &request.extras);
         let redirect = failure.location.map(|target| {
             let check = self.check_base_url();
-            let target = on_one_line(&target);
             format!("q does not follow the redirect to {target}\n{check}")
         });
         refused.advise(redirect)

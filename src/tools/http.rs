@@ -15,7 +15,6 @@ use crate::secret::Secret;
 use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
 use crate::server::reading;
 use crate::server::stream;
-use crate::text::one_line::on_one_line;
 use crate::threads::{self, lock};
 
 /// How much of an answer is read at once.
@@ -272,7 +271,7 @@ impl Http {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
-                let target = on_one_line(error.location.as_deref()?);
+                let target = error.location.as_deref()?;
                 format!("q does not follow redirects; set url to {target}")
             }
             _ => return None,
