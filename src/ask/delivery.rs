@@ -157,10 +157,10 @@ fn excerpt(answer: &str, reply: &Reply, run: &Run) -> Result<String, Error> {
     }
     let no_code = |reason: &str| Error::new(ErrorKind::NoCode, reason);
     let code = code::extract(answer).map_err(no_code)?;
-    if run.notes.terminal().fills_command_line {
-        return escape::command_line(&code)
-            .map(str::to_owned)
-            .map_err(no_code);
+    let terminal = run.notes.terminal();
+    if terminal.fills_command_line {
+        let line = escape::command_line(&code, terminal.charset());
+        return line.map(str::to_owned).map_err(no_code);
     }
     Ok(code)
 }
