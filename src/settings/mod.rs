@@ -28,7 +28,7 @@ pub use program::LocalProgram;
 pub use providers::Provider;
 pub use table::{Cached, History, Values};
 pub use text::{MAX_TEXT, read_text};
-pub use tools::{NO_TOOLS, RemoteServer, ServerKind, ToolServer};
+pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
 
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};

@@ -18,6 +18,9 @@ use crate::text::habits::Place;
 /// The name that stands for no tools.
 pub const NO_TOOLS: &str = "none";
 
+/// Stands in `allow` for the tools that are said to read.
+pub const READS: &str = "@reads";
+
 /// Why a key of another kind of section is refused.
 const MISFIT: &str = "does not go with the other keys of this section";
 
@@ -214,10 +217,15 @@ impl ToolServer {
         named
     }
 
-    /// Whether a tool runs without asking. `reads`: its server says that it changes nothing.
+    /// Whether a tool runs without asking. `reads` says that it changes nothing: of a command the user has written that, and of
+    /// its own tools a server says it, which counts only where `@reads` is allowed.
     pub fn allows(&self, tool: &str, reads: bool) -> bool {
+        let is_command = matches!(self.kind, ServerKind::Commands(_));
+        if is_command && reads {
+            return true;
+        }
         self.allow.iter().any(|allowed| match allowed.as_str() {
-            "@reads" => reads,
+            READS => reads,
             pattern => pattern::matches(pattern, tool),
         })
     }

@@ -13,10 +13,8 @@ pub struct ListedTool {
     pub description: String,
     /// A JSON Schema of an object.
     pub schema: Value,
-    /// Its server says that a call changes nothing.
+    /// Whether a call changes nothing: a command's section says so, or a server of its own tool.
     pub reads: bool,
-    /// It also says that a call reaches nothing outside.
-    pub is_harmless: bool,
 }
 
 /// What a server says about itself.
@@ -64,17 +62,12 @@ impl ListedTool {
         if description.is_empty() {
             description = string(&entry["title"]);
         }
-        // By default, a tool may change, overwrite and reach anything.
-        let hints = &entry["annotations"];
-        let reads = hints["readOnlyHint"] == true;
-        let stays_inside = hints["openWorldHint"] == false;
-        let destroys = hints["destructiveHint"] == true;
         Some(ListedTool {
             name,
             description,
             schema,
-            reads,
-            is_harmless: reads && stays_inside && !destroys,
+            // By default, a tool may change anything.
+            reads: entry["annotations"]["readOnlyHint"] == true,
         })
     }
 }
@@ -134,16 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn hints_say_whether_a_call_is_harmless() {
-        for [is_harmless, annotations] in rows(
+    fn a_tool_reads_only_if_its_hint_is_true() {
+        for [reads, annotations] in rows(
             r#"
-            yes | {"readOnlyHint": true, "openWorldHint": false}
-            yes | {"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}
-            no | {"readOnlyHint": true, "openWorldHint": false, "destructiveHint": true}
-            no | {"readOnlyHint": true, "openWorldHint": true}
-            no | {"readOnlyHint": true}
-            no | {"readOnlyHint": "true", "openWorldHint": false}
-            no | {"readOnlyHint": false, "openWorldHint": false}
+            yes | {"readOnlyHint": true}
+            yes | {"readOnlyHint": true, "destructiveHint": true, "openWorldHint": true}
+            no | {"readOnlyHint": "true"}
+            no | {"readOnlyHint": false, "destructiveHint": false}
             no | {"openWorldHint": false}
             no | null
         "#,
@@ -151,7 +141,7 @@ mod tests {
             let tool = format!(r#"{{"name": "a", "annotations": {annotations}}}"#);
             let tool = serde_json::from_str(&tool).expect("JSON");
             let tool = ListedTool::read(&tool).expect("a tool");
-            assert_eq!(tool.is_harmless, is_harmless == "yes", "{annotations}");
+            assert_eq!(tool.reads, reads == "yes", "{annotations}");
         }
     }
 }

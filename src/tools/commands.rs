@@ -51,7 +51,6 @@ impl Commands {
                 description: command.about.clone(),
                 schema: command.argv.schema(),
                 reads: command.reads,
-                is_harmless: command.reads,
             });
         }
         Ok(About {

@@ -10,6 +10,7 @@ use super::layout;
 use super::names;
 use super::offers::Offer;
 use crate::output::Notes;
+use crate::settings::READS;
 use crate::text::escape::Charset;
 use crate::unix;
 
@@ -41,8 +42,13 @@ impl Consent {
         let refused = |why: &str| {
             let (section, _) = names::split(name);
             let tool = &offer.tool;
+            let mut setting = format!("allow = [{tool:?}] in [tools.{section}] or ");
+            // A server chooses the names of its tools, and as a pattern its name would allow others, too.
+            if tool.contains('*') || tool == READS {
+                setting.clear();
+            }
             notes.note(&format!(
-                "{name} did not run: {why}; allow = [{tool:?}] in [tools.{section}] or --yes allows it"
+                "{name} did not run: {why}; {setting}--yes allows it"
             ));
         };
         let Some(terminal) = terminal() else {

@@ -260,7 +260,7 @@ impl Http {
     /// What to do about a status.
     fn advice(&self, error: &TransportError) -> Option<String> {
         let bridge = format!(
-            "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]",
+            "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"], a program on your machine that forwards this server",
             self.site.url
         );
         Some(match error.status? {

@@ -97,7 +97,7 @@ const MAX_LENGTH: usize = 64;
 
 /// The full name of a tool, as models know it.
 pub fn full_name(server: &str, tool: &str) -> String {
-    let mut full = plain(&format!("{server}{SEPARATOR}{tool}"));
+    let mut full = plain(&format!("{server}{SEPARATOR}{tool}")).replace('*', "_");
     full.truncate(MAX_LENGTH);
     full
 }
@@ -126,6 +126,7 @@ mod tests {
             ("db", "read_query", "db__read_query"),
             ("a-b", "c.d/e f", "a-b__c_d_e_f"),
             ("db", "größe", "db__gr__e"),
+            ("db", "list_*", "db__list__"),
             ("db", "", "db__"),
             ("db", &"y".repeat(60), &format!("db__{}", "y".repeat(60))),
         ] {

@@ -16,17 +16,15 @@ pub struct Offer {
     pub(super) tool: String,
     /// The tool for the model.
     pub shown: Tool,
-    /// Its server says that it changes nothing.
+    /// Whether it is said to change nothing: such calls run side by side, but may still be asked about.
     pub reads: bool,
-    /// It runs without asking.
+    /// Whether it runs without asking, by the user's own settings.
     pub allowed: bool,
 }
 
 impl Offer {
     /// A tool of the server at this index, as it lists it.
     pub(super) fn new(server: usize, section: &ToolServer, tool: &ListedTool) -> Offer {
-        // An address may belong to anyone, so what it says about itself allows nothing.
-        let is_trusted = !matches!(section.kind, ServerKind::Remote(_));
         Offer {
             server,
             tool: tool.name.clone(),
@@ -36,7 +34,7 @@ impl Offer {
                 schema: tool.schema.clone(),
             },
             reads: tool.reads,
-            allowed: section.allows(&tool.name, tool.reads) || (is_trusted && tool.is_harmless),
+            allowed: section.allows(&tool.name, tool.reads),
         }
     }
 }
@@ -96,13 +94,12 @@ mod tests {
 
     use super::*;
 
-    fn listed(tools: &[&str], is_harmless: bool) -> Vec<ListedTool> {
+    fn listed(tools: &[&str], reads: bool) -> Vec<ListedTool> {
         let tool = |name: &&str| ListedTool {
             name: (*name).to_owned(),
             description: String::new(),
             schema: json!({}),
-            reads: is_harmless,
-            is_harmless,
+            reads,
         };
         tools.iter().map(tool).collect()
     }
@@ -124,19 +121,35 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_runs_without_asking_if_a_setting_or_a_program_of_the_user_says_so() {
+    fn a_tool_runs_without_asking_only_if_a_setting_of_the_user_says_so() {
+        let program = "command = [\"x\"]";
+        let address = "url = \"https://h/mcp\"";
+        let commands = "[drop]\nrun = [\"x\"]";
         let list = "allow = [\"list_*\"]";
-        let remote = ToolServer::parse("db", &format!("url = \"https://h/mcp\"\n{list}"));
-        for (section, is_harmless, expected) in [
-            (section(list), false, [true, false]),
-            (section(""), true, [true, true]),
-            (remote, true, [true, false]),
+        let reading = "allow = [\"@reads\"]";
+        // What the section has, whether its tools are said to read, and which of the two run unasked.
+        for (kind, more, reads, expected) in [
+            (program, "", true, [false, false]),
+            (program, list, true, [true, false]),
+            (program, list, false, [true, false]),
+            (program, reading, true, [true, true]),
+            (program, reading, false, [false, false]),
+            (address, "", true, [false, false]),
+            (address, list, true, [true, false]),
+            (address, reading, true, [true, true]),
+            (address, reading, false, [false, false]),
+            (commands, "", true, [true, true]),
+            (commands, "", false, [false, false]),
+            (commands, list, false, [true, false]),
+            (commands, reading, true, [true, true]),
+            (commands, reading, false, [false, false]),
         ] {
-            let offers = offers(&section, &listed(&["list_a", "drop"], is_harmless));
+            let section = ToolServer::parse("db", &format!("{more}\n{kind}"));
+            let offers = offers(&section, &listed(&["list_a", "drop"], reads));
             assert_eq!(
                 [offers[0].allowed, offers[1].allowed],
                 expected,
-                "{section:?}"
+                "{kind} {more} {reads}"
             );
         }
     }

@@ -25,12 +25,18 @@ pub fn section(sandbox: &Sandbox, name: &str, mode: &str, more: &str) -> String 
     section_with_log(name, mode, &log(sandbox, name), more)
 }
 
-/// The same, where the server writes what it hears into this file.
+/// The same, where the server writes what it hears into this file. Unless `more` says what to allow, tools that read run unasked.
 pub fn section_with_log(name: &str, mode: &str, log: &str, more: &str) -> String {
     let program = std::env::current_exe().expect("this program");
+    let mut lines = more.to_owned();
+    // Most tests are about something else than approval.
+    if !more.contains("allow") {
+        lines = format!("allow = [\"@reads\"]\n{more}");
+    }
+    let lines = lines.trim_end();
     format!(
         "[tools.{name}]\ncommand = [{program:?}, {SERVER:?}, \"--exact\", \"--nocapture\", \"--test-threads=2\"]\n\
-         env = {{ {MODE} = {mode:?}, {LOG} = {log:?} }}\n{more}\n",
+         env = {{ {MODE} = {mode:?}, {LOG} = {log:?} }}\n{lines}\n",
     )
 }
 
@@ -254,6 +260,9 @@ impl Server {
             "tools/list" if self.is("twins") => {
                 json!({"tools": [{"name": "a.b"}, {"name": "a_b"}]})
             }
+            "tools/list" if self.is("patterns") => {
+                json!({"tools": [{"name": "*"}, {"name": "@reads"}]})
+            }
             "tools/list" if self.is("crowd") => {
                 let tool = |number| json!({"name": format!("t{number}")});
                 json!({"tools": Vec::from_iter((0..1100).map(tool))})
@@ -349,7 +358,7 @@ pub fn modern(message: &Value, instructions: &str) -> Result<Option<Value>, Valu
     })
 }
 
-/// The tools; those that only read run without asking.
+/// The tools; all but one say that they only read.
 fn tools() -> Value {
     let reads = json!({"readOnlyHint": true, "openWorldHint": false});
     let schema = json!({
