@@ -12,6 +12,7 @@ use crate::server::discover;
 use crate::session::Conversation;
 use crate::session::store::{Handle, Purpose};
 use crate::settings::{Environment, Key, Settings};
+use crate::tools::faults;
 
 /// Stands for a model that only the server knows.
 const FIRST_LISTED: &str = "the first on its list";
@@ -181,19 +182,36 @@ impl Report {
         self.json["providers"] = rows.into();
     }
 
-    /// The tool servers, including those of a shared file, and the roles. How a server is reached is left out, because that
-    /// may be secret.
+    /// The tool servers, including those of a shared file, the roles, and the tools that cannot be used. How a server is reached
+    /// is left out, because that may be secret.
     fn add_names(&mut self, settings: &Settings) {
-        let tools = match settings.tool_servers() {
-            Ok(servers) => Vec::from_iter(servers.into_iter().map(|server| server.name)),
-            Err(error) => vec![error.message],
-        };
+        let mut tools = Vec::new();
+        let mut faults = Vec::new();
+        match settings.tool_servers() {
+            Ok(servers) => {
+                faults = faults::find_all(&servers);
+                tools.extend(servers.into_iter().map(|server| server.name));
+            }
+            Err(error) => tools.push(error.message),
+        }
         for (what, names) in [("tools", tools), ("roles", settings.role_names())] {
             if !names.is_empty() {
                 self.text += &format!("  {what}        {}\n", names.join(", "));
             }
             self.json[what] = names.into();
         }
+        let mut rows = Vec::new();
+        for Error {
+            message, advice, ..
+        } in faults
+        {
+            self.text += &format!("  wrong: {message}\n");
+            for line in advice.iter().flat_map(|advice| advice.lines()) {
+                self.text += &format!("    {line}\n");
+            }
+            rows.push(message);
+        }
+        self.json["tool_faults"] = rows.into();
     }
 
     /// The conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.

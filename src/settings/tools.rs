@@ -224,10 +224,14 @@ impl ToolServer {
         if is_command && reads {
             return true;
         }
-        self.allow.iter().any(|allowed| match allowed.as_str() {
-            READS => reads,
-            pattern => pattern::matches(pattern, tool),
-        })
+        let all_that_read = reads && self.allow.iter().any(|allowed| allowed == READS);
+        all_that_read || self.allowing(tool).next().is_some()
+    }
+
+    /// The patterns that let a tool run without asking.
+    pub fn allowing(&self, tool: &str) -> impl Iterator<Item = &str> {
+        let patterns = self.allow.iter().map(String::as_str);
+        patterns.filter(move |pattern| *pattern != READS && pattern::matches(pattern, tool))
     }
 }
 

@@ -2,14 +2,12 @@
 //! programs, folders and keys.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{self, Path, PathBuf};
+use std::path::{self, PathBuf};
 use std::sync::Arc;
-
-use fs_err as fs;
 
 use super::commands::Commands;
 use super::connection::{Spec, Target};
+use super::faults::{self, is_program};
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
@@ -92,8 +90,8 @@ impl Preparation<'_> {
         Ok(Spec { section, target })
     }
 
-    /// The commands of a section whose programs are there. A missing program of a selected command is an error; without a
-    /// selection, a note names it.
+    /// The commands of a section that have no fault, and whose programs are there. What is wrong with a selected command is an
+    /// error; without a selection, a note says it. `--yes` is a person's own word, and may let code of the model's run.
     fn runnable(
         &mut self,
         section: &ToolServer,
@@ -107,7 +105,9 @@ impl Preparation<'_> {
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
             let place = format!("{}.{name}", section.name);
-            match self.program(&place, &command.program) {
+            let fault = faults::find(section, command).filter(|_| !self.settings.typed.yes);
+            let found = fault.map_or_else(|| self.program(&place, &command.program), Err);
+            match found {
                 Ok(program) => ready.push((command.clone(), program)),
                 Err(_) if !is_selected || !section.offers(name) => (),
                 Err(error) if self.selection.is_none() => self.notes.note_error(&error),
@@ -225,11 +225,4 @@ fn find_program(
     }
     let missing = format!("tools.{section}: there is no program {name}");
     Err(Error::settings(missing).advise(advice))
-}
-
-fn is_program(file: &Path) -> bool {
-    let Ok(metadata) = fs::metadata(file) else {
-        return false;
-    };
-    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }
