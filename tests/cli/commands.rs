@@ -266,3 +266,24 @@ fn no_query_reaches_a_file_unasked() {
     let mut examples = blocks.filter(|block| block.contains("[\"sqlite3\""));
     assert!(examples.clone().count() > 1 && !examples.any(|block| block.contains("reads = true")));
 }
+
+#[test]
+fn settings_of_no_example_let_code_of_the_models_run_unasked() {
+    let mut examples = 0;
+    for block in documents().split("\n\n") {
+        if !block.lines().any(|line| line.starts_with("    run ")) {
+            continue;
+        }
+        let sandbox = Sandbox::new();
+        let lines = block.lines().filter(|line| line.starts_with("    "));
+        // A block may go on with what is typed.
+        let lines = lines.take_while(|line| !line.starts_with("    q "));
+        sandbox.config(&Vec::from_iter(lines).join("\n"));
+        let status = sandbox.q(&["--status", "-j"]).run();
+        let status: Value = serde_json::from_str(&status.success().stdout_text()).expect("JSON");
+        assert_eq!(status["error"], Value::Null, "{block}");
+        assert_eq!(status["tool_faults"], json!([]), "{block}");
+        examples += 1;
+    }
+    assert!(examples > 10, "{examples}");
+}

@@ -1,5 +1,6 @@
 """Tries to break out of the recipes of the manual, with their real programs: recipes.py PATH-OF-Q [TRIAL…]. A scripted model
-makes the calls; those of a recipe with `reads = true` run without asking, so nothing else keeps them from doing harm."""
+makes the calls; those of a recipe with `reads = true`, or with --yes, run without asking, so nothing else keeps them from doing
+harm."""
 
 import contextlib
 import glob
@@ -52,6 +53,8 @@ class Trial:
     def __init__(self, q, home, results):
         self.q, self.home, self.results = q, home, results
         self.marks = home / "marks"
+        # Of every run, unless a call has others.
+        self.options = ()
         (home / "private").write_text(SECRET + "\n", encoding="utf-8")
         model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
         threading.Thread(target=model.serve_forever, daemon=True).start()
@@ -90,12 +93,12 @@ class Trial:
         return subprocess.Popen([self.q, *options, "-t", section, "go"], env=self.environment, cwd=folder or self.home,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
-    def call(self, recipe, calls, **options):
+    def call(self, recipe, calls, **more):
         """The results of calls, and whether each is an error. At most 32 run in a round."""
         results = []
         for begin in range(0, len(calls), 30):
             some = calls[begin:begin + 30]
-            _, notes = self.start(recipe, some, **options).communicate(timeout=120)
+            _, notes = self.start(recipe, some, **{"options": self.options, **more}).communicate(timeout=120)
             print(notes, end="")
             results += Scripted.results
         return results
@@ -376,6 +379,9 @@ def sqlite(trial):
     trial.check("the program sqlite3 reads a private file in spite of -safe", SECRET in spied)
     recipe = trial.recipe("books.sql")
     before = books.read_bytes()
+    print("    a query asks:")
+    trial.fails(recipe, "sql", "query", [query["query"] for _, query, _ in GOOD])
+    trial.options = ["--yes"]
     trial.works(recipe, GOOD)
     trial.fails(recipe, "sql", "query", WRITES + [
         f"SELECT CAST(data AS TEXT) FROM fsdir('{private}')", f"SELECT readfile('{private}')", f"SELECT writefile('{target}', 'x')",
