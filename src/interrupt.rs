@@ -3,6 +3,8 @@
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -18,6 +20,9 @@ pub fn survive_size_limit() {
     let ignored = Arc::default();
     let _ = flag::register(libc::SIGXFSZ, ignored);
 }
+
+/// How long to wait for the end at once.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// When an action runs before a signal ends q.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +42,7 @@ pub struct Interrupts {
     spinner: Spinner,
     actions: Mutex<Vec<(When, Action)>>,
     installed: AtomicBool,
-    arrived: AtomicBool,
+    arrived: Arc<AtomicBool>,
 }
 
 impl Interrupts {
@@ -47,7 +52,7 @@ impl Interrupts {
             spinner: spinner.clone(),
             actions: Mutex::default(),
             installed: AtomicBool::default(),
-            arrived: AtomicBool::default(),
+            arrived: Arc::default(),
         });
         if spinner.is_active() || is_first_process() {
             interrupts.install();
@@ -61,13 +66,19 @@ impl Interrupts {
         lock(&self.actions).push((when, action));
     }
 
-    /// Whether a signal is about to end q.
+    /// Whether a signal is about to end q. That is so from its arrival on, also if the thread that handles it does not run yet.
     pub fn has_signal(&self) -> bool {
         self.arrived.load(Ordering::Relaxed)
     }
 
+    /// Does not return if a signal is about to end q.
+    pub fn wait_if_ending(&self) {
+        while self.has_signal() {
+            thread::sleep(LAST_MOMENT);
+        }
+    }
+
     fn run_actions(&self) {
-        self.arrived.store(true, Ordering::Relaxed);
         let mut actions = std::mem::take(&mut *lock(&self.actions));
         actions.sort_by_key(|(when, _)| *when);
         for (_, action) in actions {
@@ -89,7 +100,7 @@ impl Interrupts {
         };
         let interrupts = Arc::clone(self);
         // Where no thread can be started, q takes no signals.
-        let _ = threads::start(move || {
+        let started = threads::start(move || {
             if let Some(signal) = arriving.forever().next() {
                 interrupts.run_actions();
                 let spinner = interrupts.spinner.clone();
@@ -97,6 +108,11 @@ impl Interrupts {
                 die_of(signal);
             }
         });
+        if started.is_ok() {
+            for signal in signals {
+                let _ = flag::register(signal, Arc::clone(&self.arrived));
+            }
+        }
     }
 }
 

@@ -2,14 +2,16 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Unsets a variable that is empty. Only for the beginning of the program, before any thread is started.
 pub fn unset_if_empty(variable: &str) {
@@ -185,6 +187,108 @@ pub fn terminal_size(terminal: &impl AsRawFd) -> Size {
 pub fn is_in_foreground(terminal: &File) -> bool {
     // SAFETY: the calls have no conditions; on failure they return what no process group has.
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
+}
+
+/// Whether a file is the terminal that controls this process.
+pub fn controls_this_process(file: &impl AsRawFd) -> bool {
+    // SAFETY: the call has no conditions; it fails for any other file.
+    unsafe { libc::tcgetpgrp(file.as_raw_fd()) >= 0 }
+}
+
+/// The path of a terminal's device; `None` if the file is no terminal, or its device has no path here.
+pub fn terminal_path(terminal: &impl AsRawFd) -> Option<PathBuf> {
+    let mut name = [0_u8; 256];
+    // SAFETY: the call writes at most so many bytes into the buffer, which outlives it.
+    let result =
+        unsafe { libc::ttyname_r(terminal.as_raw_fd(), name.as_mut_ptr().cast(), name.len()) };
+    if result != 0 {
+        return None;
+    }
+    let name = CStr::from_bytes_until_nul(&name).ok()?;
+    Some(OsStr::from_bytes(name.to_bytes()).into())
+}
+
+/// Waits until a terminal has something to read, or can never have, but not longer than `patience`.
+pub fn wait_for_input(terminal: &File, patience: Duration) -> bool {
+    let mut wanted = libc::pollfd {
+        fd: terminal.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the call only changes this one value, which outlives it.
+    let count = unsafe { libc::poll(&raw mut wanted, 1, milliseconds) };
+    // A signal may have come.
+    count > 0 || (count < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted)
+}
+
+/// Ctrl-Z was typed, or SIGTSTP was sent in another way, while a [`StopRequests`] was there.
+static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_stop_request(_: libc::c_int) {
+    STOP_REQUESTED.store(true, Ordering::Relaxed);
+}
+
+/// A time in which a request to stop (SIGTSTP) only is noted. There is one such time at once.
+pub struct StopRequests {
+    /// How the signal was handled before; `None` if it is ignored.
+    before: Option<libc::sigaction>,
+}
+
+impl StopRequests {
+    /// Begins with no request.
+    pub fn hold() -> StopRequests {
+        let mut held = StopRequests { before: None };
+        held.begin();
+        held
+    }
+
+    fn begin(&mut self) {
+        if is_ignored(libc::SIGTSTP) {
+            return;
+        }
+        STOP_REQUESTED.store(false, Ordering::Relaxed);
+        // SAFETY: `sigaction` is plain data, for which zeroes are a value; the handler only sets an atomic value.
+        unsafe {
+            let mut noted: libc::sigaction = std::mem::zeroed();
+            noted.sa_sigaction = note_stop_request as *const () as usize;
+            noted.sa_flags = libc::SA_RESTART;
+            let mut before: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(libc::SIGTSTP, &raw const noted, &raw mut before) == 0 {
+                self.before = Some(before);
+            }
+        }
+    }
+
+    /// Whether this process has been asked to stop.
+    pub fn have_arrived(&self) -> bool {
+        STOP_REQUESTED.load(Ordering::Relaxed)
+    }
+
+    /// Stops this process as if nothing had held the request back, and returns when it goes on.
+    pub fn obey(&mut self) {
+        self.end();
+        self.begin();
+    }
+
+    /// Handles the signal as before, and passes on a request that has been noted.
+    fn end(&mut self) {
+        let Some(before) = self.before.take() else {
+            return;
+        };
+        // SAFETY: the action is one that the system has given; no action is asked for.
+        unsafe { libc::sigaction(libc::SIGTSTP, &raw const before, std::ptr::null_mut()) };
+        if STOP_REQUESTED.swap(false, Ordering::Relaxed) {
+            // SAFETY: the call has no conditions.
+            unsafe { libc::raise(libc::SIGTSTP) };
+        }
+    }
+}
+
+impl Drop for StopRequests {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// Forgets what was typed on a terminal before now.

@@ -8,6 +8,7 @@ mod spinner;
 mod stdout;
 mod style;
 mod terminal;
+mod terminal_lock;
 mod wrap;
 
 pub use notes::{Notes, source_lines};
@@ -16,4 +17,5 @@ pub use stdout::{
     OutputError, Stdout, print, print_exactly, print_report, print_texts, unless_reader_gone,
 };
 pub use terminal::Terminal;
+pub use terminal_lock::TerminalLock;
 pub use wrap::Look;

@@ -1,11 +1,14 @@
 //! Shows on a terminal what q waits for and since when, and wipes it before anything else is shown.
 
+use std::cell::OnceCell;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::terminal::Terminal;
+use super::terminal_lock;
 use crate::text::columns::cut;
 use crate::text::escape::escape;
 use crate::text::one_line::on_one_line;
@@ -35,6 +38,8 @@ struct SpinnerState {
     /// A thread draws it.
     has_thread: bool,
     terminal: Terminal,
+    /// The terminal, if its device can be opened.
+    device: OnceCell<Option<File>>,
 }
 
 /// One wait, and its reason in words.
@@ -108,6 +113,13 @@ impl Spinner {
         state.wipe();
     }
 
+    /// Erases the line of the cursor, where another q may have drawn its spinner. Only for whoever has the terminal's lock.
+    pub fn erase_line(&self) {
+        if self.is_active() {
+            let _ = io::stderr().write_all(WIPE.as_bytes());
+        }
+    }
+
     /// Wipes the spinner while something else is printed. It comes back if q still waits.
     pub fn make_room(&self, say: impl FnOnce()) {
         let Some(state) = &self.0 else {
@@ -155,16 +167,27 @@ impl SpinnerState {
         let visible = escape(&self.terminal.encode(&on_one_line(text)));
         let fitting = cut(&visible, size.columns - 1, self.terminal.charset());
         if fitting != self.shown {
-            let line = format!("{WIPE}{fitting}");
-            // Losing the terminal is no reason to end.
-            let _ = io::stderr().write_all(line.as_bytes());
-            self.shown = fitting;
+            let is_drawn = self.write(&format!("{WIPE}{fitting}"));
+            self.shown = if is_drawn { fitting } else { String::new() };
         }
     }
 
     fn wipe(&mut self) {
         if !std::mem::take(&mut self.shown).is_empty() {
-            let _ = io::stderr().write_all(WIPE.as_bytes());
+            self.write(WIPE);
+        }
+    }
+
+    /// Writes on the terminal, unless another q asks a question there: that has erased the line, and its question stays.
+    fn write(&self, text: &str) -> bool {
+        // Losing the terminal is no reason to end.
+        let write = || _ = io::stderr().write_all(text.as_bytes());
+        match self.device.get_or_init(terminal_lock::spinner_device) {
+            Some(device) => terminal_lock::write_unless_asked(device, write),
+            None => {
+                write();
+                true
+            }
         }
     }
 }

@@ -3,30 +3,44 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::layout;
 use super::names;
 use super::offers::Offer;
-use crate::output::Notes;
+use crate::interrupt::Interrupts;
+use crate::output::{Notes, TerminalLock};
 use crate::settings::READS;
-use crate::text::escape::Charset;
 use crate::unix;
 
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
 
+/// Says to the model that a call does not run because it cannot be asked about.
+const NOBODY: &str = "The call was refused: nobody can be asked whether it may run.";
+
 /// What the user has agreed to in this run.
-#[derive(Debug, Default)]
 pub struct Consent {
     /// Every call runs.
-    pub yes: bool,
+    yes: bool,
     /// The tools that a person has allowed for the rest of this run.
-    pub always: HashSet<String>,
+    always: HashSet<String>,
+    /// A signal ends q before it asks anything more.
+    interrupts: Arc<Interrupts>,
 }
 
 impl Consent {
+    /// Nothing but what `yes` allows.
+    pub fn new(yes: bool, interrupts: Arc<Interrupts>) -> Consent {
+        Consent {
+            yes,
+            always: HashSet::new(),
+            interrupts,
+        }
+    }
+
     /// Asks whether a call may run, unless that is decided already. Returns whether a person has read it. The error says to
     /// the model why the call does not run.
     pub fn ask(
@@ -53,12 +67,20 @@ impl Consent {
         };
         let Some(terminal) = terminal() else {
             refused("nobody can be asked here");
-            return Err("The call was refused: nobody can be asked whether it may run.");
+            return Err(NOBODY);
         };
         notes.spinner().stop();
+        notes.end_thoughts();
         let held = notes.hold_details();
-        let charset = notes.terminal().charset_of_questions();
-        let answer = asked(&terminal, name, arguments, charset);
+        let lock = TerminalLock::wait();
+        // Ctrl-C also ends the q that had the terminal before, and so lets this one have it.
+        self.interrupts.wait_if_ending();
+        let answer = Question {
+            terminal,
+            lock,
+            notes,
+        }
+        .ask(name, arguments);
         drop(held);
         match answer {
             Answer::Yes => Ok(true),
@@ -71,6 +93,10 @@ impl Consent {
                 refused("the screen is too small to show it");
                 Err("The call was refused: the user's screen is too small to show it.")
             }
+            Answer::Nobody => {
+                refused("nobody can be asked here");
+                Err(NOBODY)
+            }
         }
     }
 }
@@ -82,35 +108,85 @@ enum Answer {
     Always,
     /// The call cannot be shown.
     NoRoom,
+    /// While q waited for its turn, it has lost the terminal.
+    Nobody,
 }
 
-/// Shows a call, one screenful after the other, and returns what is answered at its end. Whoever has not seen all of it
-/// cannot allow it.
-fn asked(terminal: &File, name: &str, arguments: &Map<String, Value>, charset: Charset) -> Answer {
-    let mut size = unix::terminal_size(terminal);
-    let mut shown = 0;
-    loop {
-        let Some(screens) = layout::screens(name, arguments, size, charset) else {
-            return Answer::NoRoom;
-        };
-        // A terminal that fails gives no consent.
-        let typed = ask_at(terminal, &screens[shown]).unwrap_or_default();
-        let typed = typed.trim().to_lowercase();
-        shown += 1;
-        let is_last = shown == screens.len();
-        match typed.as_str() {
-            "y" | "yes" if is_last => return Answer::Yes,
-            "a" | "always" if is_last => return Answer::Always,
-            "v" | "view" if !is_last => (),
-            _ => return Answer::No,
-        }
-        // On a screen of another size the rows would not be where they are counted.
-        let current = unix::terminal_size(terminal);
-        if current != size {
-            size = current;
-            shown = 0;
+/// A question on the terminal.
+struct Question<'n> {
+    terminal: File,
+    /// Keeps others from asking there until the answer is read. `None` if there are no locks.
+    lock: Option<TerminalLock>,
+    notes: &'n Notes,
+}
+
+impl Question<'_> {
+    /// Shows a call, one screenful after the other, and returns what is answered at its end. Whoever has not seen all of it
+    /// cannot allow it.
+    fn ask(&mut self, name: &str, arguments: &Map<String, Value>) -> Answer {
+        let charset = self.notes.terminal().charset_of_questions();
+        let mut size = unix::terminal_size(&self.terminal);
+        let mut shown = 0;
+        loop {
+            // q may have waited for a long time.
+            if !unix::is_in_foreground(&self.terminal) {
+                return Answer::Nobody;
+            }
+            let Some(screens) = layout::screens(name, arguments, size, charset) else {
+                return Answer::NoRoom;
+            };
+            // A terminal that fails gives no consent.
+            let typed = self.ask_once(&screens[shown]);
+            let typed = typed.unwrap_or(Typed::Line(String::new()));
+            shown += 1;
+            let is_last = shown == screens.len();
+            match typed {
+                Typed::Line(line) => match line.trim().to_lowercase().as_str() {
+                    "y" | "yes" if is_last => return Answer::Yes,
+                    "a" | "always" if is_last => return Answer::Always,
+                    "v" | "view" if !is_last => (),
+                    _ => return Answer::No,
+                },
+                // Anything may stand on the screen now.
+                Typed::Stop => shown = 0,
+            }
+            // On a screen of another size the rows would not be where they are counted.
+            let current = unix::terminal_size(&self.terminal);
+            if current != size {
+                size = current;
+                shown = 0;
+            }
         }
     }
+
+    /// Shows one screenful, and reads the line that is typed after that. Ctrl-Z stops q here; other programs may then use the
+    /// terminal, and another q may ask.
+    fn ask_once(&mut self, screen: &str) -> io::Result<Typed> {
+        let mut terminal = &self.terminal;
+        self.notes.spinner().erase_line();
+        unix::discard_input(terminal);
+        terminal.write_all(screen.as_bytes())?;
+        if let Some(lock) = &mut self.lock
+            && !lock.wait_for_input()
+        {
+            lock.stop();
+            return Ok(Typed::Stop);
+        }
+        let mut answer = String::new();
+        let read = BufReader::new(terminal).read_line(&mut answer);
+        if !answer.ends_with('\n') {
+            // The end of input, from Ctrl-D, leaves the cursor after the question.
+            let _ = terminal.write_all(b"\n");
+        }
+        read.map(|_| Typed::Line(answer))
+    }
+}
+
+/// What is typed after a question.
+enum Typed {
+    Line(String),
+    /// Ctrl-Z.
+    Stop,
 }
 
 /// The terminal, if somebody can answer there: standard error is a terminal, and q is in the foreground.
@@ -122,17 +198,4 @@ fn terminal() -> Option<File> {
     options.read(true).write(true);
     let terminal = options.open(TERMINAL).ok()?;
     unix::is_in_foreground(&terminal).then_some(terminal)
-}
-
-/// Asks, and reads the line that is typed after that.
-fn ask_at(mut terminal: &File, question: &str) -> io::Result<String> {
-    unix::discard_input(terminal);
-    terminal.write_all(question.as_bytes())?;
-    let mut answer = String::new();
-    let read = BufReader::new(terminal).read_line(&mut answer);
-    if !answer.ends_with('\n') {
-        // The end of input, from Ctrl-D, leaves the cursor after the question.
-        let _ = terminal.write_all(b"\n");
-    }
-    read.map(|_| answer)
 }

@@ -1,6 +1,9 @@
 //! Starts tool servers side by side, each on a thread, and collects what they and commands offer.
 
+use std::sync::Arc;
+
 use super::about::About;
+use super::consent::Consent;
 use super::known::KnownList;
 use super::names::Selection;
 use super::offers::{self, Offer};
@@ -26,6 +29,7 @@ pub struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
     servers: Servers,
+    interrupts: Arc<Interrupts>,
 }
 
 impl Starting {
@@ -64,6 +68,7 @@ impl Starting {
         let starting = Starting {
             selection: selection.cloned(),
             servers,
+            interrupts: Arc::clone(&context.interrupts),
         };
         // If there are only commands, their names are checked before q waits for input.
         if selection.is_some() && !starting.are_awaited() {
@@ -89,7 +94,9 @@ impl Starting {
             collected = self.wait_and_collect(true, notes);
         }
         let (offers, instructions) = collected?;
-        Ok(Some(Toolbox::new(self.servers, offers, instructions, yes)))
+        let consent = Consent::new(yes, self.interrupts);
+        let toolbox = Toolbox::new(self.servers, offers, instructions, consent);
+        Ok(Some(toolbox))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.

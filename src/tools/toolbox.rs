@@ -52,22 +52,19 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// The offers are sorted by name. With `yes`, every call runs without asking.
+    /// The offers are sorted by name.
     pub(super) fn new(
         servers: Servers,
         offers: Vec<Offer>,
         instructions: String,
-        yes: bool,
+        consent: Consent,
     ) -> Toolbox {
         Toolbox {
             servers,
             tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
             instructions,
-            consent: Consent {
-                yes,
-                ..Consent::default()
-            },
+            consent,
             room: MAX_RESULTS,
             room_for_complete: MAX_ALL_COMPLETE,
             room_for_images: MAX_ATTACHMENTS,
@@ -248,6 +245,8 @@ fn shortened_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interrupt::Interrupts;
+    use crate::output::Spinner;
     use crate::tools::process::Groups;
 
     #[test]
@@ -258,7 +257,8 @@ mod tests {
             keys: Vec::new(),
             secrets: Vec::new(),
         };
-        let mut toolbox = Toolbox::new(servers, Vec::new(), String::new(), false);
+        let consent = Consent::new(false, Interrupts::new(&Spinner::default()));
+        let mut toolbox = Toolbox::new(servers, Vec::new(), String::new(), consent);
         let image = |size| Attachment {
             data: "x".repeat(size).into(),
             ..Attachment::default()

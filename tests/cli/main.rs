@@ -3,6 +3,7 @@
 mod actions;
 mod again;
 mod answers;
+mod asking;
 mod attach;
 mod commands;
 mod commit;

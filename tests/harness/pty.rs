@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -37,6 +38,14 @@ impl Terminal {
     /// For `stdin_from`, `stdout_to` and `stderr_to`.
     pub fn end(&self) -> Stdio {
         self.program_end.try_clone().expect("a descriptor").into()
+    }
+
+    /// How a line of `/proc/locks` names its device.
+    pub fn place_of_locks(&self) -> String {
+        let device = self.program_end.try_clone().expect("a descriptor");
+        let file = File::from(device).metadata().expect("a device");
+        let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
+        format!(" {major:02x}:{minor:02x}:{} ", file.ino())
     }
 
     /// Types on it.

@@ -1,0 +1,102 @@
+//! The lock of a terminal, by which only one q at a time asks a question there, and no other draws a spinner over it.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::unix::{self, StopRequests};
+
+/// All terminals share this name, and their locks must not be shared.
+const OWN_TERMINAL: &str = "/dev/tty";
+
+/// How often to look whether q has been asked to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A terminal that no other q asks a question on, and whose spinners wait, until this value is dropped. When q ends, however
+/// that is, the system releases the lock; programs that q starts do not inherit it.
+pub struct TerminalLock {
+    // Dropped before the signal handler, so that a q that stops then holds no lock.
+    device: File,
+    stops: StopRequests,
+}
+
+impl TerminalLock {
+    /// Waits, as long as a person may take, until no other q asks on the terminal of this process. `None` if its device
+    /// cannot be opened.
+    pub fn wait() -> Option<TerminalLock> {
+        let device = own_device()?;
+        lock(&device);
+        Some(TerminalLock {
+            device,
+            stops: StopRequests::hold(),
+        })
+    }
+
+    /// Waits until there is something to read on the terminal. Returns false if q has been asked to stop before.
+    pub fn wait_for_input(&self) -> bool {
+        while !unix::wait_for_input(&self.device, POLL_INTERVAL) {
+            if self.stops.have_arrived() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Stops q without the lock, so that another q can ask meanwhile, and waits for the lock again once q goes on.
+    pub fn stop(&mut self) {
+        let _ = self.device.unlock();
+        self.stops.obey();
+        lock(&self.device);
+    }
+}
+
+/// The device of the terminal that controls this process: only there does the user answer.
+fn own_device() -> Option<File> {
+    for stream in [libc::STDERR_FILENO, libc::STDIN_FILENO, libc::STDOUT_FILENO] {
+        if unix::controls_this_process(&stream)
+            && let Some(device) = device_of(stream)
+        {
+            return Some(device);
+        }
+    }
+    None
+}
+
+/// The device of the terminal that a spinner is drawn on.
+pub fn spinner_device() -> Option<File> {
+    device_of(libc::STDERR_FILENO).or_else(|| device_of(libc::STDOUT_FILENO))
+}
+
+/// Opens the terminal of a stream by its own name.
+fn device_of(stream: RawFd) -> Option<File> {
+    let path = unix::terminal_path(&stream)?;
+    if path == Path::new(OWN_TERMINAL) {
+        return None;
+    }
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(libc::O_NOCTTY);
+    options.open(path).ok()
+}
+
+/// Waits for the lock. Where there are no locks, q does without.
+fn lock(device: &File) {
+    while let Err(error) = device.lock() {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return;
+        }
+    }
+}
+
+/// Writes on a terminal, unless another q asks a question there. Returns whether it has written.
+pub fn write_unless_asked(device: &File, write: impl FnOnce()) -> bool {
+    // Locked while it writes, so that no question appears meanwhile.
+    if let Err(TryLockError::WouldBlock) = device.try_lock_shared() {
+        return false;
+    }
+    write();
+    let _ = device.unlock();
+    true
+}
