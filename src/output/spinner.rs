@@ -182,12 +182,7 @@ impl SpinnerState {
     fn write(&self, text: &str) -> bool {
         // Losing the terminal is no reason to end.
         let write = || _ = io::stderr().write_all(text.as_bytes());
-        match self.device.get_or_init(terminal_lock::spinner_device) {
-            Some(device) => terminal_lock::write_unless_asked(device, write),
-            None => {
-                write();
-                true
-            }
-        }
+        let device = self.device.get_or_init(terminal_lock::spinner_device);
+        terminal_lock::write_unless_asked(device.as_ref(), write)
     }
 }

@@ -90,8 +90,13 @@ fn lock(device: &File) {
     }
 }
 
-/// Writes on a terminal, unless another q asks a question there. Returns whether it has written.
-pub fn write_unless_asked(device: &File, write: impl FnOnce()) -> bool {
+/// Writes on a terminal, unless another q asks a question there; without a device that cannot be known. Returns whether it has
+/// written.
+pub fn write_unless_asked(device: Option<&File>, write: impl FnOnce()) -> bool {
+    let Some(device) = device else {
+        write();
+        return true;
+    };
     // Locked while it writes, so that no question appears meanwhile.
     if let Err(TryLockError::WouldBlock) = device.try_lock_shared() {
         return false;

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::layout;
-use super::names;
 use super::offers::Offer;
+use super::{faults, layout};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, TerminalLock};
-use crate::settings::READS;
+use crate::settings::ToolServer;
 use crate::unix;
 
 /// The terminal of this process.
@@ -41,11 +40,12 @@ impl Consent {
         }
     }
 
-    /// Asks whether a call may run, unless that is decided already. Returns whether a person has read it. The error says to
+    /// Asks whether a call of a section's tool may run, unless that is decided already. Returns whether a person has read it. The error says to
     /// the model why the call does not run.
     pub fn ask(
         &mut self,
         offer: &Offer,
+        section: &ToolServer,
         arguments: &Map<String, Value>,
         notes: &Notes,
     ) -> Result<bool, &'static str> {
@@ -54,12 +54,10 @@ impl Consent {
             return Ok(false);
         }
         let refused = |why: &str| {
-            let (section, _) = names::split(name);
             let tool = &offer.tool;
-            let mut setting = format!("allow = [{tool:?}] in [tools.{section}] or ");
-            // A server chooses the names of its tools, and as a pattern its name would allow others, too.
-            if tool.contains('*') || tool == READS {
-                setting.clear();
+            let mut setting = String::new();
+            if faults::can_be_allowed(section, tool) {
+                setting = format!("allow = [{tool:?}] in [tools.{}] or ", section.name);
             }
             notes.note(&format!(
                 "{name} did not run: {why}; {setting}--yes allows it"
@@ -72,13 +70,11 @@ impl Consent {
         notes.spinner().stop();
         notes.end_thoughts();
         let held = notes.hold_details();
-        let lock = TerminalLock::wait();
-        // Ctrl-C also ends the q that had the terminal before, and so lets this one have it.
-        self.interrupts.wait_if_ending();
         let answer = Question {
             terminal,
-            lock,
+            lock: TerminalLock::wait(),
             notes,
+            interrupts: &self.interrupts,
         }
         .ask(name, arguments);
         drop(held);
@@ -113,11 +109,12 @@ enum Answer {
 }
 
 /// A question on the terminal.
-struct Question<'n> {
+struct Question<'q> {
     terminal: File,
     /// Keeps others from asking there until the answer is read. `None` if there are no locks.
     lock: Option<TerminalLock>,
-    notes: &'n Notes,
+    notes: &'q Notes,
+    interrupts: &'q Interrupts,
 }
 
 impl Question<'_> {
@@ -128,7 +125,8 @@ impl Question<'_> {
         let mut size = unix::terminal_size(&self.terminal);
         let mut shown = 0;
         loop {
-            // q may have waited for a long time.
+            // q may have waited for a long time. Ctrl-C also ends the q that had the terminal before, and so hands it on.
+            self.interrupts.wait_if_ending();
             if !unix::is_in_foreground(&self.terminal) {
                 return Answer::Nobody;
             }

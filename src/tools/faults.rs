@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::settings::{Command, ServerKind, ToolServer};
+use crate::settings::{Command, READS, ServerKind, ToolServer};
 use crate::text::runners::runner;
 
 /// The faults of all tools that these sections offer.
@@ -29,11 +29,11 @@ pub fn find(section: &ToolServer, command: &Command) -> Option<Error> {
     let Command {
         name, argv, reads, ..
     } = command;
-    let written = argv.free_texts();
-    if written.is_empty() || !section.allows(name, *reads) {
+    if !section.allows(name, *reads) {
         return None;
     }
-    let program = runner(&argv.run, |path| is_program(Path::new(path)))?;
+    let program = code_runner(command)?;
+    let written = argv.free_texts();
     let server = &section.name;
     let mut causes = Vec::new();
     if *reads {
@@ -51,6 +51,26 @@ pub fn find(section: &ToolServer, command: &Command) -> Option<Error> {
         causes.join(" and ")
     );
     Some(Error::settings(message).advise(advice))
+}
+
+/// Whether the settings can let a tool run without asking.
+pub fn can_be_allowed(section: &ToolServer, tool: &str) -> bool {
+    if let ServerKind::Commands(commands) = &section.kind {
+        let mut commands = commands.iter();
+        let command = commands.find(|command| command.name == tool);
+        return command.and_then(code_runner).is_none();
+    }
+    // A server chooses the names of its tools, and as a pattern its name would allow others, too.
+    !tool.contains('*') && tool != READS
+}
+
+/// The program by which a command may run as code what a model writes.
+fn code_runner(command: &Command) -> Option<&str> {
+    let argv = &command.argv;
+    if argv.free_texts().is_empty() {
+        return None;
+    }
+    runner(&argv.run, |path| is_program(Path::new(path)))
 }
 
 /// Whether a path is that of an executable file, once links are followed.

@@ -219,7 +219,9 @@ impl Toolbox {
                 notes.note(&shortened_line(&format!("{name} did not run: {reason}")));
             }
         })?;
-        let is_on_screen = self.consent.ask(&ready.offer, &ready.arguments, notes)?;
+        let section = &ready.server.spec.section;
+        let consent = &mut self.consent;
+        let is_on_screen = consent.ask(&ready.offer, section, &ready.arguments, notes)?;
         let arguments = json!(ready.arguments).to_string();
         let shown = secret::redact(&arguments, &self.servers.secrets);
         let line = format!("{name} {shown}");

@@ -40,11 +40,13 @@ impl Terminal {
         self.program_end.try_clone().expect("a descriptor").into()
     }
 
-    /// How a line of `/proc/locks` names its device.
+    /// How a line of `/proc/locks` of Linux names its device.
     pub fn place_of_locks(&self) -> String {
         let device = self.program_end.try_clone().expect("a descriptor");
         let file = File::from(device).metadata().expect("a device");
-        let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
+        let device = file.dev();
+        let major = (device >> 8) & 0xfff;
+        let minor = (device & 0xff) | ((device >> 12) & 0xf_ff00);
         format!(" {major:02x}:{minor:02x}:{} ", file.ino())
     }
 
