@@ -167,8 +167,7 @@ def main():
             for name, (_, listed, calls, words, *site) in {**local, **remote}.items():
                 print(f"--- {name}")
                 check("its tools are listed", {f"{name}__{tool}" for tool in (listed, *dict(calls))} <= tools.keys(), results)
-                if site:
-                    check("its own word allows nothing", tools.get(f"{name}__{listed}", {}).get("asks"), results)
+                check("its own word allows nothing", tools.get(f"{name}__{listed}", {}).get("asks"), results)
                 Scripted.script, Scripted.results = [(f"{name}__{tool}", arguments) for tool, arguments in calls], ""
                 done = ask("-v", "--yes", "-t", name, "go")
                 check("it is called, and the model answers", done.returncode == 0 and done.stdout == "done\n", results)
