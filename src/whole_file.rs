@@ -1,7 +1,7 @@
 //! Files that are read whole and replaced whole: a reader finds the old content or the new, and never half of one.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -17,6 +17,8 @@ pub const MAX_FILE: u64 = 20_000_000;
 
 /// How many bytes of a file are compared or written at once.
 const PART: usize = 64 << 10;
+/// So many bytes are read from a file at least.
+const BLOCK: u64 = 4_096;
 
 /// The mode of folders for the user alone.
 pub const PRIVATE: u32 = 0o700;
@@ -42,26 +44,48 @@ pub fn name_of(text: &str) -> String {
     name
 }
 
-/// Reads a regular file of at most `limit` bytes.
+/// Opens a regular file for reading. A pipe or a device in its place is an error, and never waited for.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let not_regular = || io::Error::other("it is not a regular file");
+    // To open some devices has an effect.
+    if !fs::metadata(path)?.is_file() {
+        return Err(not_regular());
+    }
+    // A pipe that has taken its place meanwhile would wait for a writer.
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(not_regular())
+    }
+}
+
+/// Reads a regular file of at most `limit` bytes. The size that the system reports proves nothing: some files of `/proc`
+/// have none and no end.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let metadata = fs::metadata(path)?;
-    // Opening a pipe would wait for a writer.
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+    let file = open_regular(path)?;
+    let too_long = || io::Error::other(format!("it has more than {limit} bytes"));
+    let size = file.metadata()?.len();
+    if size > limit {
+        return Err(too_long());
     }
-    if metadata.len() > limit {
-        let reason = format!("it has more than {limit} bytes");
-        return Err(io::Error::other(reason));
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+    // Some files of `/proc` can be read in whole blocks only.
+    let blocks = (limit / BLOCK + 1) * BLOCK;
+    file.take(blocks).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(too_long());
     }
-    fs::read(path)
+    Ok(bytes)
 }
 
 /// Whether a regular file has these bytes and no others. It is compared part by part, so it takes no room.
 pub fn has(path: &Path, mut bytes: &[u8]) -> bool {
-    if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-        return false;
-    }
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = open_regular(path) else {
         return false;
     };
     let mut reader = BufReader::with_capacity(PART, file);

@@ -10,7 +10,7 @@ use super::format::{self, MAX_SIZE};
 use super::name::{self, STATE, Which};
 use super::rules::{self, Found};
 use super::timestamp::Timestamp;
-use crate::whole_file::{self, OrCannot, PRIVATE, Temporary, rename_new};
+use crate::whole_file::{self, MAX_FILE, OrCannot, PRIVATE, Temporary, rename_new};
 
 /// Reads what is at a path. A link that leads nowhere is nothing.
 pub fn read(path: &Path) -> Found {
@@ -147,7 +147,7 @@ pub fn rewrite(
 /// the highest number there is, so that the highest is the newest. A file elsewhere is copied into the folder, under an id of
 /// its own.
 fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
-    let bytes = fs::read(path)?;
+    let bytes = whole_file::read(path, MAX_FILE)?;
     let Which::Named(id) = folder.which(path) else {
         return keep_state_of_file(folder, bytes);
     };

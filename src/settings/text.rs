@@ -9,12 +9,14 @@ use crate::whole_file;
 pub const MAX_TEXT: u64 = 1_000_000;
 
 /// The most bytes of a file that other programs write into, too.
-pub const MAX_SHARED: u64 = 100_000_000;
+pub const MAX_SHARED: u64 = 20_000_000;
 
 /// The text of a regular file of at most `limit` bytes, without a byte order mark.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let unreadable = |reason: &dyn Display| format!("cannot read {}: {reason}", path.display());
     let bytes = whole_file::read(path, limit).map_err(|error| unreadable(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8"))?;
-    Ok(text.trim_start_matches('\u{feff}').to_owned())
+    let mut text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8"))?;
+    let marks = text.len() - text.trim_start_matches('\u{feff}').len();
+    text.drain(..marks);
+    Ok(text)
 }

@@ -1,10 +1,18 @@
 //! Which authorities' certificates are trusted: the system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
 use rustls_native_certs::CertificateResult;
 use ureq::tls::{Certificate, RootCerts};
 
 use crate::error::Error;
 use crate::settings::Environment;
+use crate::whole_file;
+
+/// The most bytes of a file of certificates: a hundred times as many as a system has.
+const MAX_BUNDLE: u64 = 20_000_000;
 
 /// The certificates that a client begins with, and whether the system's folder may have more: all but this file of the
 /// system are read only if they are needed. The folder usually has each certificate once more, in a file of its own, and to
@@ -20,6 +28,10 @@ pub fn load(environment: &Environment) -> Result<(RootCerts, bool), Error> {
             return Ok((trusted(&bundle), true));
         }
     }
+    for name in &named {
+        let value = environment.get(name).unwrap_or_default();
+        check_readable(value, *name == "SSL_CERT_DIR").map_err(|reason| none_in(name, &reason))?;
+    }
     let found = rustls_native_certs::load_native_certs();
     if !found.certs.is_empty() {
         return Ok((trusted(&found), false));
@@ -30,8 +42,37 @@ pub fn load(environment: &Environment) -> Result<(RootCerts, bool), Error> {
     let names = named.join(" or ");
     let first_error = found.errors.first().map(ToString::to_string);
     let reason = first_error.unwrap_or_else(|| "it has none".to_owned());
+    Err(none_in(&names, &reason))
+}
+
+fn none_in(names: &str, reason: &str) -> Error {
     let message = format!("{names} yields no certificate: {reason}");
-    Err(Error::settings(message).advise("unset it to use the system's certificates"))
+    Error::settings(message).advise("unset it to use the system's certificates")
+}
+
+/// Checks that what is read for certificates ends: the library would wait for a pipe, and read a device for ever. What
+/// cannot be opened is left to the library.
+fn check_readable(paths: &str, are_folders: bool) -> Result<(), String> {
+    let mut files = Vec::new();
+    if are_folders {
+        for folder in std::env::split_paths(paths) {
+            let entries = fs::read_dir(folder).into_iter().flatten();
+            files.extend(entries.flatten().map(|entry| entry.path()));
+            // The library reads only these.
+            files.retain(|path| path.is_file());
+        }
+    } else {
+        files.push(PathBuf::from(paths));
+    }
+    for file in files {
+        match whole_file::read(&file, MAX_BUNDLE) {
+            Err(error) if error.kind() == ErrorKind::Other => {
+                return Err(format!("{}: {error}", file.display()));
+            }
+            _ => (),
+        }
+    }
+    Ok(())
 }
 
 /// All certificates of the system, those that only its folder has among them.
