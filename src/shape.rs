@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
+use crate::text::json;
 use crate::text::short_form::{self, Purpose};
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
@@ -32,6 +33,9 @@ const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
 /// How many schemas in a row a value is compared with. References may lead back to themselves, and each to several others.
 const MAX_DEPTH: usize = 16;
 
+/// The most memory, by an estimate, that the values of an answer may take: several times as many as a model writes.
+const MAX_ANSWER_WEIGHT: usize = 30_000_000;
+
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
@@ -42,7 +46,7 @@ pub struct Shape {
 impl Shape {
     /// Reads a JSON Schema, which must be an object.
     pub fn from_json(text: &str) -> Result<Shape, String> {
-        let schema: Value = serde_json::from_str(text).map_err(not_json)?;
+        let schema: Value = json::parse(text).map_err(not_json)?;
         if !schema.is_object() {
             return Err("it is JSON, but not an object".to_owned());
         }
@@ -102,6 +106,7 @@ impl Shape {
     pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let answer = answer.trim();
         let text = inside_fence(answer).unwrap_or(answer).trim();
+        json::check(text, MAX_ANSWER_WEIGHT).map_err(not_json)?;
         let value = serde_json::from_str(text).map_err(not_json)?;
         let whole = Part {
             root: &self.schema,

@@ -5,9 +5,10 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::session::timestamp::Timestamp;
+use crate::text::json;
 use crate::whole_file::{self, MAX_FILE};
 
 /// The version of the files.
@@ -67,7 +68,7 @@ pub fn key(base_url: &str, dialect: &str, model: &str, mut body: Value) -> Strin
         fields.shift_remove("stream");
         fields.shift_remove("stream_options");
     }
-    whole_file::name_of(&json!([base_url, dialect, model, body]).to_string())
+    whole_file::name_of(&serde_json::json!([base_url, dialect, model, body]).to_string())
 }
 
 impl Answers {
@@ -106,7 +107,7 @@ impl AnswerFile {
     /// Says why the file cannot be used. To a question that is as good as no file.
     pub fn read(&self) -> Result<Option<KnownAnswer>, String> {
         let reason = match whole_file::read(&self.path, MAX_FILE) {
-            Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(bytes) => match json::parse_bytes(&bytes) {
                 Ok(known) if self.is_answered_by(&known) => return Ok(Some(known)),
                 Ok(_) => "it does not answer this question".to_owned(),
                 Err(error) => format!("it cannot be parsed ({error})"),

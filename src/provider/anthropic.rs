@@ -400,7 +400,7 @@ fn read_calls(reply: &mut Reply) {
         let Value::String(input) = &block[INPUT] else {
             continue;
         };
-        let mut fields = lenient::value(input).unwrap_or_else(|| json!({}));
+        let mut fields = calls::object(input);
         let asked = ToolCall {
             id: text_field(block, "id").to_owned(),
             name: text_field(block, "name").to_owned(),

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::lenient;
 use crate::message::ToolCall;
+use crate::text::json;
 
 /// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
@@ -92,7 +93,7 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
     }
     // Some servers encode the arguments twice.
     if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments)
-        && is_object(&decoded)
+        && json::is_object(&decoded)
     {
         call.arguments = decoded;
     }
@@ -113,15 +114,11 @@ pub fn object(arguments: &str) -> Value {
 
 /// The arguments of a call as the model wrote them, or `{}` if they are not an object, because servers parse the text.
 pub fn text(arguments: &str) -> &str {
-    if is_object(arguments) {
+    if json::is_object(arguments) {
         arguments
     } else {
         NO_ARGUMENTS
     }
-}
-
-fn is_object(arguments: &str) -> bool {
-    lenient::value(arguments).is_some_and(|value| value.is_object())
 }
 
 #[cfg(test)]

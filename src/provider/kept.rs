@@ -1,5 +1,7 @@
 //! How much q keeps of what a server sends (pure).
 
+use crate::text::json::count_values;
+
 /// The most bytes that q keeps of one reply: as many as a conversation's file may have.
 pub const MAX_KEPT: usize = 10_000_000;
 
@@ -17,22 +19,6 @@ pub fn weight(json: &str) -> usize {
 /// How many bytes count for JSON that is kept as text until it is sent back.
 pub fn weight_of_text(json: &str) -> usize {
     json.len() + INNER_VALUE / 6 * count_values(json)
-}
-
-/// How many values JSON has, with a margin: each begins it, or stands behind one of these characters.
-fn count_values(json: &str) -> usize {
-    let (mut values, mut in_text) = (1, false);
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_text = !in_text,
-            // The next byte is escaped.
-            b'\\' => _ = bytes.next(),
-            b',' | b'[' | b'{' if !in_text => values += 1,
-            _ => {}
-        }
-    }
-    values
 }
 
 /// How many bytes have come of what q keeps.

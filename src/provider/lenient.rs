@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use super::kept::{self, MAX_KEPT};
 use crate::message::{Source, Usage};
+use crate::text::json::compact;
 
 /// The most elements of a list. Many small ones would take much more memory than their JSON.
 const MAX_ELEMENTS: usize = 10_000;
@@ -352,19 +353,6 @@ pub fn value(json: &str) -> Option<Value> {
         return None;
     }
     serde_json::from_str(json).ok()
-}
-
-/// JSON without the blanks between its values.
-fn compact(json: &str) -> String {
-    let (mut in_text, mut is_escaped) = (false, false);
-    let is_kept = |character: &char| {
-        if !is_escaped && *character == '"' {
-            in_text = !in_text;
-        }
-        is_escaped = in_text && !is_escaped && *character == '\\';
-        in_text || !character.is_ascii_whitespace()
-    };
-    json.chars().filter(is_kept).collect()
 }
 
 /// The counts of tokens that an API reports, under whatever names, and the cost.

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, VERSION, grouped};
 use super::entry::CheckedEntry;
 use super::timestamp::Timestamp;
 use crate::message::{Unknown, or_default};
-use crate::text::surrogates;
+use crate::text::{json, surrogates};
 
 /// The most bytes of a conversation's file.
 pub const MAX_SIZE: usize = 10_000_000;
@@ -40,11 +40,25 @@ struct FileFields<'a> {
     unknown: Unknown,
 }
 
+/// A file of any version.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+/// The messages of a file as they are written there.
+#[derive(Deserialize)]
+struct Messages<'a> {
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+}
+
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
 pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     // To check all of it once is faster than each string for itself.
     let text = String::from_utf8(bytes);
     let source = Arc::new(text.map_err(|error| unparsable(&error.utf8_error()))?);
+    check_weight(&source)?;
     let mut parsed = parse(&source);
     if parsed.is_err() {
         // Its own fields may have lone surrogates.
@@ -55,8 +69,8 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
         conversation.version
     } else {
         // Its other fields need not be those that q knows.
-        let file: Value = serde_json::from_str(&source).unwrap_or_default();
-        file["version"].as_u64().unwrap_or(VERSION)
+        let file = serde_json::from_str::<Versioned>(&source);
+        file.map_or(VERSION, |file| file.version)
     };
     if version != VERSION {
         return Err(format!(
@@ -66,6 +80,29 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     let mut conversation = parsed?;
     conversation.source = Some(source);
     Ok(conversation)
+}
+
+/// Checks that no message, and nothing beside the messages, has values that would take too much memory. Only a few messages
+/// are ever parsed at once.
+fn check_weight(text: &str) -> Result<(), String> {
+    let mut others = json::weight(text);
+    // What is no JSON is reported when it is parsed.
+    if others <= json::MAX_WEIGHT {
+        return Ok(());
+    }
+    let Ok(messages) = serde_json::from_str::<Messages>(text) else {
+        return Ok(());
+    };
+    let mut heaviest = 0;
+    for message in messages.messages {
+        let weight = json::weight(message.get());
+        heaviest = heaviest.max(weight);
+        others = others.saturating_sub(weight);
+    }
+    if heaviest.max(others) > json::MAX_WEIGHT {
+        return Err("it has too many values".to_owned());
+    }
+    Ok(())
 }
 
 fn unparsable(error: &dyn Display) -> String {

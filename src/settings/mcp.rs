@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::origin::Environment;
 use super::program::{LocalProgram, check_command, check_folder};
@@ -11,12 +12,13 @@ use super::tools::{self, RemoteServer, ServerKind, ToolServer};
 use super::value;
 use crate::address::Endpoint;
 use crate::secret::Secret;
+use crate::text::json;
 
 /// The file. Some programs call its list `servers`.
 #[derive(Deserialize)]
 struct SharedFile {
     #[serde(rename = "mcpServers", alias = "servers")]
-    servers: BTreeMap<String, Value>,
+    servers: BTreeMap<String, Box<RawValue>>,
 }
 
 /// A server in the file. Its other fields are for other programs.
@@ -36,6 +38,7 @@ pub fn read(text: &str, environment: &Environment) -> Result<Vec<ToolServer>, St
     let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<ToolServer> = Vec::new();
     for (original_name, section) in file.servers {
+        let section: Value = json::parse(section.get()).map_err(|error| error.to_string())?;
         if section["disabled"] == true {
             continue;
         }

@@ -33,6 +33,7 @@ pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
+use crate::text::json;
 use crate::text::nearest::did_you_mean;
 
 /// The settings after all levels.
@@ -270,6 +271,9 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         return Ok(file::File::default());
     }
     let text = read_text(path, MAX_TEXT).map_err(Error::settings)?;
+    // The values of TOML look like those of JSON.
+    json::check(&text, json::MAX_WEIGHT)
+        .map_err(|error| Error::settings(format!("cannot read {}: {error}", path.display())))?;
     file::read(&text, path)
 }
 

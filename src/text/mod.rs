@@ -6,6 +6,7 @@ pub mod columns;
 pub mod escape;
 pub mod fence;
 pub mod habits;
+pub mod json;
 pub mod nearest;
 pub mod not_a_number;
 pub mod one_line;

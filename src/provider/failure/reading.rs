@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::provider::kept;
 use crate::provider::lenient::{List, Text, elements};
 use crate::secret::{self, Secret};
+use crate::text::json;
 use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;
 
@@ -232,7 +233,7 @@ fn from_value(value: &Value) -> Option<ServerError> {
 /// Reads a message, which may be the JSON of another server's error.
 fn from_words(words: &str) -> Option<ServerError> {
     if words.trim_start().starts_with(['{', '['])
-        && let Ok(value) = serde_json::from_str(words)
+        && let Ok(value) = json::parse(words)
         && let Some(error) = from_value(&value)
     {
         return Some(error);

@@ -1,0 +1,163 @@
+//! Parses JSON of others within bounds: values take up to a hundred times the memory of their text (pure).
+
+use serde::de::{DeserializeOwned, Error};
+use serde_json::Result;
+
+/// The most memory, by an estimate, that the values of one JSON text may take.
+pub const MAX_WEIGHT: usize = 12_000_000;
+
+/// About how many bytes of memory a value takes, and what an array and an object take besides their elements.
+pub const VALUE: usize = 110;
+pub const ARRAY: usize = 300;
+pub const OBJECT: usize = 500;
+
+/// Texts of this length cannot weigh too much.
+const SMALL: usize = 20_000;
+
+/// Parses JSON whose values may take as much memory as [`MAX_WEIGHT`] says.
+pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
+    check(json, MAX_WEIGHT)?;
+    serde_json::from_str(json)
+}
+
+/// The same for bytes.
+pub fn parse_bytes<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
+    check(&String::from_utf8_lossy(json), MAX_WEIGHT)?;
+    serde_json::from_slice(json)
+}
+
+/// Checks that the values of a text, which need not be JSON, do not take more memory than this.
+pub fn check(json: &str, limit: usize) -> Result<()> {
+    if json.len() > SMALL && weight(json) > limit {
+        return Err(Error::custom("it has too many values"));
+    }
+    Ok(())
+}
+
+/// About how many bytes of memory the values of a text take besides its strings.
+pub fn weight(json: &str) -> usize {
+    let mut weight = VALUE;
+    outside_strings(json, |byte| {
+        weight += match byte {
+            b',' | b':' => VALUE,
+            b'[' => ARRAY,
+            b'{' => OBJECT,
+            _ => 0,
+        };
+    });
+    weight
+}
+
+/// About how many values a text has: each begins it, or stands behind one of these characters.
+pub fn count_values(json: &str) -> usize {
+    let mut count = 1;
+    outside_strings(json, |byte| {
+        count += usize::from(matches!(byte, b',' | b'[' | b'{'));
+    });
+    count
+}
+
+/// Whether a text is a JSON object, of any size and depth.
+pub fn is_object(json: &str) -> bool {
+    let is_valid = serde_json::from_str::<&serde_json::value::RawValue>(json).is_ok();
+    is_valid && json.trim_ascii_start().starts_with('{')
+}
+
+/// JSON without white space between its values.
+pub fn compact(json: &str) -> String {
+    let mut compact = Vec::with_capacity(json.len());
+    let mut copied = 0;
+    let bytes = json.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at),
+            byte if byte.is_ascii_whitespace() => {
+                compact.extend_from_slice(&bytes[copied..at]);
+                copied = at + 1;
+            }
+            _ => (),
+        }
+        at += 1;
+    }
+    compact.extend_from_slice(&bytes[copied..]);
+    String::from_utf8(compact).unwrap_or_default()
+}
+
+/// Calls `take` with each byte that is in no string.
+fn outside_strings(json: &str, mut take: impl FnMut(u8)) {
+    let bytes = json.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at),
+            byte => take(byte),
+        }
+        at += 1;
+    }
+}
+
+/// The place of the quotation mark that ends the string which begins here, or the end of the text.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn many_values_are_refused_and_long_texts_are_not() {
+        let many = |value: &str| format!("[{}0]", format!("{value},").repeat(200_000));
+        for (json, is_parsed) in [
+            (many("0"), false),
+            (many("[]"), false),
+            (many("{}"), false),
+            (many(r#"{"a":"\\"}"#), false),
+            (json!("[,".repeat(1_000_000)).to_string(), true),
+            (json!({"a": "\"[,\\".repeat(1_000_000)}).to_string(), true),
+            ("[0,0]".to_owned(), true),
+        ] {
+            let shown = &json[..20.min(json.len())];
+            assert_eq!(parse::<Value>(&json).is_ok(), is_parsed, "{shown}");
+        }
+    }
+
+    #[test]
+    fn objects_are_recognized_at_any_depth() {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
+        for (json, expected) in [
+            (" {\"a\": 1}\n", true),
+            (&deep, true),
+            ("[1]", false),
+            ("{} {}", false),
+            ("{no", false),
+            ("null", false),
+            ("", false),
+        ] {
+            assert_eq!(is_object(json), expected, "{}", &json[..20.min(json.len())]);
+        }
+    }
+
+    #[test]
+    fn white_space_goes_but_from_strings() {
+        for (json, expected) in [
+            ("{ \"a b\" : [ 1,\n2 ] }\n", "{\"a b\":[1,2]}"),
+            (r#" "\" \\" "#, r#""\" \\""#),
+            ("\"ä ", "\"ä "),
+            ("", ""),
+        ] {
+            assert_eq!(compact(json), expected);
+        }
+    }
+}
