@@ -16,6 +16,9 @@ use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
 
+/// The most bytes of a response that is not an answer, such as a list of models.
+const MAX_LIST: usize = 8_000_000;
+
 /// What to do where a model cannot call tools.
 const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 
@@ -196,7 +199,7 @@ impl Call<'_> {
 
     fn fetch_once(&self, request: &Request) -> Result<String, CallError> {
         let response = self.send(request)?;
-        let read = reading::read_text(Vec::new(), response);
+        let read = reading::read_text(Vec::new(), response, MAX_LIST);
         read.map_err(|error| self.explain_reading(error, request))
     }
 

@@ -7,7 +7,7 @@ mod side_by_side;
 
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use time::OffsetDateTime;
@@ -26,8 +26,9 @@ use crate::secret::{self, Secret};
 use crate::settings::Environment;
 use crate::threads::lock;
 
-/// The most that q reads of an error's body.
-const MAX_ERROR_BODY: u64 = 1 << 20;
+/// The most that q reads of an error's body, and how long that may take: the status is known already.
+const MAX_ERROR_BODY: usize = 256 << 10;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much of a response is received at once. The library accepts 64 KiB of headers, and can refuse longer ones only if
 /// this is more. Its own size is 128 KiB, but clearing so much takes longer than reading a short answer.
@@ -210,7 +211,8 @@ impl Client {
         };
         let limits = Limits {
             silence: self.silence,
-            total: None,
+            // An answer may take any time, but a list may not.
+            total: self.silence.filter(|_| body.is_none()),
         };
         let attempt = || self.attempt(method, &request.path, &request.headers, limits);
         let mut sent = attempt();
@@ -314,11 +316,7 @@ impl Client {
         mut response: Response,
         secrets: &[Secret],
     ) -> TransportError {
-        let mut beginning = Vec::new();
-        // An incomplete body still says more than none.
-        let mut reader = response.body.by_ref().take(MAX_ERROR_BODY);
-        let _ = reader.read_to_end(&mut beginning);
-        let said = String::from_utf8_lossy(&beginning).into_owned();
+        let said = self.beginning(&mut response);
         let mut error = failure::read_redacted(&said, secrets);
         let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
         error.retry_after = wait.or(error.retry_after);
@@ -334,6 +332,25 @@ impl Client {
             location,
             ..TransportError::default()
         }
+    }
+
+    /// The beginning of an error's body. An incomplete one still says more than none.
+    fn beginning(&self, response: &mut Response) -> String {
+        let began = Instant::now();
+        let mut beginning = Vec::new();
+        let mut buffer = vec![0; RECEIVED_AT_ONCE];
+        while beginning.len() < MAX_ERROR_BODY
+            && let left = ERROR_BODY_TIMEOUT.saturating_sub(began.elapsed())
+            && !left.is_zero()
+        {
+            lock(&self.state).patience = Some(left);
+            match response.body.read(&mut buffer) {
+                Ok(count @ 1..) => beginning.extend_from_slice(&buffer[..count]),
+                _ => break,
+            }
+        }
+        beginning.truncate(MAX_ERROR_BODY);
+        String::from_utf8_lossy(&beginning).into_owned()
     }
 
     /// Where a redirect leads, without a login and the query, because they may be secret. A path alone is on the same server.

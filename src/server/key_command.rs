@@ -1,7 +1,8 @@
 //! Gets a key, perhaps from the command that prints it, such as a password manager's; its first line is the key.
 
+use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ const ENDED_BY_INTERRUPT: i32 = 128 + libc::SIGINT;
 
 /// How long q may take to end after Ctrl-C.
 const MOMENT: Duration = Duration::from_millis(500);
+
+/// The most bytes that a command may print: the key, and whatever a password manager keeps beside it.
+const MAX_PRINTED: u64 = 1_000_000;
 
 /// The key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard error
 /// passes through.
@@ -31,13 +35,18 @@ pub fn fetch(
     notes.spinner().stop();
     let wrong = |what: String| Error::settings(format!("{whose}: key_cmd: {what}"));
     let program = &command[0];
-    let output = Command::new(program)
-        .args(&command[1..])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output();
-    let output = output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
-    let status = output.status;
+    let mut started = Command::new(program);
+    started.args(&command[1..]);
+    started.stdin(Stdio::null());
+    started.stdout(Stdio::piped());
+    let output = output_of(started);
+    let (printed, status) =
+        output.map_err(|error| wrong(format!("cannot run {program}: {error}")))?;
+    let Some(status) = status else {
+        return Err(wrong(format!(
+            "{program} printed more than {MAX_PRINTED} bytes, and was ended"
+        )));
+    };
     // Ctrl-C ends q as well, a moment later.
     if status.signal() == Some(libc::SIGINT) || status.code() == Some(ENDED_BY_INTERRUPT) {
         thread::sleep(MOMENT);
@@ -46,7 +55,7 @@ pub fn fetch(
         let error = wrong(format!("{program} failed ({status})"));
         return Err(error.advise("run it by hand to see why"));
     }
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&printed);
     let line = printed.lines().next().unwrap_or_default().trim_end();
     if line.is_empty() {
         return Err(wrong(format!("{program} printed no key on its first line")));
@@ -54,4 +63,21 @@ pub fn fetch(
     let secret = Secret::new(line);
     check_key(&secret, &format!("what {program} prints for {whose}"))?;
     Ok(Some(secret))
+}
+
+/// What a command prints, and how it has ended; `None` if it printed too much, so that it was killed.
+fn output_of(mut command: Command) -> io::Result<(Vec<u8>, Option<ExitStatus>)> {
+    let mut running = command.spawn()?;
+    let mut printed = Vec::new();
+    let mut read = Ok(0);
+    if let Some(stdout) = running.stdout.take() {
+        let mut limited = stdout.take(MAX_PRINTED + 1);
+        read = limited.read_to_end(&mut printed);
+    }
+    if read.is_err() || printed.len() as u64 > MAX_PRINTED {
+        let _ = running.kill();
+        running.wait()?;
+        return read.map(|_| (printed, None));
+    }
+    Ok((printed, Some(running.wait()?)))
 }

@@ -67,7 +67,7 @@ pub fn read_reply(
     }
     // Some servers answer in one piece though q asked for a stream. No stream begins with these bytes.
     if matches!(first, Some(b'{' | b'[')) {
-        let text = read_text(body.bytes().to_vec(), body.response)?;
+        let text = read_text(body.bytes().to_vec(), body.response, MAX_EVENT)?;
         let read = api.read_whole(&text, reply);
         let is_empty = reply.is_blank() && reply.calls().is_empty();
         if is_empty || read.is_err() {
@@ -79,25 +79,29 @@ pub fn read_reply(
     read_stream(api, body, reply, take)
 }
 
-/// Reads a body to its end, after the bytes that have come of it already.
-pub fn read_text(mut bytes: Vec<u8>, response: Response) -> Result<String, ReadError> {
-    let mut rest = response.body.take(MAX_EVENT as u64 + 1);
+/// Reads a body of at most `limit` bytes to its end, after the bytes that have come of it already.
+pub fn read_text(
+    mut bytes: Vec<u8>,
+    response: Response,
+    limit: usize,
+) -> Result<String, ReadError> {
+    let mut rest = response.body.take(limit as u64 + 1);
     let read = rest.read_to_end(&mut bytes);
     read.map_err(ReadError::Connection)?;
-    if bytes.len() > MAX_EVENT {
-        return Err(too_long("the response"));
+    if bytes.len() > limit {
+        return Err(too_long("the response", limit));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
         Err(error) => match stream::lossy(error.as_bytes()) {
             Ok(text) => Ok(text.into_owned()),
-            Err(TooLong) => Err(too_long("the response")),
+            Err(TooLong) => Err(too_long("the response", limit)),
         },
     }
 }
 
-fn too_long(what: &str) -> ReadError {
-    ReadError::Broken(format!("{what} has more than {MAX_EVENT} bytes"))
+fn too_long(what: &str, limit: usize) -> ReadError {
+    ReadError::Broken(format!("{what} has more than {limit} bytes"))
 }
 
 fn read_stream(
@@ -124,7 +128,7 @@ fn read_stream(
             Some(_) => parser.finish(&mut event),
         };
         take(reply.take_piece(fed.is_ok() && read.is_ok()))?;
-        fed.map_err(|TooLong| too_long("a line of the stream"))?;
+        fed.map_err(|TooLong| too_long("a line of the stream", MAX_EVENT))?;
         // At the end, an event that cannot be read may have been cut off. The reason for that follows below.
         if end.is_none() || !matches!(read, Err(ReplyError::Malformed(_))) {
             read?;

@@ -215,3 +215,38 @@ fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_pie
         outcome.success().stdout("hi\n");
     }
 }
+
+#[test]
+fn a_body_that_trickles_is_not_waited_for_without_end() {
+    let trickle = |status: u16| {
+        let mut reply = Reply::new(status).chunked().piece("{\"error\":\"no");
+        for _ in 0..10_000 {
+            reply = reply
+                .then(|| thread::sleep(Duration::from_millis(50)))
+                .piece(" ");
+        }
+        reply
+    };
+    for (what, reply, arguments, says) in [
+        (
+            "a list",
+            trickle(200),
+            "--models",
+            "timed out: no data from the server",
+        ),
+        (
+            "an error",
+            trickle(400),
+            "hi",
+            "400 Bad Request: {\"error\"",
+        ),
+    ] {
+        let _case = case(what);
+        let server = Server::always(reply);
+        let sandbox = Sandbox::new().server_env(&server).env("Q_RETRIES", "0");
+        let q = sandbox.q(&[arguments]).env("Q_TIMEOUT", "1s");
+        let outcome = q.run();
+        outcome.exit(1).stderr_contains(says);
+        outcome.ended_within(Duration::from_secs(120));
+    }
+}
