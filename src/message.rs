@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::text::fence;
 use crate::text::one_line::on_one_line;
+use crate::text::{fence, json};
 
 /// Fields of a conversation's file that q does not know. It keeps them.
 pub type Unknown = Map<String, Value>;
@@ -241,8 +241,8 @@ pub struct Tool {
     /// `server__tool`, of at most 64 of `A-Z a-z 0-9 _ -`, which every API takes.
     pub name: String,
     pub description: String,
-    /// A JSON Schema of an object.
-    pub schema: Value,
+    /// A JSON Schema of an object. It is shared, because its values may take much memory.
+    pub schema: Arc<Value>,
 }
 
 /// A call that the model asks for.
@@ -414,7 +414,7 @@ fn call_as_text(run: &ToolRun) -> String {
 
 /// The value of a text that is JSON; otherwise the text itself.
 pub fn json_or_text(text: &str) -> Value {
-    match serde_json::from_str(text) {
+    match json::parse(text) {
         Ok(json) => json,
         Err(_) => Value::from(text),
     }

@@ -119,7 +119,7 @@ mod tests {
         Tool {
             name: "t".into(),
             description: String::new(),
-            schema,
+            schema: schema.into(),
         }
     }
 

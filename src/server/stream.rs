@@ -15,12 +15,12 @@ const MAX_STRAY: usize = 64 << 10;
 /// The byte order mark of UTF-8, which may stand before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A line or an event was longer than [`MAX_EVENT`].
+/// A line or an event was longer than the parser's limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
 /// A parser of one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Parser {
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
@@ -32,9 +32,29 @@ pub struct Parser {
     stray: String,
     /// The last line ended in CR, so an LF next to it belongs to it.
     after_carriage_return: bool,
+    /// The most bytes of a line, or of the data of one event.
+    limit: usize,
+}
+
+impl Default for Parser {
+    fn default() -> Parser {
+        Parser::with_limit(MAX_EVENT)
+    }
 }
 
 impl Parser {
+    /// A parser of events of at most so many bytes.
+    pub fn with_limit(limit: usize) -> Parser {
+        Parser {
+            line: Vec::new(),
+            data: Vec::new(),
+            is_error: false,
+            stray: String::new(),
+            after_carriage_return: false,
+            limit,
+        }
+    }
+
     /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of an event named
     /// `error`, or the value of a field of this name, comes inside an object, as its field `error`. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
     pub fn feed(&mut self, mut bytes: &[u8], event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
@@ -75,7 +95,7 @@ impl Parser {
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        if self.line.len() + bytes.len() > MAX_EVENT {
+        if self.line.len() + bytes.len() > self.limit {
             return Err(TooLong);
         }
         self.line.extend_from_slice(bytes);
@@ -127,7 +147,7 @@ impl Parser {
     }
 
     fn add_data(&mut self, value: &[u8]) -> Result<(), TooLong> {
-        if self.data.len() + value.len() > MAX_EVENT {
+        if self.data.len() + value.len() > self.limit {
             return Err(TooLong);
         }
         if !self.data.is_empty() {

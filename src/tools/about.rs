@@ -1,9 +1,14 @@
 //! What a server says about itself and its tools (pure).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::headers;
+
+/// The most characters of a tool's description.
+const MAX_DESCRIPTION: usize = 4_000;
 
 /// A tool as its server lists it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,8 +16,8 @@ pub struct ListedTool {
     /// The server's own name for it.
     pub name: String,
     pub description: String,
-    /// A JSON Schema of an object.
-    pub schema: Value,
+    /// A JSON Schema of an object. It is shared, because its values may take much memory.
+    pub schema: Arc<Value>,
     /// Whether a call changes nothing: a command's section says so, or a server of its own tool.
     pub reads: bool,
 }
@@ -48,12 +53,12 @@ impl About {
 
 impl ListedTool {
     /// The tool that an entry of a list means, if it is one that q can call.
-    pub fn read(entry: &Value) -> Option<ListedTool> {
+    pub fn read(mut entry: Value) -> Option<ListedTool> {
         let name = string(&entry["name"]);
         let needs_task = entry["execution"]["taskSupport"] == "required";
-        let mut schema = entry["inputSchema"].clone();
-        if !schema.is_object() {
-            schema = json!({"type": "object"});
+        let mut schema = json!({"type": "object"});
+        if entry["inputSchema"].is_object() {
+            schema = entry["inputSchema"].take();
         }
         if name.is_empty() || needs_task || !headers::are_valid(&schema) {
             return None;
@@ -62,14 +67,24 @@ impl ListedTool {
         if description.is_empty() {
             description = string(&entry["title"]);
         }
+        description = beginning(&description, MAX_DESCRIPTION);
         Some(ListedTool {
             name,
             description,
-            schema,
+            schema: Arc::new(schema),
             // By default, a tool may change anything.
             reads: entry["annotations"]["readOnlyHint"] == true,
         })
     }
+}
+
+/// At most so many characters of a text. An ellipsis says that there were more.
+fn beginning(text: &str, limit: usize) -> String {
+    if text.chars().nth(limit).is_none() {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(limit - 1);
+    kept.chain(['…']).collect()
 }
 
 /// A string in a message; empty for any other value.
@@ -83,6 +98,16 @@ mod tests {
     use crate::message::tests::rows;
 
     #[test]
+    fn a_long_description_is_cut() {
+        for (length, expected) in [(4_000, 4_000), (4_001, 4_000), (9_000, 4_000)] {
+            let entry = json!({"name": "a", "description": "ä".repeat(length)});
+            let tool = ListedTool::read(entry).expect("a tool");
+            assert_eq!(tool.description.chars().count(), expected, "{length}");
+            assert_eq!(tool.description.ends_with('…'), length > 4_000, "{length}");
+        }
+    }
+
+    #[test]
     fn tools_that_cannot_be_called_are_left_out() {
         let task = |support: &str| json!({"name": support, "execution": {"taskSupport": support}});
         for (entry, is_listed) in [
@@ -93,7 +118,11 @@ mod tests {
             (json!(5), false),
             (json!({"name": "bare"}), true),
         ] {
-            assert_eq!(ListedTool::read(&entry).is_some(), is_listed, "{entry}");
+            assert_eq!(
+                ListedTool::read(entry.clone()).is_some(),
+                is_listed,
+                "{entry}"
+            );
         }
     }
 
@@ -119,7 +148,7 @@ mod tests {
             let schema: Value = serde_json::from_str(&schema).expect("JSON");
             let tool = json!({"name": "a", "inputSchema": schema});
             assert_eq!(
-                ListedTool::read(&tool).is_some(),
+                ListedTool::read(tool).is_some(),
                 is_listed == "yes",
                 "{properties}"
             );
@@ -139,8 +168,8 @@ mod tests {
         "#,
         ) {
             let tool = format!(r#"{{"name": "a", "annotations": {annotations}}}"#);
-            let tool = serde_json::from_str(&tool).expect("JSON");
-            let tool = ListedTool::read(&tool).expect("a tool");
+            let tool: Value = serde_json::from_str(&tool).expect("JSON");
+            let tool = ListedTool::read(tool).expect("a tool");
             assert_eq!(tool.reads, reads == "yes", "{annotations}");
         }
     }

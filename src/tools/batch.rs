@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::offers::Offer;
 use super::outcome::Outcome;
 use super::server::Server;
+use crate::message::ToolRun;
 use crate::threads::lock;
 
 /// A call that may run.
@@ -20,11 +21,12 @@ pub struct ReadyCall {
 }
 
 /// Runs calls side by side; those that may not run fail with the reason. A server runs its calls one after another. `on_end`
-/// gets the index and the outcome of each call when it has ended, on any thread.
+/// gets the index and the outcome of each call when it has ended, on any thread, and makes the run of it: only that is kept
+/// until all have ended.
 pub fn run(
     calls: &[Result<ReadyCall, String>],
-    on_end: &(dyn Fn(usize, &Outcome) + Sync),
-) -> Vec<Outcome> {
+    on_end: &(dyn Fn(usize, Outcome) -> ToolRun + Sync),
+) -> Vec<ToolRun> {
     let mut lanes: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, call) in calls.iter().enumerate() {
         let lane = match call {
@@ -46,8 +48,8 @@ pub fn run(
             Err(reason) => Outcome::failed(reason),
         };
         outcome.took = began.elapsed();
-        on_end(place, &outcome);
-        lock(&ended).insert(place, outcome);
+        let run = on_end(place, outcome);
+        lock(&ended).insert(place, run);
     };
     thread::scope(|scope| {
         for lane in lanes.values() {

@@ -1,6 +1,5 @@
 //! Runs a command that the model calls: finds its files, and reads what it writes until it has ended.
 
-use std::borrow::Cow;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -24,7 +23,7 @@ const MAX_OUTPUT: usize = 1_000_000;
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
 
 /// Stands for a byte that is no text.
-const REPLACEMENT: &str = "\u{fffd}";
+const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// How much of the output is read at once.
 const READ_SIZE: usize = 1 << 16;
@@ -49,7 +48,7 @@ impl Commands {
             tools.push(ListedTool {
                 name: command.name.clone(),
                 description: command.about.clone(),
-                schema: command.argv.schema(),
+                schema: Arc::new(command.argv.schema()),
                 reads: command.reads,
             });
         }
@@ -139,7 +138,8 @@ fn execute(
     let mut process = spawned.inspect_err(|_| groups.wait_if_closed())?;
     let leader = &mut process.leader;
     if let Some(pipe) = leader.stdin.take() {
-        Input::start(pipe)?.send(input.unwrap_or_default());
+        // The first text always has room.
+        let _ = Input::start(pipe)?.send(input.unwrap_or_default());
     }
     let written = Arc::default();
     if let Some(pipe) = leader.stdout.take() {
@@ -156,7 +156,7 @@ fn execute(
     wait_until(REST_WAIT, || Arc::strong_count(&written) == 1);
     groups.wait_if_closed();
     let overrun = timeout.filter(|_| !is_in_time);
-    let written = lock(&written);
+    let written = std::mem::take(&mut *lock(&written));
     Ok(written.outcome(overrun, status))
 }
 
@@ -193,23 +193,25 @@ fn read(
 impl Written {
     /// What the model gets: standard output, and marks that say what is missing. If the command failed or wrote nothing there,
     /// its status and standard error follow. `overrun` is the timeout that it exceeded, `status` how it ended by itself.
-    fn outcome(&self, overrun: Option<Duration>, status: Option<ExitStatus>) -> Outcome {
+    fn outcome(self, overrun: Option<Duration>, status: Option<ExitStatus>) -> Outcome {
         // A command that writes too much ends because q closes its pipe, so its status says nothing.
         let status = status.filter(|_| !self.is_cut);
         let has_failed = status.is_some_and(|status| !status.success());
         let is_error = overrun.is_some() || has_failed;
-        let output = text(&self.output);
-        let error = text(&self.error);
+        let output = WrittenText::new(self.output);
+        let error = WrittenText::new(self.error);
+        let has_odd_bytes = output.is_odd || error.is_odd;
+        let is_cut = self.is_cut || output.is_cut || error.is_cut;
+        let (output, error) = (output.text, error.text);
         let needs_reason = is_error || output.is_empty();
 
         let mut marks = Vec::new();
-        let has_odd_bytes = matches!(output, Cow::Owned(_)) || matches!(error, Cow::Owned(_));
         if has_odd_bytes {
             marks.push(format!(
                 "NUL and what is not UTF-8 is shown as {REPLACEMENT}"
             ));
         }
-        if self.is_cut {
+        if is_cut {
             marks.push(format!("cut after {MAX_OUTPUT} bytes"));
         }
         if let Some(limit) = overrun {
@@ -235,22 +237,62 @@ impl Written {
             remarks.push_str(&error);
         }
         Outcome {
-            text: output.into_owned(),
+            text: output,
             remarks,
             is_error,
-            is_changed: overrun.is_some() || self.is_cut || has_odd_bytes,
+            is_changed: overrun.is_some() || is_cut || has_odd_bytes,
             ..Outcome::default()
         }
     }
 }
 
-/// What was written, where NUL and bytes that are not UTF-8 become U+FFFD. Only text that had to be changed is owned.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    let text = String::from_utf8_lossy(bytes);
-    if text.contains('\0') {
-        return Cow::Owned(text.replace('\0', REPLACEMENT));
+/// What a command wrote, as text.
+struct WrittenText {
+    text: String,
+    /// It had NUL or bytes that are not UTF-8.
+    is_odd: bool,
+    /// Its end is missing: each odd byte takes three in the text.
+    is_cut: bool,
+}
+
+impl WrittenText {
+    /// Bytes as text, where NUL and what is not UTF-8 become U+FFFD.
+    fn new(bytes: Vec<u8>) -> WrittenText {
+        let bytes = match String::from_utf8(bytes) {
+            Ok(text) if text.contains('\0') => text.into_bytes(),
+            Ok(text) => {
+                return WrittenText {
+                    text,
+                    is_odd: false,
+                    is_cut: false,
+                };
+            }
+            Err(error) => error.into_bytes(),
+        };
+        let mut text = String::new();
+        for chunk in bytes.utf8_chunks() {
+            let odd = if chunk.invalid().is_empty() { "" } else { "\0" };
+            for character in chunk.valid().chars().chain(odd.chars()) {
+                if text.len() >= MAX_OUTPUT {
+                    return WrittenText {
+                        text,
+                        is_odd: true,
+                        is_cut: true,
+                    };
+                }
+                text.push(if character == '\0' {
+                    REPLACEMENT
+                } else {
+                    character
+                });
+            }
+        }
+        WrittenText {
+            text,
+            is_odd: true,
+            is_cut: false,
+        }
     }
-    text
 }
 
 #[cfg(test)]

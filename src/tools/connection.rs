@@ -1,6 +1,6 @@
 //! A conversation with a tool server, from its start to its last call.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::about::{About, ListedTool};
 use super::commands::Commands;
+use super::events::{Events, Received};
 use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Groups, Input, Process, Program, Report};
 use super::protocol::{self, Answer, Protocol, STATELESS, ServerEvent};
 use crate::settings::ToolServer;
+use crate::text::{json, surrogates};
 use crate::threads::lock;
 
 /// How often to check whether a silent program still runs.
@@ -20,6 +22,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The most tools of a server. More are left out.
 const MAX_TOOLS: usize = 1_000;
+
+/// The most bytes that a server may say of itself and its tools, all pages together, and the most memory, by an estimate,
+/// that these values may take.
+const MAX_LISTED: usize = 1_000_000;
+const MAX_LISTED_WEIGHT: usize = json::MAX_WEIGHT;
 
 /// A section that is ready: its server can be started, or its commands called.
 pub struct Spec {
@@ -46,11 +53,14 @@ impl Target {
 pub struct Connection {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
-    events: Receiver<Result<ServerEvent, Failure>>,
+    events: Received,
     /// How long the next answer may take.
     patience: Option<Duration>,
     /// Until when q waits for it.
     deadline: Option<Instant>,
+    /// What the server has said of itself and its tools so far: bytes, and the memory of their values.
+    listed: usize,
+    listed_weight: usize,
 }
 
 enum Transport {
@@ -80,7 +90,7 @@ impl Connection {
         let introduction = match agreed {
             Ok(introduction) => {
                 let initialized = protocol::notification("notifications/initialized", json!({}));
-                connection.send(initialized);
+                connection.send(initialized)?;
                 if let Transport::Remote(http) = &connection.transport {
                     http.listen();
                 }
@@ -107,7 +117,9 @@ impl Connection {
         if about.tools.is_empty() {
             return Err(connection.failure("offers no tools"));
         }
-        connection.protocol().tools.clone_from(&about.tools);
+        let mut protocol = connection.protocol();
+        protocol.tools.clone_from(&about.tools);
+        drop(protocol);
         if let Transport::Local(process) = &connection.transport {
             process.has_started();
         }
@@ -121,7 +133,7 @@ impl Connection {
         groups: &Groups,
         report: &Report,
     ) -> Result<Connection, Failure> {
-        let (sender, events) = mpsc::channel();
+        let (sender, events) = Events::queue();
         let over_http = matches!(spec.target, Target::Remote(_));
         let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
         let shared = Arc::clone(&protocol);
@@ -130,11 +142,19 @@ impl Connection {
                 // A thread runs this, so that the server's own requests are answered while q does something else.
                 let read = move |input: &Input, line: &[u8]| {
                     let event = lock(&shared).receive(line);
-                    match event {
-                        Some(ServerEvent::Reply(answer)) => input.send(format!("{answer}\n")),
-                        Some(event) => _ = sender.send(Ok(event)),
-                        None => (),
+                    let is_flood = match event {
+                        Some(ServerEvent::Reply(answer)) => !input.send(format!("{answer}\n")),
+                        Some(ServerEvent::Flood) => true,
+                        Some(event) => {
+                            sender.pass(event);
+                            false
+                        }
+                        None => false,
+                    };
+                    if is_flood {
+                        sender.fail(Failure::flood());
                     }
+                    !is_flood
                 };
                 let process = Process::start(program, groups, read, Arc::clone(report));
                 Transport::Local(process.map_err(|error| {
@@ -151,6 +171,8 @@ impl Connection {
             events,
             patience: spec.section.start,
             deadline,
+            listed: 0,
+            listed_weight: 0,
         })
     }
 
@@ -170,13 +192,14 @@ impl Connection {
         let mut parameters = json!({});
         loop {
             let answer = self.learn(spec, "tools/list", parameters)?;
-            let result = answer
+            let mut result = answer
                 .map_err(|words| self.failure(format!("refused to list its tools: {words}")))?;
-            let Some(page) = result["tools"].as_array() else {
+            let page = result.get_mut("tools").map(Value::take);
+            let Some(Value::Array(page)) = page else {
                 return Err(self.failure("answered tools/list without a list of tools"));
             };
             let known = tools.len();
-            for tool in page.iter().filter_map(ListedTool::read) {
+            for tool in page.into_iter().filter_map(ListedTool::read) {
                 let is_new = !tools.iter().any(|other| other.name == tool.name);
                 if is_new && tools.len() < MAX_TOOLS {
                     tools.push(tool);
@@ -193,9 +216,17 @@ impl Connection {
     }
 
     /// The answer to a request that has to be answered before the server can be used.
-    fn learn(&mut self, spec: &Spec, method: &str, parameters: Value) -> Result<Answer, Failure> {
+    fn learn(
+        &mut self,
+        spec: &Spec,
+        method: &str,
+        parameters: Value,
+    ) -> Result<Result<Value, String>, Failure> {
         if let Some(answer) = self.ask(method, parameters)? {
-            return Ok(answer);
+            return match answer {
+                Ok(result) => Ok(Ok(self.listed(&result)?)),
+                Err(refusal) => Ok(Err(refusal)),
+            };
         }
         let name = &spec.section.name;
         let limit = seconds(self.patience);
@@ -204,6 +235,19 @@ impl Connection {
             advice: Some(advice),
             ..self.failure(format!("did not list its tools within {limit}"))
         })
+    }
+
+    /// Parses what the server says of itself or its tools, unless that is too much.
+    fn listed(&mut self, result: &str) -> Result<Value, Failure> {
+        self.listed += result.len();
+        if self.listed > MAX_LISTED {
+            return Err(self.failure(format!("lists more than {MAX_LISTED} bytes")));
+        }
+        self.listed_weight += json::weight(result);
+        if self.listed_weight > MAX_LISTED_WEIGHT {
+            return Err(self.failure("lists schemas with too many values"));
+        }
+        surrogates::lossy(result).map_err(|error| self.failure(protocol::unparsable(&error)))
     }
 
     /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
@@ -221,13 +265,14 @@ impl Connection {
         }
         self.patience = patience;
         self.deadline = after(patience);
-        let parameters = json!({"name": tool, "arguments": arguments});
+        let mut parameters = json!({"name": tool});
+        parameters["arguments"] = Value::Object(arguments.clone());
         if let Some(answer) = self.ask("tools/call", parameters)? {
             return Ok(Outcome::read(answer));
         }
         let cancellation = self.protocol().give_up();
         if let Some(cancellation) = cancellation {
-            self.send(cancellation);
+            self.send(cancellation)?;
         }
         let limit = seconds(patience);
         Ok(Outcome::failed(format!("no answer within {limit}")))
@@ -236,7 +281,7 @@ impl Connection {
     /// Sends a request, and waits for its answer; `None` if that takes too long.
     fn ask(&mut self, method: &str, parameters: Value) -> Result<Option<Answer>, Failure> {
         let (id, request) = self.protocol().request(method, parameters);
-        self.send(request);
+        self.send(request)?;
         while let Some(event) = self.next()? {
             match event {
                 ServerEvent::Answer(answered, answer) if answered == id => {
@@ -251,9 +296,15 @@ impl Connection {
         Ok(None)
     }
 
-    fn send(&self, message: Value) {
+    fn send(&self, message: Value) -> Result<(), Failure> {
         match &self.transport {
-            Transport::Local(process) => process.input.send(format!("{message}\n")),
+            Transport::Local(process) if !process.input.send(format!("{message}\n")) => {
+                Err(Failure {
+                    has_ended_server: true,
+                    ..self.failure("does not read what it is sent")
+                })
+            }
+            Transport::Local(_) => Ok(()),
             Transport::Remote(http) => http.send(message, self.patience),
         }
     }

@@ -2,19 +2,22 @@
 //! Protocol, streamable HTTP).
 
 use std::io::Read;
-use std::sync::mpsc::Sender;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::events::Events;
 use super::outcome::Failure;
-use super::protocol::{MAX_MESSAGE, Protocol, ServerEvent};
+use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
 use crate::server::reading;
 use crate::server::stream;
+use crate::text::json;
 use crate::threads::{self, lock};
 
 /// How much of an answer is read at once.
@@ -42,130 +45,38 @@ pub struct Site {
     pub keys: Vec<Secret>,
 }
 
-/// What the thread that reads passes on to the thread that waits for the server.
-type Events = Sender<Result<ServerEvent, Failure>>;
+/// How many answers to requests of a server wait to be sent.
+const MAX_ANSWERS: usize = 64;
+
+/// How many requests may have a thread at the same time: the one that q waits for, and those that it has given up and
+/// whose connection has not ended yet.
+const MAX_EXCHANGES: usize = 8;
 
 /// A client of one server. Each request has a thread of its own, because bytes other than progress must not extend the
-/// wait for its answer.
+/// wait for its answer. One thread reads what the server asks, and one sends the answers.
 #[derive(Clone)]
 pub struct Http {
+    line: Line,
+    events: Events,
+    /// The way to the thread that sends the answers, once there are any; `None` if it could not be started.
+    answers: Arc<OnceLock<Option<SyncSender<Value>>>>,
+    /// How many requests have a thread.
+    exchanges: Arc<AtomicUsize>,
+}
+
+/// The way to send a message to the server.
+#[derive(Clone)]
+struct Line {
     site: Arc<Site>,
     protocol: Arc<Mutex<Protocol>>,
-    events: Events,
     /// The server's name for the session, if it has sessions.
     session: Arc<OnceLock<Secret>>,
 }
 
-impl Http {
-    /// Sends nothing yet.
-    pub fn new(site: Arc<Site>, protocol: Arc<Mutex<Protocol>>, events: Events) -> Http {
-        Http {
-            site,
-            protocol,
-            events,
-            session: Arc::default(),
-        }
-    }
-
-    /// Sends a message. The answer to a request is not waited for; it may take as long as `patience`.
-    pub fn send(&self, message: Value, patience: Option<Duration>) {
-        if message["id"].is_null() {
-            self.notify(&message);
-            return;
-        }
-        let this = self.clone();
-        let started = threads::start(move || {
-            if let Err(failure) = this.exchange(&message, patience)
-                && lock(&this.protocol).awaits(&message["id"])
-            {
-                let _ = this.events.send(Err(failure));
-            }
-        });
-        if let Err(error) = started {
-            let _ = self.events.send(Err(self.failure(error.to_string())));
-        }
-    }
-
+impl Line {
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
         let _ = self.post(message, within(NOTICE_TIMEOUT));
-    }
-
-    /// Reads what the server of a session asks outside of its answers, so that it is refused at once. Many servers have no
-    /// such stream.
-    pub fn listen(&self) {
-        if self.session.get().is_none() {
-            return;
-        }
-        let this = self.clone();
-        // Without a thread, such a question takes as long as the server waits for its answer.
-        let _ = threads::start(move || {
-            let response = this.request(Method::Get, &Value::Null, Limits::default());
-            if let Ok(response) = response
-                && is_stream(&response)
-            {
-                let _ = this.read_stream(response, None);
-            }
-        });
-    }
-
-    /// Ends the session; a server may refuse that, or have ended it before.
-    pub fn end(&self) {
-        if self.session.get().is_some() {
-            let limits = within(SESSION_END_TIMEOUT);
-            let _ = self.request(Method::Delete, &Value::Null, limits);
-        }
-    }
-
-    /// What went wrong, and where.
-    pub fn failure(&self, what: impl Into<String>) -> Failure {
-        Failure {
-            more: format!(" ({})", self.site.url),
-            ..Failure::new(what)
-        }
-    }
-
-    /// Takes a message. A request of the server is answered on a thread, because the
-    /// answer to q's own may have come already.
-    fn receive(&self, message: &[u8]) {
-        let event = lock(&self.protocol).receive(message);
-        match event {
-            Some(ServerEvent::Reply(answer)) => {
-                let this = self.clone();
-                // Without a thread, the server gets no answer.
-                let _ = threads::start(move || this.notify(&answer));
-            }
-            Some(event) => _ = self.events.send(Ok(event)),
-            None => (),
-        }
-    }
-
-    /// Sends a request, and passes on what the server answers.
-    fn exchange(&self, message: &Value, patience: Option<Duration>) -> Result<(), Failure> {
-        let limits = Limits {
-            silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
-            ..Limits::default()
-        };
-        let response = match self.post(message, limits) {
-            Ok(response) => response,
-            Err(error) => {
-                // It may have the answer. If not, its status says what has failed.
-                if is_answer(&error) {
-                    self.receive(error.body.as_bytes());
-                }
-                return Err(self.explain(error));
-            }
-        };
-        let session = response.header(SESSION);
-        if !session.is_empty() {
-            let _ = self.session.set(Secret::new(session));
-        }
-        let id = &message["id"];
-        if is_stream(&response) {
-            self.read_stream(response, Some(id))
-        } else {
-            self.read_json(response, id)
-        }
     }
 
     fn post(&self, message: &Value, limits: Limits) -> Result<Response, TransportError> {
@@ -199,15 +110,169 @@ impl Http {
         }
         headers
     }
+}
 
-    fn read_json(&self, response: Response, id: &Value) -> Result<(), Failure> {
+impl Http {
+    /// Sends nothing yet.
+    pub fn new(site: Arc<Site>, protocol: Arc<Mutex<Protocol>>, events: Events) -> Http {
+        Http {
+            line: Line {
+                site,
+                protocol,
+                session: Arc::default(),
+            },
+            events,
+            answers: Arc::default(),
+            exchanges: Arc::default(),
+        }
+    }
+
+    /// Sends a message. The answer to a request is not waited for; it may take as long as `patience`.
+    pub fn send(&self, message: Value, patience: Option<Duration>) -> Result<(), Failure> {
+        let Some(id) = message["id"].as_u64() else {
+            self.line.notify(&message);
+            return Ok(());
+        };
+        if self.exchanges.fetch_add(1, Ordering::Relaxed) >= MAX_EXCHANGES {
+            return Err(Failure {
+                has_ended_server: true,
+                ..self.failure("keeps too many connections of earlier requests open")
+            });
+        }
+        let this = self.clone();
+        let started = threads::start(move || {
+            if let Err(failure) = this.exchange(&message, id, patience)
+                && this.awaits(id)
+            {
+                this.events.fail(failure);
+            }
+            this.exchanges.fetch_sub(1, Ordering::Relaxed);
+        });
+        started.map_err(|error| self.failure(error.to_string()))
+    }
+
+    /// Reads what the server of a session asks outside of its answers, so that it is refused at once. Many servers have no
+    /// such stream.
+    pub fn listen(&self) {
+        if self.line.session.get().is_none() {
+            return;
+        }
+        let this = self.clone();
+        // Without a thread, such a question takes as long as the server waits for its answer.
+        let _ = threads::start(move || {
+            let response = this
+                .line
+                .request(Method::Get, &Value::Null, Limits::default());
+            if let Ok(response) = response
+                && is_stream(&response)
+            {
+                let _ = this.read_stream(response, None);
+            }
+        });
+    }
+
+    /// Ends the session; a server may refuse that, or have ended it before.
+    pub fn end(&self) {
+        lock(&self.line.protocol).close();
+        if self.line.session.get().is_some() {
+            let limits = within(SESSION_END_TIMEOUT);
+            let _ = self.line.request(Method::Delete, &Value::Null, limits);
+        }
+    }
+
+    /// What went wrong, and where.
+    pub fn failure(&self, what: impl Into<String>) -> Failure {
+        Failure {
+            more: format!(" ({})", self.line.site.url),
+            ..Failure::new(what)
+        }
+    }
+
+    fn awaits(&self, id: Id) -> bool {
+        lock(&self.line.protocol).awaits(id)
+    }
+
+    /// Takes a message. A request of the server is answered on a thread, because the answer to q's own may have come
+    /// already.
+    fn receive(&self, message: &[u8]) {
+        let event = lock(&self.line.protocol).receive(message);
+        let is_flood = match event {
+            Some(ServerEvent::Reply(answer)) => !self.answer(answer),
+            Some(ServerEvent::Flood) => true,
+            Some(event) => {
+                self.events.pass(event);
+                false
+            }
+            None => false,
+        };
+        if is_flood {
+            lock(&self.line.protocol).close();
+            self.events.fail(Failure {
+                more: self.failure("").more,
+                ..Failure::flood()
+            });
+        }
+    }
+
+    /// Sends the answer to a request of the server. Returns false if too many wait already. Without a thread, the server
+    /// gets no answer.
+    fn answer(&self, answer: Value) -> bool {
+        let start = || {
+            let (queue, waiting) = mpsc::sync_channel(MAX_ANSWERS);
+            let line = self.line.clone();
+            let started = threads::start(move || {
+                for next in waiting {
+                    if lock(&line.protocol).is_closed() {
+                        return;
+                    }
+                    line.notify(&next);
+                }
+            });
+            started.is_ok().then_some(queue)
+        };
+        let queue = self.answers.get_or_init(start).as_ref();
+        let sent = queue.map(|queue| queue.try_send(answer));
+        !matches!(sent, Some(Err(TrySendError::Full(_))))
+    }
+
+    /// Sends a request, and passes on what the server answers.
+    fn exchange(&self, message: &Value, id: Id, patience: Option<Duration>) -> Result<(), Failure> {
+        let limits = Limits {
+            silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)),
+            ..Limits::default()
+        };
+        let response = match self.line.post(message, limits) {
+            Ok(response) => response,
+            Err(error) => {
+                // It may have the answer. If not, its status says what has failed.
+                if is_answer(&error) {
+                    self.receive(error.body.as_bytes());
+                }
+                return Err(self.explain(error));
+            }
+        };
+        let session = response.header(SESSION);
+        if !session.is_empty() {
+            let _ = self.line.session.set(Secret::new(session));
+        }
+        if is_stream(&response) {
+            self.read_stream(response, Some(id))
+        } else {
+            self.read_json(response, id)
+        }
+    }
+
+    fn read_json(&self, response: Response, id: Id) -> Result<(), Failure> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
-        let mut limited = response.body.take(MAX_MESSAGE as u64);
+        let mut limited = response.body.take(MAX_MESSAGE as u64 + 1);
         let read = limited.read_to_end(&mut body);
         read.map_err(|error| self.read_failure(error))?;
+        if body.len() > MAX_MESSAGE {
+            return Err(self.too_long());
+        }
         self.receive(&body);
-        if !lock(&self.protocol).awaits(id) {
+        if !self.awaits(id) {
             return Ok(());
         }
         let mut what = "the server sent no answer".to_owned();
@@ -218,9 +283,12 @@ impl Http {
     }
 
     /// Reads a stream until the answer has come, or is no longer wanted; without a request to its end.
-    fn read_stream(&self, mut response: Response, id: Option<&Value>) -> Result<(), Failure> {
-        let is_wanted = || id.is_none_or(|id| lock(&self.protocol).awaits(id));
-        let mut parser = stream::Parser::default();
+    fn read_stream(&self, mut response: Response, id: Option<Id>) -> Result<(), Failure> {
+        let is_wanted = || match id {
+            Some(id) => self.awaits(id),
+            None => !lock(&self.line.protocol).is_closed(),
+        };
+        let mut parser = stream::Parser::with_limit(MAX_MESSAGE);
         let mut buffer = vec![0; READ_SIZE];
         let mut has_ended = false;
         while is_wanted() {
@@ -237,14 +305,20 @@ impl Http {
                 parser.feed(&buffer[..count], &mut message)
             };
             if fed.is_err() {
-                return Err(self.failure("the server sent a message of more than 16 MB"));
+                return Err(self.too_long());
             }
         }
         Ok(())
     }
 
+    fn too_long(&self) -> Failure {
+        self.failure(format!(
+            "the server sent a message of more than {MAX_MESSAGE} bytes"
+        ))
+    }
+
     fn read_failure(&self, error: std::io::Error) -> Failure {
-        self.explain(self.site.client.connection_failure(error))
+        self.explain(self.line.site.client.connection_failure(error))
     }
 
     /// The failure for a broken connection or a status other than success, with advice.
@@ -261,13 +335,13 @@ impl Http {
     fn advice(&self, error: &TransportError) -> Option<String> {
         let bridge = format!(
             "replace url with command = [\"npx\", \"mcp-remote\", \"{}\"], a program on your machine that forwards this server",
-            self.site.url
+            self.line.site.url
         );
         Some(match error.status? {
             401 | 403 => format!(
                 "check the key: key_env, key_cmd or headers set it\nq cannot sign in by OAuth; for that, {bridge}"
             ),
-            404 | 405 if lock(&self.protocol).revision.is_empty() => {
+            404 | 405 if lock(&self.line.protocol).revision.is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
@@ -293,6 +367,6 @@ fn within(time: Duration) -> Limits {
 
 /// Whether an HTTP error is the answer: a JSON-RPC error with a status.
 fn is_answer(error: &TransportError) -> bool {
-    let message: Value = serde_json::from_str(&error.body).unwrap_or_default();
+    let message: Value = json::parse(&error.body).unwrap_or_default();
     matches!(error.status, Some(400 | 404)) && message["error"]["code"].is_i64()
 }

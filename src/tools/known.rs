@@ -10,7 +10,11 @@ use super::about::About;
 use super::connection::{Spec, Target};
 use crate::flags::Mode;
 use crate::settings::Settings;
-use crate::whole_file::{self, MAX_FILE, PRIVATE};
+use crate::text::json;
+use crate::whole_file::{self, PRIVATE};
+
+/// The most bytes of a list. A server may send half of it.
+const MAX_LIST: u64 = 2_000_000;
 
 /// The last list of a server.
 #[derive(Default)]
@@ -31,8 +35,8 @@ impl KnownList {
         let mut about = None;
         let typed = &settings.typed;
         if !typed.dry_run && typed.mode == Mode::Ask {
-            let bytes = whole_file::read(&path, MAX_FILE).unwrap_or_default();
-            about = serde_json::from_slice(&bytes).ok();
+            let bytes = whole_file::read(&path, MAX_LIST).unwrap_or_default();
+            about = json::parse_bytes(&bytes).ok();
         }
         KnownList {
             path: settings.saves().then_some(path),
@@ -45,9 +49,10 @@ impl KnownList {
         if let Some(path) = &self.path
             && self.about.as_ref() != Some(about)
         {
-            let text = json!(about).to_string();
             // Without it, the next question waits.
-            let _ = whole_file::replace(path, text.as_bytes(), PRIVATE);
+            if let Ok(text) = serde_json::to_vec(about) {
+                let _ = whole_file::replace(path, &text, PRIVATE);
+            }
         }
     }
 }

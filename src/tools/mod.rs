@@ -5,6 +5,7 @@ mod batch;
 mod commands;
 mod connection;
 mod consent;
+mod events;
 pub mod faults;
 mod headers;
 mod http;

@@ -1,5 +1,7 @@
 //! Which tools the model may call, under which names, and which of them run without asking (pure).
 
+use std::sync::Arc;
+
 use super::about::ListedTool;
 use super::names::{self, Selection};
 use crate::error::{Error, ErrorKind};
@@ -31,7 +33,7 @@ impl Offer {
             shown: Tool {
                 name: names::full_name(&section.name, &tool.name),
                 description: tool.description.clone(),
-                schema: tool.schema.clone(),
+                schema: Arc::clone(&tool.schema),
             },
             reads: tool.reads,
             allowed: section.allows(&tool.name, tool.reads),
@@ -98,7 +100,7 @@ mod tests {
         let tool = |name: &&str| ListedTool {
             name: (*name).to_owned(),
             description: String::new(),
-            schema: json!({}),
+            schema: Arc::new(json!({})),
             reads,
         };
         tools.iter().map(tool).collect()

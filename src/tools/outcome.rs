@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::protocol::{self, Answer};
 use crate::error::{Error, ErrorKind};
-use crate::message::Attachment;
+use crate::message::{Attachment, MAX_ATTACHMENT};
 use crate::secret::{self, Secret};
+use crate::text::{json, surrogates};
 
 /// What the data of images begins with in base64, and their media types.
 const IMAGES: [(&str, &str); 4] = [
@@ -49,23 +53,44 @@ impl Outcome {
     }
 
     /// The outcome that an answer to `tools/call` means.
-    pub fn read(answer: Result<Value, String>) -> Outcome {
+    pub fn read(answer: Answer) -> Outcome {
         let result = match answer {
             Ok(result) => result,
             Err(refusal) => return Outcome::failed(refusal),
         };
-        let kind = &result["resultType"];
-        let is_complete = kind.is_null() || kind == "complete";
-        if !result.is_object() || !is_complete {
+        let mut read = CallResult::default();
+        if result.starts_with('{') {
+            match serde_json::from_str(&result) {
+                Ok(result) => read = result,
+                Err(error) => return Outcome::failed(protocol::unparsable(&error)),
+            }
+        }
+        let kind = read.kind.map_or("null", RawValue::get);
+        let is_complete = ["null", "\"complete\""].contains(&kind);
+        if !result.starts_with('{') || !is_complete {
             return Outcome::failed(format!("the tool did not finish: its resultType is {kind}"));
         }
+        let is_error = read.is_error.is_some_and(|error| error.get() == "true");
         Outcome {
-            text: text_of(&result),
-            images: content(&result).iter().filter_map(image).collect(),
-            is_error: result["isError"] == true,
-            ..Outcome::default()
+            is_error,
+            ..content_of(&read)
         }
     }
+}
+
+/// The result of a call. Its parts are parsed one after another, because their values may take a hundred times the memory
+/// of their text.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CallResult<'r> {
+    #[serde(borrow)]
+    content: Option<&'r RawValue>,
+    #[serde(borrow, rename = "structuredContent")]
+    structured: Option<&'r RawValue>,
+    #[serde(borrow, rename = "isError")]
+    is_error: Option<&'r RawValue>,
+    #[serde(borrow, rename = "resultType")]
+    kind: Option<&'r RawValue>,
 }
 
 /// Why a call or a start failed, in words for the user.
@@ -90,6 +115,16 @@ impl Failure {
         }
     }
 
+    /// The failure of a server that sends more requests than q answers.
+    pub fn flood() -> Failure {
+        Failure {
+            has_ended_server: true,
+            ..Failure::new(
+                "sends too many requests, or does not read the answers to them, so it was ended",
+            )
+        }
+    }
+
     /// The error for the user.
     pub fn into_error(self, server: &str) -> Error {
         let message = format!("{server}: {}{}", self.what, self.more);
@@ -105,31 +140,65 @@ pub fn seconds(time: Option<Duration>) -> String {
     format!("{} s", time.unwrap_or_default().as_secs_f64())
 }
 
-fn content(result: &Value) -> &[Value] {
-    result["content"].as_array().map_or(&[], Vec::as_slice)
+/// The text and the images of a result. Structured content usually repeats the text, so it counts only where there is no
+/// text.
+fn content_of(result: &CallResult) -> Outcome {
+    let list = result.content.map_or("[]", RawValue::get);
+    let pieces: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
+    let mut text = String::new();
+    let mut has_text = false;
+    let mut images = Vec::new();
+    for (place, piece) in pieces.into_iter().enumerate() {
+        let mut piece: Value = content(piece);
+        if place > 0 {
+            text.push('\n');
+        }
+        images.extend(image(&piece));
+        if let Some(plain) = plain(&mut piece) {
+            has_text |= !plain.is_empty();
+            append(&mut text, plain);
+        } else {
+            text.push_str(&describe(&piece));
+        }
+    }
+    if !has_text && let Some(structured) = result.structured {
+        let mut lines = Vec::from_iter(text.split('\n').filter(|line| !line.is_empty()));
+        let structured = json::compact(structured.get());
+        lines.push(&structured);
+        text = lines.join("\n");
+    }
+    Outcome {
+        text,
+        images,
+        ..Outcome::default()
+    }
 }
 
-/// The text of a result. Structured content usually repeats the text, so it counts only where there is no text.
-fn text_of(result: &Value) -> String {
-    let mut pieces = Vec::new();
-    let mut has_text = false;
-    for piece in content(result) {
-        has_text |= plain(piece).is_some_and(|text| !text.is_empty());
-        pieces.push(describe(piece));
+/// A piece of content; null if it cannot be parsed.
+fn content(piece: &RawValue) -> Value {
+    let is_small = json::check(piece.get(), json::MAX_WEIGHT).is_ok();
+    let piece = is_small.then(|| surrogates::lossy(piece.get()).ok());
+    piece.flatten().unwrap_or_default()
+}
+
+/// Appends a text, without a copy if it is the first.
+fn append(text: &mut String, more: String) {
+    if text.is_empty() {
+        *text = more;
+    } else {
+        text.push_str(&more);
     }
-    let structured = &result["structuredContent"];
-    if !has_text && !structured.is_null() {
-        pieces.retain(|piece| !piece.is_empty());
-        pieces.push(structured.to_string());
-    }
-    pieces.join("\n")
 }
 
 /// The text of a piece of content, if it has one.
-fn plain(content: &Value) -> Option<&str> {
-    match content["type"].as_str()? {
-        "text" => content["text"].as_str(),
-        "resource" => content["resource"]["text"].as_str(),
+fn plain(content: &mut Value) -> Option<String> {
+    let text = match content["type"].as_str()? {
+        "text" => content.get_mut("text")?,
+        "resource" => content.get_mut("resource")?.get_mut("text")?,
+        _ => return None,
+    };
+    match text.take() {
+        Value::String(text) => Some(text),
         _ => None,
     }
 }
@@ -147,6 +216,9 @@ fn binary(content: &Value) -> (Option<&str>, Option<&str>) {
 fn image(content: &Value) -> Option<Attachment> {
     let (_, data) = binary(content);
     let data: String = data?.split_ascii_whitespace().collect();
+    if data.len() > MAX_ATTACHMENT {
+        return None;
+    }
     let mut images = IMAGES.iter();
     let (_, media) = images.find(|(beginning, _)| data.starts_with(beginning))?;
     Some(Attachment {
@@ -156,11 +228,8 @@ fn image(content: &Value) -> Option<Attachment> {
     })
 }
 
-/// A piece of content as text: its own, or a note that says what it is.
+/// A note that says what a piece of content without a text is.
 fn describe(content: &Value) -> String {
-    if let Some(text) = plain(content) {
-        return text.to_owned();
-    }
     let kind = content["type"].as_str().unwrap_or("content");
     let (media, data) = binary(content);
     let mut words = vec![kind];
@@ -179,7 +248,6 @@ fn describe(content: &Value) -> String {
 mod tests {
     use super::*;
     use crate::message::tests::rows;
-    use serde_json::json;
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
         Outcome {
@@ -212,10 +280,9 @@ mod tests {
             a | {"content": [{"type": "text", "text": "a"}], "isError": false}
         "##,
         ) {
-            let answer: Value = serde_json::from_str(result).expect(result);
             let read = Outcome {
                 images: Vec::new(),
-                ..Outcome::read(Ok(answer))
+                ..Outcome::read(Ok(result.to_owned()))
             };
             let expected = expected.replace('␊', "\n");
             assert_eq!(read, outcome(&expected, false), "{result}");
@@ -224,9 +291,9 @@ mod tests {
 
     #[test]
     fn a_failure_is_reported_as_an_error() {
-        let marked = json!({"content": [{"type": "text", "text": "no such row"}], "isError": true});
+        let marked = r#"{"content": [{"type": "text", "text": "no such row"}], "isError": true}"#;
         for (name, answer, expected) in [
-            ("marked", Ok(marked), "no such row"),
+            ("marked", Ok(marked.to_owned()), "no such row"),
             (
                 "refused",
                 Err("Unknown tool (-32602)".to_owned()),
@@ -234,12 +301,12 @@ mod tests {
             ),
             (
                 "not complete",
-                Ok(json!({"resultType": "input_required"})),
+                Ok(r#"{"resultType": "input_required"}"#.to_owned()),
                 "the tool did not finish: its resultType is \"input_required\"",
             ),
             (
                 "no object",
-                Ok(json!("done")),
+                Ok("\"done\"".to_owned()),
                 "the tool did not finish: its resultType is null",
             ),
         ] {
@@ -260,8 +327,8 @@ mod tests {
             {"type": "text", "text": "hi"} | - | -
         "#,
         ) {
-            let content: Value = serde_json::from_str(content).expect(content);
-            let images = Outcome::read(Ok(json!({"content": [content]}))).images;
+            let result = format!(r#"{{"content": [{content}]}}"#);
+            let images = Outcome::read(Ok(result)).images;
             let image = images.first().cloned().unwrap_or_default();
             let found = (image.media.as_str(), image.data.as_str());
             assert_eq!(found, (media, data), "{content}");

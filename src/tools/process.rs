@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,6 +71,15 @@ impl Groups {
         self.signal_all(|group| group.stop);
     }
 
+    /// Asks a group to end, unless it has ended.
+    fn terminate_one(&self, id: i32) {
+        for group in &lock(&self.0).groups {
+            if group.id == id {
+                unix::signal_group(id, group.stop);
+            }
+        }
+    }
+
     /// Asks the servers that are still starting to end.
     pub fn terminate_starting(&self) {
         for group in &lock(&self.0).groups {
@@ -114,32 +124,62 @@ impl Groups {
     }
 }
 
+/// How much memory may be taken by texts that a process has not read.
+const MAX_WAITING: usize = 4 << 20;
+
+/// About how much memory a text takes besides its bytes.
+const TEXT: usize = 64;
+
 /// The way to a process's standard input. A thread writes, because a process that does not read would block it.
 #[derive(Debug, Clone)]
-pub struct Input(mpsc::Sender<Option<String>>);
+pub struct Input {
+    queue: mpsc::Sender<Option<String>>,
+    /// The memory of the texts that wait to be written.
+    waiting: Arc<AtomicUsize>,
+}
 
 impl Input {
+    /// The input of a process that has none.
+    fn closed() -> Input {
+        Input {
+            queue: mpsc::channel().0,
+            waiting: Arc::default(),
+        }
+    }
+
     pub fn start(mut stdin: ChildStdin) -> io::Result<Input> {
         let (queue, texts) = mpsc::channel::<Option<String>>();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&waiting);
         threads::start(move || {
             while let Ok(Some(text)) = texts.recv() {
                 if stdin.write_all(text.as_bytes()).is_err() {
                     // Nobody reads any more.
                     return;
                 }
+                counted.fetch_sub(text.len() + TEXT, Ordering::Relaxed);
             }
         })?;
-        Ok(Input(queue))
+        Ok(Input { queue, waiting })
     }
 
-    /// Sends a text, unless the process has closed its input.
-    pub fn send(&self, text: String) {
-        let _ = self.0.send(Some(text));
+    /// Sends a text, unless the process has closed its input. Returns false if too much waits already.
+    #[must_use]
+    pub fn send(&self, text: String) -> bool {
+        let size = text.len() + TEXT;
+        let before = self.waiting.fetch_add(size, Ordering::Relaxed);
+        let has_room = before == 0 || before + size <= MAX_WAITING;
+        // Where the process has closed its input, nothing is taken from the count any more.
+        if has_room && self.queue.send(Some(text)).is_ok() {
+            return true;
+        }
+        self.waiting.fetch_sub(size, Ordering::Relaxed);
+        has_room
     }
 
     /// Closes the input after what has been sent.
     fn close(&self) {
-        let _ = self.0.send(None);
+        let _ = self.queue.send(None);
     }
 }
 
@@ -172,12 +212,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program. `read` gets each line of its standard output, on a thread, and is dropped at the end of it.
-    /// `report` gets each line of its standard error.
+    /// Starts a program. `read` gets each line of its standard output, on a thread, and is dropped at the end of it. If it
+    /// returns false, the program is asked to end, and nothing more of it is read. `report` gets each line of its standard
+    /// error.
     pub fn start(
         program: &Program,
         groups: &Groups,
-        mut read: impl FnMut(&Input, &[u8]) + Send + 'static,
+        mut read: impl FnMut(&Input, &[u8]) -> bool + Send + 'static,
         report: Report,
     ) -> io::Result<Process> {
         // If a later step fails, dropping this ends the process.
@@ -201,10 +242,14 @@ impl Process {
         let errors = Arc::clone(&process.errors);
         threads::start(move || read_errors(stderr, &errors, &report))?;
         let input = process.input.clone();
+        let (groups, id) = (groups.clone(), process.id);
         threads::start(move || {
             let mut stdout = BufReader::new(stdout);
             while let Some(line) = read_line(&mut stdout, MAX_MESSAGE) {
-                read(&input, &line);
+                if !read(&input, &line) {
+                    groups.terminate_one(id);
+                    return;
+                }
             }
         })?;
         Ok(process)
@@ -244,7 +289,7 @@ impl Process {
             leader,
             id,
             groups: groups.clone(),
-            input: Input(mpsc::channel().0),
+            input: Input::closed(),
             errors: Arc::default(),
             is_gone: false,
             signals,
@@ -397,7 +442,7 @@ mod tests {
         let (sender, lines) = mpsc::channel();
         let read = move |_: &Input, line: &[u8]| {
             let line = String::from_utf8_lossy(line).into_owned();
-            sender.send(line).expect("a test that listens");
+            sender.send(line).is_ok()
         };
         (
             Process::start(&program, groups, read, Arc::new(|_: &str| ())).expect("a process"),
@@ -511,7 +556,10 @@ mod tests {
     fn a_process_that_does_not_read_does_not_block() {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
         assert_eq!(lines.recv().expect("a line"), "ready");
-        (0..100).for_each(|_| process.input.send("x".repeat(1 << 20)));
+        let long = "x".repeat(1 << 20);
+        let taken = (0..100).filter(|_| process.input.send(long.clone()));
+        // The text that is being written counts, too.
+        assert_eq!(taken.count(), MAX_WAITING / (long.len() + TEXT));
         process.groups.terminate();
         end(process);
     }
@@ -540,11 +588,11 @@ mod tests {
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: &[u8]| {
             if line == b"ready" {
-                (0..1000).for_each(|_| input.send("x".repeat(999) + "\n"));
+                assert!((0..1000).all(|_| input.send("x".repeat(999) + "\n")));
                 input.close();
             }
             let line = String::from_utf8_lossy(line).into_owned();
-            sender.send(line).expect("a test that listens");
+            sender.send(line).is_ok()
         };
         let process = Process::start(&program, &Groups::default(), read, Arc::new(|_: &str| ()))
             .expect("a process");
@@ -603,7 +651,7 @@ mod tests {
         let status = process.end(Duration::from_secs(120)).expect("an end");
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         assert_eq!(signal, Some(libc::SIGINT), "its own first signal");
-        let error = Process::start(&program, &groups, |_, _| (), Arc::new(|_: &str| ()))
+        let error = Process::start(&program, &groups, |_, _| true, Arc::new(|_: &str| ()))
             .expect_err("no process");
         assert_eq!(error.to_string(), "q is about to end");
     }

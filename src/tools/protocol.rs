@@ -3,10 +3,13 @@
 //! Up to 2025-11-25 a conversation begins with a handshake. Since 2026-07-28 there is none: every request says for itself
 //! what it speaks.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::about::ListedTool;
 use super::headers;
+use crate::text::json::compact;
 use crate::text::surrogates;
 
 /// The revision that the handshake asks for; over HTTP one in which a client need not resume streams, because q does not.
@@ -19,14 +22,21 @@ pub const STATELESS: &str = "2026-07-28";
 /// The revisions that a server may answer the handshake with.
 const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", HANDSHAKE_OVER_HTTP, HANDSHAKE];
 
-/// The most bytes of a message that are read.
-pub const MAX_MESSAGE: usize = 16_000_000;
+/// The most bytes of a message that are read: those of the largest images that q keeps, and of a long text.
+pub const MAX_MESSAGE: usize = 10_000_000;
+
+/// The most bytes of the id of a server's request, which its answer repeats.
+const MAX_ID: usize = 1_000;
+
+/// How many requests a server may send. Even one that asks every second whether q is there needs hours for them.
+const MAX_REQUESTS: usize = 10_000;
 
 /// The number of a request; each request has its own.
 pub type Id = u64;
 
-/// The result of a request, or the server's words for its refusal.
-pub type Answer = Result<Value, String>;
+/// The JSON of a request's result, or the server's words for its refusal. A result is not parsed before it is known what
+/// of it is needed: its values may take a hundred times the memory of its text.
+pub type Answer = Result<String, String>;
 
 /// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +47,43 @@ pub enum ServerEvent {
     Progress,
     /// This message answers a request of the server.
     Reply(Value),
+    /// The server has sent too many requests, and gets no more answers.
+    Flood,
+}
+
+/// A message of a server.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Message<'m> {
+    #[serde(borrow)]
+    id: Option<&'m RawValue>,
+    #[serde(borrow)]
+    method: Option<&'m RawValue>,
+    #[serde(borrow)]
+    params: Option<&'m RawValue>,
+    #[serde(borrow)]
+    result: Option<&'m RawValue>,
+    #[serde(borrow)]
+    error: Option<&'m RawValue>,
+}
+
+/// What q reads of the parameters of a notification.
+#[derive(Deserialize)]
+struct Progress<'m> {
+    #[serde(borrow, rename = "progressToken")]
+    token: &'m RawValue,
+}
+
+/// An error that a server answers with.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Refusal<'m> {
+    #[serde(borrow)]
+    message: Option<&'m RawValue>,
+    #[serde(borrow)]
+    code: Option<&'m RawValue>,
+    #[serde(borrow)]
+    data: Option<&'m RawValue>,
 }
 
 /// What q has to know of a conversation to write the next message and to read one. One request at a time waits for its
@@ -52,6 +99,10 @@ pub struct Protocol {
     last_id: Id,
     /// The last request waits for its answer.
     is_waiting: bool,
+    /// How many requests of the server have come.
+    requests: usize,
+    /// The conversation is over: nothing that comes has a meaning.
+    closed: bool,
 }
 
 impl Protocol {
@@ -74,7 +125,7 @@ impl Protocol {
     }
 
     /// Takes the answer to the handshake. The error is how the server refuses it.
-    pub fn agree(&mut self, answer: Answer) -> Answer {
+    pub fn agree(&mut self, answer: Result<Value, String>) -> Result<Value, String> {
         let result = answer.map_err(|words| format!("refused to start a conversation: {words}"))?;
         let version = &result["protocolVersion"];
         let mut known = KNOWN_VERSIONS.into_iter();
@@ -102,13 +153,25 @@ impl Protocol {
             meta["io.modelcontextprotocol/clientInfo"] = client();
             meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
         }
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
+        let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        // Not copied, because it may be large.
+        message["params"] = parameters;
         (id, message)
     }
 
     /// Whether the answer to this request is still wanted.
-    pub fn awaits(&self, id: &Value) -> bool {
-        self.is_waiting && *id == self.last_id
+    pub fn awaits(&self, id: Id) -> bool {
+        self.is_waiting && id == self.last_id
+    }
+
+    /// Ends the conversation.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.is_waiting = false;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Gives up the request that waits, whose late answer will be dropped. Returns the message that says so, unless the end
@@ -147,42 +210,65 @@ impl Protocol {
 
     /// What a line from the server means, without its line end. A line that is too long is cut, so that it cannot be parsed.
     pub fn receive(&mut self, line: &[u8]) -> Option<ServerEvent> {
-        let line = line.trim_ascii();
-        let message = match parse(line) {
-            Ok(message @ Value::Object(_)) => message,
-            // It may have been the answer.
-            Err(error) if self.is_waiting && line.starts_with(b"{\"") => {
-                return Some(self.answered(Err(format!(
-                    "the tool server sent a message that cannot be parsed, or has more than 16 MB ({error})"
-                ))));
-            }
+        let line = String::from_utf8_lossy(line.trim_ascii());
+        if self.closed || !line.starts_with('{') {
             // Servers write other lines, too.
-            _ => return None,
-        };
-        let id = &message["id"];
-        if let Some(method) = message["method"].as_str() {
-            if id.is_null() {
-                let token = &message["params"]["progressToken"];
-                let is_progress = method == "notifications/progress" && self.awaits(token);
-                return is_progress.then_some(ServerEvent::Progress);
-            }
-            // Without a handshake, a server sends no requests.
-            return (!self.is_stateless()).then(|| ServerEvent::Reply(serve(method, id)));
+            return None;
         }
-        let error = &message["error"];
+        let message: Message = match serde_json::from_str(&line) {
+            Ok(message) => message,
+            // It may have been the answer.
+            Err(error) if self.is_waiting && line.starts_with("{\"") => {
+                return Some(self.answered(Err(unparsable(&error))));
+            }
+            Err(_) => return None,
+        };
+        if let Some(method) = message.method.and_then(string) {
+            return match message.id {
+                Some(id) => self.requested(&method, id),
+                None => self.notified(&method, message.params),
+            };
+        }
         // A server that could not read a request does not know its number. A program's error may be about a notification.
-        let is_nameless = id.is_null() && !error.is_null() && self.over_http;
+        let is_nameless = message.id.is_none() && message.error.is_some() && self.over_http;
         // Anything else is the late answer to a call that was given up.
-        let is_own = *id == self.last_id || is_nameless;
+        let is_own = message.id.is_some_and(|id| self.is_last(id)) || is_nameless;
         if !self.is_waiting || !is_own {
             return None;
         }
-        let answer = if error.is_null() {
-            Ok(message["result"].clone())
-        } else {
-            Err(words(error))
+        let answer = match (message.error, message.result) {
+            (Some(error), _) => Err(words(error)),
+            (None, Some(result)) => Ok(result.get().to_owned()),
+            (None, None) => Ok("null".to_owned()),
         };
         Some(self.answered(answer))
+    }
+
+    /// What a request of the server means. Without a handshake, a server sends none.
+    fn requested(&mut self, method: &str, id: &RawValue) -> Option<ServerEvent> {
+        if self.is_stateless() || self.requests > MAX_REQUESTS || id.get().len() > MAX_ID {
+            return None;
+        }
+        self.requests += 1;
+        if self.requests > MAX_REQUESTS {
+            return Some(ServerEvent::Flood);
+        }
+        let id: Value = surrogates::lossy(id.get()).ok()?;
+        Some(ServerEvent::Reply(serve(method, &id)))
+    }
+
+    fn notified(&self, method: &str, parameters: Option<&RawValue>) -> Option<ServerEvent> {
+        if method != "notifications/progress" || !self.is_waiting {
+            return None;
+        }
+        let progress: Progress = serde_json::from_str(parameters?.get()).ok()?;
+        self.is_last(progress.token)
+            .then_some(ServerEvent::Progress)
+    }
+
+    /// Whether this is the number of the last request.
+    fn is_last(&self, id: &RawValue) -> bool {
+        id.get() == self.last_id.to_string()
     }
 
     fn answered(&mut self, answer: Answer) -> ServerEvent {
@@ -219,25 +305,36 @@ pub fn notification(method: &str, parameters: Value) -> Value {
 }
 
 /// What a JSON-RPC error says: its message, code and data. An error without a message is shown as JSON.
-fn words(error: &Value) -> String {
-    let Some(message) = error["message"].as_str() else {
-        return error.to_string();
+fn words(error: &RawValue) -> String {
+    let error = error.get();
+    let mut refusal = Refusal::default();
+    if error.starts_with('{') {
+        refusal = serde_json::from_str(error).unwrap_or_default();
+    }
+    let Some(mut words) = refusal.message.and_then(string) else {
+        return compact(error);
     };
-    let mut words = message.to_owned();
-    if let Some(code) = error["code"].as_i64() {
+    let code = refusal.code.map(RawValue::get);
+    if let Some(code) = code.and_then(|code| code.parse::<i64>().ok()) {
         words += &format!(" ({code})");
     }
-    match &error["data"] {
-        Value::Null => (),
-        Value::String(text) => words += &format!(": {text}"),
-        data => words += &format!(": {data}"),
+    if let Some(data) = refusal.data {
+        let data = string(data).unwrap_or_else(|| compact(data.get()));
+        words += &format!(": {data}");
     }
     words
 }
 
-/// Reads a line. Bytes that are not UTF-8, and lone surrogates, become U+FFFD.
-fn parse(line: &[u8]) -> serde_json::Result<Value> {
-    surrogates::lossy(&String::from_utf8_lossy(line))
+/// The text of a string. Lone surrogates become U+FFFD.
+fn string(json: &RawValue) -> Option<String> {
+    surrogates::lossy(json.get()).ok()
+}
+
+/// What to say of a message that cannot be parsed.
+pub fn unparsable(error: &serde_json::Error) -> String {
+    format!(
+        "the tool server sent a message that cannot be parsed, or has more than {MAX_MESSAGE} bytes ({error})"
+    )
 }
 
 /// What is wrong with the version in the answer to the handshake, if q does not speak it.
@@ -262,13 +359,14 @@ mod tests {
     #[test]
     fn odd_text_in_a_line_costs_no_answer() {
         for (line, text) in [
-            (&b"{\"a\":\"x\xff\"}"[..], "x\u{fffd}"),
-            (br#"{"a":"x\ud800y"}"#, "x\u{fffd}y"),
+            (&b"\"x\xff\""[..], "x\u{fffd}"),
+            (br#""x\ud800y""#, "x\u{fffd}y"),
         ] {
-            let value = parse(line).expect("JSON");
-            assert_eq!(value["a"], text, "{}", String::from_utf8_lossy(line));
+            let line = [br#"{"id":1,"error":{"message":"#, line, b"}}"].concat();
+            let event = waiting(false).receive(&line);
+            let expected = ServerEvent::Answer(1, Err(text.to_owned()));
+            assert_eq!(event, Some(expected), "{}", String::from_utf8_lossy(&line));
         }
-        assert!(parse(b"{\"a\":\"\\ud800").is_err());
     }
 
     fn answer(id: Id, result: &Value) -> String {
@@ -396,7 +494,7 @@ mod tests {
             ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
         ] {
             for name in ["plain", name] {
-                let tool = ListedTool::read(&json!({"name": name, "inputSchema": schema}));
+                let tool = ListedTool::read(json!({"name": name, "inputSchema": schema}));
                 protocol.tools.push(tool.expect("a tool"));
             }
             let arguments = json!({"region": "ä", "row": -7, "null": null, "plain": "x", "deep": {"on": true}, "more": 1});
@@ -444,13 +542,13 @@ mod tests {
             let line = format!(r#"{{"method":"notifications/progress","params":{parameters}}}"#);
             assert_eq!(protocol.receive(line.as_bytes()), event, "{token}");
         }
-        assert!(protocol.awaits(&json!(2)) && !protocol.awaits(&json!(1)));
+        assert!(protocol.awaits(2) && !protocol.awaits(1));
         let result = answer(id, &json!({"content": []}));
         assert_eq!(
             protocol.receive(result.as_bytes()),
-            Some(ServerEvent::Answer(id, Ok(json!({"content": []}))))
+            Some(ServerEvent::Answer(id, Ok(r#"{"content":[]}"#.to_owned())))
         );
-        assert!(!protocol.awaits(&json!(2)), "its answer has come");
+        assert!(!protocol.awaits(2), "its answer has come");
         assert_eq!(protocol.receive(result.as_bytes()), None);
         let (id, _) = protocol.request("tools/call", json!({}));
         let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
@@ -471,8 +569,8 @@ mod tests {
             {"code":-1} | {"code": -1}
         "#,
         ) {
-            let error: Value = serde_json::from_str(error).expect("JSON");
-            assert_eq!(words(&error), expected);
+            let error: &RawValue = serde_json::from_str(error).expect("JSON");
+            assert_eq!(words(error), expected);
         }
     }
 
@@ -491,7 +589,7 @@ mod tests {
         assert_eq!(protocol.receive(answer(1, &json!({})).as_bytes()), None);
         assert_eq!(
             protocol.receive(answer(second, &json!({})).as_bytes()),
-            Some(ServerEvent::Answer(second, Ok(json!({}))))
+            Some(ServerEvent::Answer(second, Ok("{}".to_owned())))
         );
     }
 
@@ -521,26 +619,21 @@ mod tests {
         ] {
             let mut protocol = waiting(false);
             assert_eq!(protocol.receive(line.as_bytes()), None, "{line}");
-            assert!(protocol.awaits(&json!(1)), "{line}");
+            assert!(protocol.awaits(1), "{line}");
         }
     }
 
     #[test]
     fn a_message_that_cannot_be_parsed_fails_the_call_that_waits() {
-        for result in [
-            "NaN".to_owned(),
-            format!("{}1{}", "[".repeat(200), "]".repeat(200)),
-        ] {
-            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}");
-            let event = waiting(false).receive(line.as_bytes());
-            let Some(ServerEvent::Answer(1, Err(refusal))) = &event else {
-                panic!("{event:?}")
-            };
-            assert!(
-                refusal.contains("sent a message that cannot be parsed"),
-                "{refusal}"
-            );
-        }
+        let line = r#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
+        let event = waiting(false).receive(line.as_bytes());
+        let Some(ServerEvent::Answer(1, Err(refusal))) = &event else {
+            panic!("{event:?}")
+        };
+        assert!(
+            refusal.contains("sent a message that cannot be parsed"),
+            "{refusal}"
+        );
     }
 
     /// Lines of a server, most of them nearly right.

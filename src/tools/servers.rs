@@ -182,7 +182,7 @@ pub fn redacted(error: Error, secrets: &[Secret]) -> Error {
 
 /// What a server lists without the keys that it knows. Neither the model nor a file gets them.
 fn without_keys(about: &About, keys: &[Secret]) -> About {
-    let written = serde_json::json!(about).to_string();
+    let written = serde_json::to_string(about).unwrap_or_default();
     serde_json::from_str(&secret::redact(&written, keys)).unwrap_or_default()
 }
 

@@ -1,8 +1,8 @@
 //! The tools of one question: each call is checked, allowed and run, and its result goes to the model.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::batch::{self, ReadyCall};
 use super::connection::Target;
@@ -17,7 +17,9 @@ use crate::message::{
 };
 use crate::output::Notes;
 use crate::secret::{self, Secret};
+use crate::text::json;
 use crate::text::one_line::on_one_line;
+use crate::threads::lock;
 
 /// The most calls of one reply that run.
 pub const MAX_CALLS: usize = 32;
@@ -25,6 +27,11 @@ pub const MAX_CALLS: usize = 32;
 /// The most bytes of one complete result, and of those of a question together.
 const MAX_COMPLETE: usize = 1_000_000;
 const MAX_ALL_COMPLETE: usize = 4_000_000;
+
+/// The most bytes of the arguments of one call, and the most memory, by an estimate, that those of the calls that run side
+/// by side may take.
+const MAX_ARGUMENTS: usize = 4_000_000;
+const MAX_ARGUMENTS_WEIGHT: usize = 8_000_000;
 
 /// Keeps what has come of calls while they run.
 pub trait Observer: Sync {
@@ -102,10 +109,11 @@ impl Toolbox {
         notes: &Notes,
     ) -> Vec<ToolRun> {
         let mut prepared = Vec::new();
+        let mut room = MAX_ARGUMENTS_WEIGHT;
         let mut running = Vec::new();
         let mut names = Vec::new();
         for call in calls {
-            let ready = self.prepare(call, watched, notes);
+            let ready = self.prepare(call, &mut room, watched, notes);
             if ready.is_ok() {
                 running.push(call);
                 names.push(call.name.as_str());
@@ -117,17 +125,15 @@ impl Toolbox {
             let waiting = format!("waiting for {}", names.join(", "));
             notes.spinner().wait_for(&waiting);
         }
-        let on_end = |place: usize, outcome: &Outcome| {
-            let result = shortened(&outcome.without(&self.servers.keys), MAX_COMPLETE);
-            observer.ended(ToolRun::new(&calls[place], result, outcome.is_error));
+        // What does not fit is dropped at once, not when all have ended.
+        let this = Mutex::new(self);
+        let on_end = |place: usize, outcome: Outcome| {
+            let run = lock(&this).result(&calls[place], outcome, notes);
+            observer.ended(run.clone());
+            run
         };
-        let outcomes = batch::run(&prepared, &on_end);
+        let runs = batch::run(&prepared, &on_end);
         notes.spinner().stop();
-
-        let mut runs = Vec::new();
-        for (call, outcome) in calls.iter().zip(outcomes) {
-            runs.push(self.result(call, outcome, notes));
-        }
         runs
     }
 
@@ -147,7 +153,8 @@ impl Toolbox {
         self.room = self.room.saturating_sub(result.len());
         let complete = shortened(&text, MAX_COMPLETE.min(self.room_for_complete));
         self.room_for_complete = self.room_for_complete.saturating_sub(complete.len());
-        let changed = outcome.is_changed || complete != outcome.without(&[]);
+        let is_whole = complete.strip_prefix(&outcome.text) == Some(&outcome.remarks);
+        let changed = outcome.is_changed || !is_whole;
         ToolRun {
             images: self.fitting(outcome.images),
             changed,
@@ -190,11 +197,15 @@ impl Toolbox {
         Ok((offer, server))
     }
 
-    /// Checks a call. The error is for the model.
-    fn checked(&mut self, call: &ToolCall, notes: &Notes) -> Result<ReadyCall, String> {
+    /// Checks a call, whose arguments may take this much memory. The error is for the model.
+    fn checked(
+        &mut self,
+        call: &ToolCall,
+        room: &mut usize,
+        notes: &Notes,
+    ) -> Result<ReadyCall, String> {
         let (offer, server) = self.find(call, notes)?;
-        let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
-            .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
+        let arguments = arguments_of(call, room)?;
         if let Target::Commands(commands) = &server.spec.target {
             commands.fill(&offer.tool, &arguments)?;
         }
@@ -209,11 +220,12 @@ impl Toolbox {
     fn prepare(
         &mut self,
         call: &ToolCall,
+        room: &mut usize,
         watched: bool,
         notes: &Notes,
     ) -> Result<ReadyCall, String> {
         let name = &call.name;
-        let ready = self.checked(call, notes).inspect_err(|reason| {
+        let ready = self.checked(call, room, notes).inspect_err(|reason| {
             if watched {
                 let reason = secret::redact(reason, &self.servers.secrets);
                 notes.note(&shortened_line(&format!("{name} did not run: {reason}")));
@@ -222,7 +234,7 @@ impl Toolbox {
         let section = &ready.server.spec.section;
         let consent = &mut self.consent;
         let is_on_screen = consent.ask(&ready.offer, section, &ready.arguments, notes)?;
-        let arguments = json!(ready.arguments).to_string();
+        let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
         let shown = secret::redact(&arguments, &self.servers.secrets);
         let line = format!("{name} {shown}");
         if watched && !is_on_screen {
@@ -232,6 +244,23 @@ impl Toolbox {
         }
         Ok(ready)
     }
+}
+
+/// The arguments of a call as an object, if they take no more memory than there is `room`. The error is for the model.
+fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>, String> {
+    let text = &call.arguments;
+    if text.len() > MAX_ARGUMENTS {
+        return Err(format!(
+            "The arguments have more than {MAX_ARGUMENTS} bytes."
+        ));
+    }
+    let weight = json::weight(text);
+    if weight > *room {
+        return Err("The arguments have too many values.".to_owned());
+    }
+    *room -= weight;
+    serde_json::from_str(text)
+        .map_err(|error| format!("The arguments are not a JSON object: {error}."))
 }
 
 /// The beginning of a text, on one line.

@@ -254,6 +254,30 @@ fn a_servers_own_request_is_refused_on_the_stream_for_it() {
 }
 
 #[test]
+fn a_server_that_floods_its_stream_gets_one_connection_for_the_answers_and_is_ended() {
+    let ping = data(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
+    let answered = Gate::new();
+    let pings = ping.repeat(10_000);
+    let waits = answered.clone();
+    let site = site(move |request, message| {
+        if request.method == "GET" {
+            return Some(Reply::sse([&pings]).hang());
+        }
+        // The answers are not taken, and the call waits for nothing.
+        let is_answer = message["id"] == "p";
+        let is_call = message["method"] == "tools/call";
+        (is_answer || is_call).then(|| Reply::new(202).wait_for(&waits))
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &format!("{}/mcp", site.url()), "allow = [\"*\"]");
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    answered.open();
+    outcome.stderr_contains("q: web: sends too many requests, or does not read the answers");
+    // They come one after another.
+    assert!(site.connections() < 50, "{}", site.connections());
+}
+
+#[test]
 fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
     let site = site(|_, message| {
         let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});

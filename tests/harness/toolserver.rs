@@ -199,6 +199,9 @@ impl Server {
             let Ok(line) = line else { break };
             self.write_down(&line);
             let message: Value = serde_json::from_str(&line).expect("JSON");
+            if self.answers_too_much(&message) {
+                continue;
+            }
             if let Some(answer) = self.answer(&message) {
                 self.send(&answer);
             }
@@ -213,6 +216,52 @@ impl Server {
                 thread::park();
             }
         }
+    }
+
+    /// Answers a request with more than a client should keep, if the mode says so. Returns whether it did.
+    fn answers_too_much(&mut self, message: &Value) -> bool {
+        let tool = message["params"]["name"].as_str().unwrap_or_default();
+        let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));
+        let list = |description: &str, schema: &str| {
+            format!(
+                r#"{{"tools":[{{"name":"a{description}","description":"{description}","inputSchema":{{"x":{schema}}}}}],"nextCursor":"n"}}"#
+            )
+        };
+        let result = match (message["method"].as_str(), tool) {
+            (Some("tools/list"), _) if self.is("vast-list") => list("", &zeros(3_900_000)),
+            (Some("tools/list"), _) if self.is("dense-list") => list("", &zeros(490_000)),
+            (Some("tools/list"), _) if self.is("pages") => {
+                let page = message["id"].to_string();
+                list(&page.repeat(400_000), "0")
+            }
+            (Some("tools/call"), "echo") if self.is("vast-text") => {
+                let text = "x".repeat(15_900_000);
+                format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#)
+            }
+            (Some("tools/call"), "echo") if self.is("vast-values") => {
+                format!(r#"{{"structuredContent":{{"x":{}}}}}"#, zeros(3_900_000))
+            }
+            (Some("tools/call"), "echo") if self.is("many-pieces") => {
+                let piece = r#"{"type":"text","text":"x"},"#.repeat(300_000);
+                format!(r#"{{"content":[{piece}{{}}]}}"#)
+            }
+            (Some("tools/call"), "echo") if self.is("long-texts") => {
+                let text = "x".repeat(9_000_000);
+                format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#)
+            }
+            (Some("tools/call"), "echo") if self.is("floods") => loop {
+                // Until nobody reads it; it reads no answer.
+                let ping = "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
+                if self.stdout.write_all(ping.repeat(100).as_bytes()).is_err() {
+                    exit(0);
+                }
+            },
+            _ => return false,
+        };
+        let id = &message["id"];
+        let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n");
+        let _ = self.stdout.write_all(answer.as_bytes());
+        true
     }
 
     fn write_down(&mut self, line: &str) {
