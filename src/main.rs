@@ -50,6 +50,7 @@ fn main() -> ExitCode {
     // rustls-native-certs reads these variables, and takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
+    unix::give_memory_back();
     let typed = Vec::from_iter(std::env::args_os().skip(1));
     let environment: Environment = std::env::vars_os().collect();
     let terminal = Terminal::new(|variable| environment.get(variable));
