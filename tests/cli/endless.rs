@@ -1,14 +1,15 @@
-//! Replies that are longer than what q keeps: how much memory they take, and how they are ended.
+//! What servers and files have more of than q keeps: how much memory it takes, and how it is ended.
 
 use std::time::Duration;
 
 use libc::SIGTERM;
 use serde_json::json;
 
-use crate::dialect::{DIALECTS, Dialect, data, word};
-use crate::fixtures::{HOUR, LARGEST, case, idle_for, snapshot};
-use crate::sandbox::Sandbox;
+use crate::dialect::{DIALECTS, Dialect, data, finish, word};
+use crate::fixtures::{HOUR, LARGEST, case, idle_for, make_pipe, snapshot, stored};
+use crate::sandbox::{Q, Sandbox};
 use crate::server::{Reply, Server};
+use crate::toolserver::section;
 
 /// The bytes of text in one event.
 const PIECE: usize = 100_000;
@@ -20,7 +21,21 @@ const FAR_TOO_MANY: usize = 4 * LARGEST / PIECE;
 /// In KiB: enough to keep what may be kept. A text of 40 MB takes room for 64.
 const MEMORY: usize = 60_000;
 
+/// The same with the stacks of a tool server's threads, and with the memory that a tool server takes itself, which has the
+/// same limit.
+const MEMORY_WITH_TOOLS: usize = 100_000;
+
 const NOT_SAVED: &str = "q: this exchange was not saved: the answer has more than 10000000 bytes\n";
+
+/// The real `q` with these arguments in the words of a shell, which may take so much memory.
+fn limited(sandbox: &Sandbox, memory: usize, arguments: &str) -> Q {
+    let limit = if cfg!(target_os = "linux") {
+        format!("ulimit -d {memory}; ")
+    } else {
+        String::new()
+    };
+    sandbox.shell(&format!("{limit}exec q {arguments}"))
+}
 
 /// So much text, as a stream of OpenAI's that has not ended.
 fn text(count: usize) -> Vec<Vec<u8>> {
@@ -59,14 +74,7 @@ fn an_endless_answer_takes_little_memory() {
         let server = Server::always(Reply::sse(events).pieces((dialect.stream)(&["the end"])));
         let sandbox = talked();
         let before = snapshot(sandbox.state());
-        let limit = if cfg!(target_os = "linux") {
-            format!("ulimit -d {MEMORY}; ")
-        } else {
-            String::new()
-        };
-        let q = sandbox
-            .shell(&format!("{limit}exec q two >/dev/null"))
-            .env("Q_PROVIDER", dialect.provider);
+        let q = limited(&sandbox, MEMORY, "two >/dev/null").env("Q_PROVIDER", dialect.provider);
         q.speaks(dialect, &server).run().exit(0).stderr(NOT_SAVED);
         before.expect_unchanged();
     }
@@ -148,4 +156,310 @@ fn one_signal_ends_an_answer_that_is_too_long() {
     outcome.killed_by(SIGTERM).stderr(NOT_SAVED);
     outcome.ended_within(Duration::from_secs(60));
     before.expect_unchanged();
+}
+
+/// So many zeros in a list.
+fn zeros(count: usize) -> String {
+    format!("[{}0]", "0,".repeat(count))
+}
+
+/// A reply of OpenAI's that calls `db__echo` this often with these arguments.
+fn calling(times: usize, arguments: &str) -> Reply {
+    let mut calls = Vec::new();
+    for index in 0..times {
+        let function = json!({"name": "db__echo", "arguments": arguments});
+        calls.push(json!({"index": index, "id": format!("call{index:05}"), "function": function}));
+    }
+    let event = json!({"choices": [{"delta": {"tool_calls": calls}}]});
+    Reply::sse([data(&event), finish("tool_calls")])
+}
+
+#[test]
+fn what_a_tool_server_sends_takes_little_memory() {
+    // What it does, how q ends, what q says, and the beginning of the call's result.
+    for (mode, calls, exit, says, result) in [
+        ("vast-list", 1, 1, "db: lists more than 1000000 bytes", ""),
+        ("pages", 1, 1, "db: lists more than 1000000 bytes", ""),
+        (
+            "dense-list",
+            1,
+            1,
+            "db: lists schemas with too many values",
+            "",
+        ),
+        (
+            "vast-text",
+            1,
+            0,
+            "",
+            "the tool server sent a message that cannot be parsed",
+        ),
+        ("vast-values", 1, 0, "", "{\"x\":[0,0,0"),
+        ("many-pieces", 1, 0, "", "x\nx\nx"),
+        ("long-texts", 10, 0, "", "xxx"),
+        (
+            "floods",
+            1,
+            0,
+            "q: db: sends too many requests, or does not read the answers to them, so it was ended\n",
+            "the tool server db failed: sends too many requests",
+        ),
+    ] {
+        let _case = case(mode);
+        let server = Server::start(move |request, number| match number {
+            0 => calling(calls, "{}"),
+            _ => (DIALECTS[0].reply)(request, "the answer"),
+        });
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.config(&section(&sandbox, "db", mode, "allow = [\"*\"]"));
+        // Twice, because the list is kept for the next question.
+        for _ in 0..2 {
+            let outcome = limited(&sandbox, MEMORY_WITH_TOOLS, "-t db go").run();
+            outcome.exit(exit).stderr_contains(says);
+            if exit != 0 {
+                server.expect_requests(0);
+                continue;
+            }
+            let saved = sandbox.current()["messages"][1]["steps"][0]["calls"].clone();
+            let found = saved[0]["result"].as_str().expect("a result");
+            assert!(
+                found.starts_with(result),
+                "{}",
+                &found[..100.min(found.len())]
+            );
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_a_model_calls_with_takes_little_memory() {
+    let dense = format!("{{\"x\":{}}}", zeros(490_000));
+    let vast = format!("{{\"x\":{}}}", zeros(2_000_000));
+    for (what, calls, arguments, result) in [
+        (
+            "many bytes",
+            1,
+            &vast,
+            "The arguments have more than 4000000 bytes.",
+        ),
+        (
+            "many values",
+            1,
+            &dense,
+            "The arguments have too many values.",
+        ),
+    ] {
+        let _case = case(what);
+        let reply = calling(calls, arguments);
+        let server = Server::start(move |request, number| match number {
+            0 => reply.clone(),
+            _ => (DIALECTS[0].reply)(request, "the answer"),
+        });
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.config(&section(&sandbox, "db", "", "allow = [\"*\"]"));
+        let outcome = limited(&sandbox, MEMORY_WITH_TOOLS, "-t db go").run();
+        outcome.success().stdout("the answer\n");
+        let step = &sandbox.current()["messages"][1]["steps"][0];
+        assert_eq!(step["calls"][0]["result"], result);
+        assert_eq!(step["calls"][0]["error"], true);
+    }
+}
+
+#[test]
+fn many_values_in_a_response_take_little_memory() {
+    let many = zeros(4_500_000);
+    let in_event = format!(r#"{{"choices":[{{"delta":{{"content":"a","x":{many}}}}}]}}"#);
+    let event = format!("data: {in_event}\n\n");
+    let whole = format!(r#"{{"choices":[{{"message":{{"content":"a","x":{many}}}}}]}}"#);
+    let names = |count: usize| {
+        let names = Vec::from_iter((0..count).map(|name| format!("{{\"id\":\"m{name}\"}}")));
+        format!("{{\"data\":[{}]}}", names.join(","))
+    };
+    let error = format!(r#"{{"error":{{"message":"no","x":{many}}}}}"#);
+    let json = |status: u16, body: &str| {
+        let reply = Reply::new(status).header("content-type", "application/json");
+        reply.piece(body)
+    };
+    let too_many = "cannot be read (it has too many values)";
+    for (what, reply, arguments, exit, says) in [
+        ("an event", Reply::sse([event]), "hi", 1, too_many),
+        (
+            "a whole answer",
+            json(200, &whole),
+            "--no-stream hi",
+            1,
+            too_many,
+        ),
+        (
+            "an error",
+            json(400, &error),
+            "hi",
+            1,
+            "400 Bad Request: {\"error\"",
+        ),
+        (
+            "names",
+            json(200, &names(49_000)),
+            "--models >/dev/null",
+            0,
+            "",
+        ),
+        (
+            "many names",
+            json(200, &names(60_000)),
+            "--models",
+            1,
+            "more than 50000 models",
+        ),
+        (
+            "too many names",
+            json(200, &names(600_000)),
+            "--models",
+            1,
+            "more than 8000000 bytes",
+        ),
+    ] {
+        let _case = case(what);
+        let server = Server::always(reply);
+        let sandbox = Sandbox::new().server_env(&server).env("Q_RETRIES", "0");
+        let outcome = limited(&sandbox, MEMORY, arguments).run();
+        outcome.exit(exit).stderr_contains(says);
+    }
+}
+
+#[test]
+fn a_key_command_without_an_end_is_ended() {
+    let sandbox = Sandbox::new();
+    sandbox.config("[providers.openai]\nkey_cmd = [\"yes\"]\n");
+    let outcome = limited(&sandbox, MEMORY, "-p openai -m m hi").run();
+    let error = "q: openai: key_cmd: yes printed more than 1000000 bytes, and was ended\n";
+    outcome.exit(2).stderr(error);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_without_an_end_takes_little_memory_and_a_pipe_is_not_waited_for() {
+    // To the system, the first is a regular file of no bytes.
+    for target in ["/proc/self/pagemap", "pipe"] {
+        for (place, arguments, exit) in [
+            ("sessions/current.json", "-f hi", 0),
+            ("sessions/n.json", "-s n hi", 2),
+            ("sessions/n.json", "-s n --history", 1),
+            ("sessions/n.json", "-s n --undo", 1),
+            ("sessions/n.json", "-s n --copy m", 1),
+            ("sessions/n.json", "--list word", 0),
+            ("home/x.json", "-s ./x.json hi", 2),
+            ("home/x.json", "--schema x.json hi", 2),
+            ("home/x.json", "--list-tools", 2),
+            ("config/roles/r.md", "-r r hi", 2),
+            ("config/roles/r/system.md", "-r r hi", 2),
+            ("config/config.toml", "hi", 2),
+            ("answers", "--cached hi", 0),
+            ("home/x.pem", "hi", 2),
+            ("home/certificates/12345678.0", "hi", 2),
+        ] {
+            let _case = case((target, place, arguments));
+            let server = Server::start(|request, _| (DIALECTS[0].reply)(request, "the answer"));
+            let answers = tempfile::tempdir().expect("a folder");
+            let mut sandbox = Sandbox::new()
+                .server_env(&server)
+                .env("Q_ANSWERS", answers.path());
+            let config = sandbox.config_file();
+            let config = config.parent().expect("a folder").to_owned();
+            let (folder, name) = place.split_once('/').unwrap_or((place, ""));
+            let mut path = match folder {
+                "sessions" => sandbox.sessions().join(name),
+                "config" => config.join(name),
+                _ => sandbox.home().join(name),
+            };
+            match name {
+                "x.json" => sandbox.config(&format!("mcp = {path:?}\n")),
+                "x.pem" => sandbox = sandbox.env("SSL_CERT_FILE", &path),
+                "certificates/12345678.0" => {
+                    sandbox = sandbox.env("SSL_CERT_DIR", path.parent().expect("a folder"));
+                }
+                _ => (),
+            }
+            if name.ends_with(".pem") || name.ends_with(".0") {
+                sandbox = sandbox.env("OPENAI_BASE_URL", "https://127.0.0.1:1/v1");
+            }
+            if folder == "answers" {
+                sandbox.q(&["--cached", "hi"]).run().success();
+                let entry = std::fs::read_dir(answers.path()).expect("a folder").next();
+                path = entry.expect("an answer").expect("an answer").path();
+                std::fs::remove_file(&path).expect("an answer");
+            }
+            let parent = path.parent().expect("a folder");
+            std::fs::create_dir_all(parent).expect("a folder");
+            let mut target = std::path::PathBuf::from(target);
+            if target.is_relative() {
+                target = sandbox.root().join("pipe");
+                make_pipe(&target);
+            }
+            std::os::unix::fs::symlink(&target, &path).expect("a link");
+            let outcome = limited(&sandbox, MEMORY, arguments).run();
+            outcome.exit(exit).ended_within(Duration::from_secs(60));
+        }
+    }
+}
+
+#[test]
+fn a_file_with_many_values_takes_little_memory() {
+    let many = zeros(4_500_000);
+    let conversation = |more: &str| {
+        let mut text = stored(&["one", "1"]).to_string();
+        text.truncate(text.len() - 1);
+        format!("{text},\"x\":{more}}}")
+    };
+    let some = zeros(1_000);
+    let schema = format!("{{\"type\":\"object\",\"x\":{}}}", zeros(490_000));
+    let servers = format!("{{\"mcpServers\":{{\"a\":{many}}}}}");
+    let ignored = format!("{{\"history\":{many},\"mcpServers\":{{}}}}");
+    let too_many = "it has too many values";
+    for (name, text, config, arguments, exit, says) in [
+        ("x.json", &conversation(&some), "", "-s ./x.json hi", 0, ""),
+        (
+            "x.json",
+            &conversation(&many),
+            "",
+            "-s ./x.json hi",
+            2,
+            too_many,
+        ),
+        ("x.json", &schema, "", "--schema x.json hi", 2, too_many),
+        (
+            "x.json",
+            &servers,
+            "mcp = PATH",
+            "--list-tools",
+            2,
+            too_many,
+        ),
+        (
+            "x.json",
+            &ignored,
+            "mcp = PATH",
+            "--list-tools",
+            0,
+            "no tool is configured",
+        ),
+        (
+            "x.json",
+            &some,
+            &format!("x = {}", zeros(490_000)),
+            "hi",
+            2,
+            too_many,
+        ),
+    ] {
+        let _case = case((arguments, text.len(), config.len()));
+        let server = Server::start(|request, _| (DIALECTS[0].reply)(request, "the answer"));
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.write_home(name, text);
+        let path = format!("{:?}", sandbox.home().join(name));
+        sandbox.config(&config.replace("PATH", &path));
+        let outcome = limited(&sandbox, MEMORY, arguments).run();
+        outcome.exit(exit).stderr_contains(says);
+    }
 }
