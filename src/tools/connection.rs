@@ -296,6 +296,11 @@ impl Connection {
         Ok(None)
     }
 
+    /// Why the server was ended since the last call.
+    pub fn failed(&self) -> Option<Failure> {
+        self.events.try_iter().find_map(Result::err)
+    }
+
     fn send(&self, message: Value) -> Result<(), Failure> {
         match &self.transport {
             Transport::Local(process) if !process.input.send(format!("{message}\n")) => {

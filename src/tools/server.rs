@@ -54,6 +54,14 @@ impl Server {
         lock(&self.connection).is_some()
     }
 
+    /// Why the server was ended since the last call.
+    pub fn failed(&self) -> Option<Error> {
+        let mut connected = lock(&self.connection);
+        let failure = connected.as_ref()?.failed()?;
+        *connected = None;
+        Some(failure.into_error(&self.spec.section.name))
+    }
+
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
     pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         self.groups.be_patient();

@@ -137,6 +137,17 @@ impl Servers {
         }
     }
 
+    /// Notes which servers were ended while nothing was called.
+    pub fn report_failures(&self, notes: &Notes) {
+        for slot in &self.slots {
+            if let Some(Ok(server)) = &slot.opened
+                && let Some(error) = server.failed()
+            {
+                note(&redacted(error, &self.secrets), notes);
+            }
+        }
+    }
+
     /// Waits for one server. The error says to the model that it did not start.
     pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<Arc<Server>, String> {
         let slot = &mut self.slots[index];

@@ -176,9 +176,10 @@ impl Toolbox {
         images
     }
 
-    /// Reports servers that could not be started, and keeps the lists of those that have started meanwhile.
+    /// Reports servers that could not be started or were ended, and keeps the lists of those that have started meanwhile.
     pub fn report_servers(&mut self, notes: &Notes) {
         self.servers.receive(|_| false, notes);
+        self.servers.report_failures(notes);
     }
 
     /// The tool that a call means, as its server lists it now, and this server. The error is for the model.

@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::dialect::{DIALECTS, Dialect, data, finish, word};
 use crate::fixtures::{HOUR, LARGEST, case, idle_for, make_pipe, snapshot, stored};
 use crate::sandbox::{Q, Sandbox};
-use crate::server::{Reply, Server};
-use crate::toolserver::section;
+use crate::server::{Gate, Reply, Server};
+use crate::toolserver::{expect_gone, section};
 
 /// The bytes of text in one event.
 const PIECE: usize = 100_000;
@@ -230,6 +230,25 @@ fn what_a_tool_server_sends_takes_little_memory() {
             break;
         }
     }
+}
+
+#[test]
+fn a_server_that_floods_while_nothing_is_called_is_ended_with_a_note() {
+    let ended = Gate::new();
+    let gate = ended.clone();
+    let server = Server::start(move |_, _| {
+        let events = (DIALECTS[0].stream)(&["the answer"]);
+        Reply::sse([": wait\n\n"]).wait_for(&gate).pieces(events)
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.config(&section(&sandbox, "db", "floods-at-once", ""));
+    let running = limited(&sandbox, MEMORY_WITH_TOOLS, "-t db go").spawn();
+    server.wait_for_requests(1);
+    expect_gone(&sandbox, "db");
+    ended.open();
+    let outcome = running.wait();
+    outcome.exit(0).stdout("the answer\n");
+    outcome.stderr_contains("q: db: sends too many requests, or does not read the answers");
 }
 
 #[test]

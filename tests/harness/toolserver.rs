@@ -205,6 +205,9 @@ impl Server {
             if let Some(answer) = self.answer(&message) {
                 self.send(&answer);
             }
+            if self.is("floods-at-once") && message["method"] == "tools/list" {
+                self.flood();
+            }
         }
         self.write_down("{\"end\":true}");
         if self.is("slow") {
@@ -249,19 +252,20 @@ impl Server {
                 let text = "x".repeat(9_000_000);
                 format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#)
             }
-            (Some("tools/call"), "echo") if self.is("floods") => loop {
-                // Until nobody reads it; it reads no answer.
-                let ping = "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
-                if self.stdout.write_all(ping.repeat(100).as_bytes()).is_err() {
-                    exit(0);
-                }
-            },
+            (Some("tools/call"), "echo") if self.is("floods") => self.flood(),
             _ => return false,
         };
         let id = &message["id"];
         let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n");
         let _ = self.stdout.write_all(answer.as_bytes());
         true
+    }
+
+    /// Asks without end whether q is there, and reads no answer, until nobody reads it.
+    fn flood(&mut self) -> ! {
+        let ping = "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
+        while self.stdout.write_all(ping.repeat(100).as_bytes()).is_ok() {}
+        exit(0);
     }
 
     fn write_down(&mut self, line: &str) {
