@@ -228,7 +228,8 @@ impl Folder {
             let kind = self.kind(&path);
             let is_state = kind == Kind::State && path != current;
             // Those of others may be conversations, too.
-            if stem_of(&path).is_none() || is_state && !all {
+            let is_other = !kind.is_conversation() && stem_of(&path).is_none();
+            if is_other || is_state && !all {
                 continue;
             }
             // Such a link is a second name of a conversation, which is listed by its first.
