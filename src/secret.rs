@@ -1,17 +1,33 @@
 //! Values that must never be shown, and their removal from text that a server sends (pure).
 
-use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
+use std::ops::Range;
 
+use crate::text::unescape::unescaped;
 use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use percent_encoding::percent_decode_str;
 
-/// Values of fewer bytes may be ordinary words, so they are not removed from a server's text.
+/// Values of fewer characters may be ordinary words, so they are not removed from a server's text.
 const MIN_REDACTED: usize = 8;
 
 /// Stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
+
+/// How many bytes of a form tell whether it may begin at a place, and how many hashes of them there are.
+const BEGINNING: usize = 4;
+const HASHES: usize = 1 << 16;
+
+/// How much of a text is searched for escapes at once, and how many bytes of it one byte of a secret may take there.
+const WINDOW: usize = 1 << 16;
+const LONGEST_ESCAPE: usize = 36;
+
+/// How many URLs a text may have, and at how many places the login of one may end.
+const MAX_URLS: usize = 100;
+const MAX_ENDS: usize = 8;
+
+/// The most bytes of a secret with escapes.
+const MAX_ESCAPED: usize = 1 << 18;
 
 /// A key, a password or a header's value: it can be sent, but not printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,23 +38,34 @@ impl Secret {
         Secret(value.into())
     }
 
-    /// A header's value and its last word, because a server may repeat the key of “Bearer KEY” alone.
-    pub fn with_last_word(&self) -> [Secret; 2] {
+    /// A header's value and the parts of it that a server may repeat alone: the key of `Bearer KEY` or `token=KEY`, and the
+    /// password that `Basic` has in base64.
+    pub fn of_header(&self) -> Vec<Secret> {
         let last = self.0.rsplit(' ').next().unwrap_or_default();
-        [self.clone(), Secret::new(last)]
+        let mut secrets = vec![self.clone(), Secret::new(last)];
+        for word in self.0.split([' ', ';', ',']) {
+            if let Some((_, value)) = word.split_once('=') {
+                secrets.push(Secret::new(value.trim_matches('"')));
+            }
+        }
+        let decoded = BASE64_STANDARD.decode(last).unwrap_or_default();
+        let login = str::from_utf8(&decoded).unwrap_or_default();
+        if let Some((_, password)) = login.split_once(':') {
+            secrets.push(Secret::new(password));
+        }
+        secrets
     }
 
-    /// The parts of a setting's value that must not be shown: all of it or, in an address, the password and the query.
+    /// The parts of a setting's value that must not be shown: all of it or, in an address, its password and its query.
     pub fn parts_to_hide(&self) -> Vec<Secret> {
-        let address = match self.0.split_once("://") {
-            Some((scheme, address)) if is_scheme(scheme) => address,
+        match self.0.split_once("://") {
+            Some((scheme, _)) if is_scheme(scheme) => {}
             _ => return vec![self.clone()],
-        };
-        let (place, query) = address.split_once('?').unwrap_or((address, ""));
-        let (login, _) = place.rsplit_once('@').unwrap_or_default();
-        // A login without a colon is a token.
-        let (_, password) = login.split_once(':').unwrap_or(("", login));
-        vec![Secret::new(password), Secret::new(query)]
+        }
+        let (_, query) = self.0.split_once('?').unwrap_or_default();
+        let mut secrets = of_urls(&self.0, |_| true);
+        secrets.push(Secret::new(query));
+        secrets
     }
 
     /// The value itself, only for the request.
@@ -53,17 +80,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The secrets of a login, which is `user:password` as in a URL. A server may repeat the password as the URL has it or
-/// decoded, or the login as the header has it.
+/// The secrets of a login, which is `user:password` as in a URL: its password, or the user where there is none, because that
+/// is a token then; and the login as the header has it.
 pub fn of_login(login: &str) -> Vec<Secret> {
     let decoded = percent_decode_str(login).decode_utf8_lossy();
-    let mut secrets = Vec::new();
+    let mut secrets = vec![Secret::new(in_header(login))];
     for form in [login, &decoded] {
-        if let Some((_, password)) = form.split_once(':') {
-            secrets.push(Secret::new(password));
-        }
+        let (user, password) = form.split_once(':').unwrap_or((form, ""));
+        let secret = if password.is_empty() { user } else { password };
+        secrets.push(Secret::new(secret));
     }
-    secrets.push(Secret::new(in_header(login)));
     secrets
 }
 
@@ -72,15 +98,37 @@ pub fn in_header(login: &str) -> String {
     BASE64_STANDARD.encode(&*percent_decode_str(login).decode_utf8_lossy())
 }
 
-/// The secrets of all logins with a password in the URLs of a text.
-pub fn of_urls(text: &str) -> Vec<Secret> {
+/// The values in the query of a URL whose names are secret.
+pub fn of_query(query: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
     let mut secrets = Vec::new();
-    for rest in text.split("://").skip(1) {
+    for field in query.split(['&', ';']) {
+        let (name, value) = field.split_once('=').unwrap_or(("", field));
+        if !value.is_empty() && is_secret(name) {
+            secrets.push(Secret::new(value));
+        }
+    }
+    secrets
+}
+
+/// The secrets of all URLs in a text: their logins, and the values in their queries whose names are secret.
+pub fn of_urls(text: &str, is_secret: impl Fn(&str) -> bool) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for (at, mark) in text.match_indices("://").take(MAX_URLS) {
+        let rest = &text[at + mark.len()..];
         let url = rest.split(char::is_whitespace).next().unwrap_or_default();
-        // A password may contain `@`, and so may a path, so the login may end at any of them.
-        for (end, _) in url.match_indices('@') {
-            let login = &url[..end];
-            if login.contains(':') {
+        let url = url.split('#').next().unwrap_or_default();
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        secrets.extend(of_query(query, &is_secret));
+        let authority = place.split('/').next().unwrap_or_default();
+        if let Some((login, _)) = authority.rsplit_once('@') {
+            secrets.extend(of_login(login));
+        }
+        // A password may contain `/` and `@`, and so may a path, so the login may end at any of them.
+        let (_, port) = authority.rsplit_once(':').unwrap_or_default();
+        let has_port = !authority.contains('@') && port.bytes().all(|byte| byte.is_ascii_digit());
+        for (end, _) in place.match_indices('@').take(MAX_ENDS) {
+            let login = &place[..end];
+            if login.contains(':') && !has_port {
                 secrets.extend(of_login(login));
             }
         }
@@ -88,120 +136,491 @@ pub fn of_urls(text: &str) -> Vec<Secret> {
     secrets
 }
 
+/// The secrets of the address of a proxy, which needs no scheme.
+pub fn of_proxy(address: &str) -> Vec<Secret> {
+    of_urls(&format!("://{address}"), |_| true)
+}
+
 fn is_scheme(text: &str) -> bool {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "+.-".contains(char);
     text.chars().all(is_allowed)
 }
 
-/// The text without the secrets that are long enough to be recognized. The text may have been cut within a secret: the
-/// beginning of a secret at its end is removed, too.
-pub fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
-    let mut forms = Vec::new();
-    for Secret(secret) in secrets {
-        forms.push(secret.clone());
-        // A tool may repeat it within JSON.
-        if secret.contains(['"', '\\']) || secret.contains(char::is_control) {
-            let quoted = serde_json::Value::from(secret.as_str()).to_string();
-            forms.push(quoted[1..quoted.len() - 1].to_owned());
+/// Secrets to be removed from text, in every form in which a server may repeat them: in any case, with escapes of URLs,
+/// JSON and HTML, or in base64. Those that are too short to be recognized do not count.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    forms: Vec<Form>,
+    /// A bit for each hash of a form's beginning. Nearly all of a text needs no other look than at this.
+    beginnings: Vec<u64>,
+}
+
+/// A form in which a secret may be repeated, in lower case.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Form {
+    bytes: Vec<u8>,
+    /// In base64, the characters before and after these may have bits of the secret, too.
+    has_bits_before: bool,
+    has_bits_after: bool,
+}
+
+impl Secrets {
+    /// Adds a secret, unless it is too short.
+    pub fn add(&mut self, secret: &Secret) {
+        let value = secret.expose();
+        self.add_value(value);
+        // A URL may have it with escapes.
+        let decoded = percent_decode_str(value).decode_utf8_lossy();
+        if decoded != value {
+            self.add_value(&decoded);
         }
     }
-    // The longest first, because one secret may be the beginning of another.
-    forms.sort_by_key(|secret| Reverse(secret.len()));
-    let mut text = text.to_owned();
-    for secret in &forms {
-        if secret.len() >= MIN_REDACTED && text.contains(secret) {
-            text = text.replace(secret, REDACTED);
+
+    fn add_value(&mut self, value: &str) {
+        if value.chars().count() < MIN_REDACTED {
+            return;
         }
-        for length in (MIN_REDACTED..secret.len()).rev() {
-            let Some(beginning) = secret.get(..length) else {
+        self.add_form(Form::new(value.as_bytes()));
+        // In text whose escapes have been replaced, what looks like one in the secret has been replaced, too.
+        for round in unescaped(value.as_bytes()) {
+            self.add_form(Form::new(&round.bytes));
+        }
+        // In a query, a blank is a plus.
+        self.add_form(Form::new(value.replace(' ', "+").as_bytes()));
+        for form in Form::in_base64(value.as_bytes()) {
+            self.add_form(form);
+        }
+    }
+
+    fn add_form(&mut self, form: Form) {
+        if form.bytes.len() < MIN_REDACTED || self.forms.contains(&form) {
+            return;
+        }
+        self.beginnings.resize(HASHES / 64, 0);
+        let mut beginning = 0;
+        for byte in &form.bytes[..BEGINNING] {
+            beginning = followed_by(beginning, *byte);
+        }
+        let hash = hash_of(beginning);
+        self.beginnings[hash / 64] |= 1 << (hash % 64);
+        self.forms.push(form);
+    }
+
+    /// Where the last word of a text may begin a secret that more text completes; the end of the text if it cannot.
+    pub fn open_end(&self, text: &str) -> usize {
+        let last_blank = text.rfind(|char: char| char.is_ascii_whitespace());
+        let begin = last_blank.map_or(0, |at| at + 1);
+        let word = &text[begin..];
+        if word.contains(['%', '\\', '&']) && !self.forms.is_empty() {
+            return begin;
+        }
+        let may_begin = |rest: &str| {
+            let mut forms = self.forms.iter().map(|form| &form.bytes);
+            forms.any(|form| form.starts_with(rest.to_ascii_lowercase().as_bytes()))
+        };
+        let mut starts = word.char_indices().map(|(at, _)| at);
+        let open = starts.find(|at| may_begin(&word[*at..]));
+        open.map_or(text.len(), |at| begin + at)
+    }
+
+    /// The places of secrets in a text, in order. They may overlap.
+    fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let Some(longest) = self.forms.iter().map(|form| form.bytes.len()).max() else {
+            return Vec::new();
+        };
+        let mut places = self.find(text, true);
+        // Escapes are looked for in one part of the text after another, because their places take much memory. A secret that
+        // does not end in one part is whole in the next.
+        let overlap = (longest * LONGEST_ESCAPE).min(MAX_ESCAPED);
+        let mut start = 0;
+        while start < text.len() {
+            let end = text.len().min(start + overlap + WINDOW);
+            let is_end = end == text.len();
+            for round in unescaped(&text[start..end]) {
+                for found in self.find(&round.bytes, is_end) {
+                    let place = |at: usize| start + round.places[at];
+                    places.push(place(found.start)..place(found.end));
+                }
+            }
+            start = if is_end { end } else { end - overlap };
+        }
+        places.sort_by_key(|place| place.start);
+        places
+    }
+
+    /// The places of secrets in a text without escapes. If it may have been cut, the beginning of a secret at its end is one,
+    /// too.
+    fn find(&self, text: &[u8], may_be_cut: bool) -> Vec<Range<usize>> {
+        let mut places: Vec<Range<usize>> = Vec::new();
+        let mut beginning = 0;
+        for (at, byte) in text.iter().enumerate() {
+            beginning = followed_by(beginning, *byte);
+            let hash = hash_of(beginning);
+            if self.beginnings[hash / 64] & (1 << (hash % 64)) == 0 {
                 continue;
-            };
-            if let Some(before) = text.strip_suffix(beginning) {
-                text = format!("{before}{REDACTED}");
-                break;
+            }
+            let start = (at + 1).saturating_sub(BEGINNING);
+            for form in &self.forms {
+                let Some(place) = form.place_in(text, start, may_be_cut) else {
+                    continue;
+                };
+                match places.last_mut() {
+                    Some(last) if last.end >= place.start => last.end = last.end.max(place.end),
+                    _ => places.push(place),
+                }
             }
         }
+        places
     }
-    text
+}
+
+/// The last four bytes of a text, in lower case, after one more.
+fn followed_by(bytes: u32, next: u8) -> u32 {
+    bytes << 8 | u32::from(next.to_ascii_lowercase())
+}
+
+/// A hash of four bytes (Knuth's multiplicative one).
+fn hash_of(bytes: u32) -> usize {
+    (bytes.wrapping_mul(0x9E37_79B1) >> 16) as usize
+}
+
+impl<'a> Extend<&'a Secret> for Secrets {
+    fn extend<I: IntoIterator<Item = &'a Secret>>(&mut self, secrets: I) {
+        for secret in secrets {
+            self.add(secret);
+        }
+    }
+}
+
+impl<'a> FromIterator<&'a Secret> for Secrets {
+    fn from_iter<I: IntoIterator<Item = &'a Secret>>(secrets: I) -> Secrets {
+        let mut collected = Secrets::default();
+        collected.extend(secrets);
+        collected
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
+        formatter.write_str(REDACTED)
+    }
+}
+
+impl Form {
+    fn new(bytes: &[u8]) -> Form {
+        Form {
+            bytes: bytes.to_ascii_lowercase(),
+            ..Form::default()
+        }
+    }
+
+    /// What base64, in both of its alphabets, has of a value for certain, whatever stands before and after it. Three bytes
+    /// are four characters, so there are three ways.
+    fn in_base64(value: &[u8]) -> Vec<Form> {
+        let mut forms = Vec::new();
+        for before in 0..3 {
+            let bytes = [&[0; 3][..before], value].concat();
+            // The first characters have bits of what stands before the value.
+            let first = if before == 0 { 0 } else { before + 1 };
+            let last = bytes.len() * 8 / 6;
+            for alphabet in [BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD] {
+                let encoded = alphabet.encode(&bytes);
+                forms.push(Form {
+                    has_bits_before: before > 0,
+                    has_bits_after: encoded.len() > last,
+                    ..Form::new(&encoded.as_bytes()[first..last])
+                });
+            }
+        }
+        forms
+    }
+
+    /// The place of this form in a text, if it begins at `start`. A text that may have been cut may end before the form does.
+    fn place_in(&self, text: &[u8], start: usize, may_be_cut: bool) -> Option<Range<usize>> {
+        let end = text.len().min(start + self.bytes.len());
+        let there = &text[start..end];
+        let is_whole = there.len() == self.bytes.len();
+        let is_enough = is_whole || (may_be_cut && there.len() >= MIN_REDACTED);
+        if !is_enough || !there.eq_ignore_ascii_case(&self.bytes[..there.len()]) {
+            return None;
+        }
+        Some(self.with_bits_around(text, start..end))
+    }
+
+    /// The place with the characters before and after it that have bits of the secret, and with the padding.
+    fn with_bits_around(&self, text: &[u8], place: Range<usize>) -> Range<usize> {
+        let Range { mut start, mut end } = place;
+        let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+        if self.has_bits_before && start > 0 && is_digit(&text[start - 1]) {
+            start -= 1;
+        }
+        if self.has_bits_after && text.get(end).is_some_and(is_digit) {
+            end += 1;
+            while text.get(end) == Some(&b'=') {
+                end += 1;
+            }
+        }
+        start..end
+    }
+}
+
+/// The text without the secrets. The text may have been cut within one: the beginning of a secret at its end is removed, too.
+pub fn redact(text: &str, secrets: &Secrets) -> String {
+    let mut redacted = String::new();
+    let mut shown = 0;
+    for place in secrets.places(text.as_bytes()) {
+        // Places may overlap.
+        if let Some(before) = text.get(shown..place.start) {
+            redacted.push_str(before);
+            redacted.push_str(REDACTED);
+        }
+        shown = shown.max(place.end);
+    }
+    redacted + text.get(shown..).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use serde_json::Value;
+
     use super::*;
+
+    /// The text without these secrets.
+    fn without(secrets: &[&str], text: &str) -> String {
+        let secrets = Vec::from_iter(secrets.iter().map(|secret| Secret::new(*secret)));
+        redact(text, &Secrets::from_iter(&secrets))
+    }
+
+    /// A text with an escape for each of its bytes.
+    fn escaped(text: &str, escape: impl Fn(u8) -> String) -> String {
+        text.bytes().map(escape).collect()
+    }
 
     #[test]
     fn a_secret_does_not_print() {
         assert_eq!(format!("{:?}", Secret::new("sk-12345678")), "[redacted]");
+        let secrets = Secrets::from_iter(&[Secret::new("sk-12345678")]);
+        assert_eq!(format!("{secrets:?}"), "[redacted]");
     }
 
     #[test]
-    fn long_secrets_are_taken_out_of_text_and_short_ones_are_not() {
-        let secrets = [Secret::new("sk-12345678"), Secret::new("a")];
-        let found = redact("a bad key: sk-12345678!", &secrets);
-        assert_eq!(found, "a bad key: [redacted]!");
+    fn long_secrets_are_removed_from_text_and_short_ones_are_not() {
+        for (text, shown) in [
+            ("a bad key: sk-12345678!", "a bad key: [redacted]!"),
+            ("sk-12345678 SK-12345678", "[redacted] [redacted]"),
+            ("sk-12345678sk-12345678", "[redacted]"),
+            ("sk-12345678-more", "[redacted]"),
+            ("sk-12345679", "sk-12345679"),
+            ("a b", "a b"),
+            ("", ""),
+        ] {
+            let secrets = ["sk-12345678", "sk-12345678-more", "a", "seven77"];
+            assert_eq!(without(&secrets, text), shown, "{text}");
+        }
+        assert_eq!(
+            without(&["sieben7", "höchstes"], "höchstes sieben7"),
+            "[redacted] sieben7"
+        );
+        assert_eq!(without(&[], "text"), "text");
     }
 
     #[test]
-    fn what_a_cut_leaves_of_a_secret_is_taken_out_too() {
-        let secrets = [
-            Secret::new("sk-12345678-more"),
-            Secret::new("höchst-geheim"),
-        ];
+    fn the_end_of_a_text_is_open_where_more_may_make_it_a_secret() {
+        let secrets = Secrets::from_iter(&[Secret::new("sk-12345678")]);
+        for (certain, open) in [
+            ("", ""),
+            ("a word", ""),
+            ("a word ", ""),
+            ("the key: ", "Sk-1234"),
+            ("the key", "s"),
+            ("sk-1234 ", ""),
+            ("sk-9", ""),
+            ("key ", "x%73k"),
+            ("key ", "c2stMTI"),
+            ("é", "s"),
+        ] {
+            let text = format!("{certain}{open}");
+            assert_eq!(secrets.open_end(&text), certain.len(), "{text}");
+        }
+        assert_eq!(Secrets::default().open_end("50%"), 3);
+    }
+
+    #[test]
+    fn what_a_cut_leaves_of_a_secret_is_removed_too() {
+        let secrets = ["sk-12345678-more", "höchst-geheim"];
         for (text, shown) in [
             ("a bad key: sk-12345678-mor", "a bad key: [redacted]"),
             ("a bad key: sk-12345", "a bad key: [redacted]"),
             ("a bad key: sk-123", "a bad key: sk-123"),
             ("höchst-g", "[redacted]"),
+            ("key=sk%2D12345%", "key=[redacted]"),
+            ("key=sk\\u002d12345\\u0", "key=[redacted]"),
+            ("sk-12345 is wrong", "sk-12345 is wrong"),
         ] {
-            assert_eq!(redact(text, &secrets), shown, "{text}");
+            assert_eq!(without(&secrets, text), shown, "{text}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_form_in_which_a_server_may_repeat_it() {
+        for secret in [
+            "sk-12345678",
+            "k/e+y=&<\"'\\%7e-Zz",
+            "100%sure&amp;\\n+5",
+            "pässwörter 1",
+        ] {
+            let quoted = Value::from(secret).to_string();
+            let twice = Value::from(quoted.as_str()).to_string();
+            let html = secret
+                .replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('"', "&quot;");
+            let with_login = format!("login:{secret}");
+            let percent = escaped(secret, |byte| format!("%{byte:02X}"));
+            for (form, text) in [
+                ("as it is", secret.to_owned()),
+                ("in capitals", secret.to_ascii_uppercase()),
+                ("percent", percent.clone()),
+                ("small digits", percent.to_lowercase()),
+                ("percent twice", percent.replace('%', "%25")),
+                ("JSON", quoted[1..quoted.len() - 1].to_owned()),
+                ("JSON in JSON", twice[3..twice.len() - 3].to_owned()),
+                ("slashes", secret.replace('\\', "\\\\").replace('/', "\\/")),
+                ("HTML", html.replace('\'', "&#39;")),
+                (
+                    "HTML of JSON",
+                    quoted[1..quoted.len() - 1].replace('"', "&quot;"),
+                ),
+                ("base64", BASE64_STANDARD.encode(secret)),
+                ("without padding", BASE64_STANDARD_NO_PAD.encode(secret)),
+                ("for URLs", BASE64_URL_SAFE_NO_PAD.encode(secret)),
+                ("with a login", BASE64_STANDARD.encode(&with_login)),
+                (
+                    "of JSON",
+                    BASE64_STANDARD.encode(&with_login).replace('/', "\\/"),
+                ),
+            ] {
+                let found = without(&[secret], &format!("before {text} after"));
+                assert!(
+                    found.starts_with("before ") && found.ends_with("[redacted] after"),
+                    "{form}: {found}"
+                );
+                let is_cut = form == "with a login" || form == "of JSON";
+                assert!(
+                    is_cut || found == "before [redacted] after",
+                    "{form}: {found}"
+                );
+            }
+        }
+        let characters = escaped("sk-12345678", |byte| format!("\\u{byte:04x}&#{byte};"));
+        assert_eq!(
+            without(
+                &["ss kk--1122334455667788".replace(' ', "").as_str()],
+                &characters
+            ),
+            "[redacted]"
+        );
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_it_is_in_a_long_text() {
+        for before in (WINDOW - 30..WINDOW + 700).step_by(7) {
+            let text = format!(
+                "{}sk%2d12345678 and so on%21{}",
+                "é".repeat(before / 2),
+                "x".repeat(WINDOW)
+            );
+            let found = without(&["sk-12345678"], &text);
+            assert!(found.contains("é[redacted] and so on%21x"), "{before}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_the_secret_stays(text in any::<String>()) {
+            prop_assert_eq!(without(&["\u{7f}sk-12345678"], &text), text);
+        }
+    }
+
+    /// The values of secrets, sorted, without those that are empty.
+    fn values(secrets: Vec<Secret>) -> Vec<String> {
+        let mut values = Vec::from_iter(secrets.into_iter().map(|secret| secret.0));
+        values.retain(|value| !value.is_empty());
+        values.sort();
+        values.dedup();
+        values
     }
 
     #[test]
     fn all_of_a_value_is_hidden_unless_it_is_an_address() {
         for (value, parts) in [
             ("sk-12345678", &["sk-12345678"][..]),
-            ("", &[""]),
+            ("", &[]),
             ("x y://z", &["x y://z"]),
-            ("https://api.example.com/v1", &["", ""]),
-            ("postgres://me:pa/s@s@h:1/db", &["pa/s@s", ""]),
-            ("redis://token@h", &["token", ""]),
-            ("https://h/?key=1&a=://b", &["", "key=1&a=://b"]),
+            ("https://api.example.com/v1", &[]),
+            ("postgres://me:pass@h:1/db", &["bWU6cGFzcw==", "pass"]),
+            ("redis://token@h", &["dG9rZW4=", "token"]),
+            ("https://h/?key=1&a=://b", &["1", "://b", "key=1&a=://b"]),
         ] {
-            let hidden = Secret::new(value).parts_to_hide();
-            let hidden: Vec<String> = hidden.iter().map(|part| part.0.clone()).collect();
+            let hidden = values(Secret::new(value).parts_to_hide());
             assert_eq!(hidden, parts, "{value}");
         }
     }
 
     #[test]
-    fn the_passwords_of_all_urls_in_a_text_are_found() {
-        for (text, passwords) in [
-            ("", &[][..]),
-            ("me:hunter22@h", &[]),
-            ("https://h:1/a b@c", &[]),
-            ("https://me@h", &[]),
-            ("http://me:hunter22@h:1/", &["hunter22"]),
-            ("http://me:p%40ss@h", &["p%40ss", "p@ss"]),
-            ("pg://me:pa/s@s@h", &["pa/s", "pa/s@s"]),
-            ("https://me:a@h/@b", &["a", "a@h/"]),
-            ("a=http://me:one@h b=http://me:two@h", &["one", "two"]),
-            ("http://me:one@h,http://me:two@h", &["one", "two"]),
+    fn a_key_is_found_in_a_header() {
+        for (value, parts) in [
+            ("Bearer k", &["Bearer k", "k"][..]),
+            (
+                "Token a=b, token=\"k\"",
+                &["Token a=b, token=\"k\"", "b", "k", "token=\"k\""],
+            ),
+            (
+                "Basic bWU6cEBzcw==",
+                &["Basic bWU6cEBzcw==", "bWU6cEBzcw==", "p@ss", "="],
+            ),
+            ("one two three", &["one two three", "three"]),
         ] {
-            let secrets = of_urls(text);
-            for password in passwords {
-                let is_right = secrets.iter().any(|secret| secret.0 == *password);
-                assert!(is_right, "{password} in {text}");
-            }
-            assert_eq!(secrets.is_empty(), passwords.is_empty(), "{text}");
+            let mut parts = Vec::from_iter(parts.iter().map(ToString::to_string));
+            parts.sort();
+            assert_eq!(values(Secret::new(value).of_header()), parts, "{value}");
         }
-        let as_header = Secret::new("bWU6cEBzcw==");
-        assert!(of_urls("http://me:p%40ss@h").contains(&as_header));
     }
 
     #[test]
-    fn nothing_is_left_of_a_secret_that_begins_with_another() {
-        let secrets = [Secret::new("sk-12345678"), Secret::new("sk-12345678-more")];
-        assert_eq!(redact("sk-12345678-more", &secrets), "[redacted]");
+    fn the_credentials_of_all_urls_in_a_text_are_found() {
+        for (text, credentials) in [
+            ("", ""),
+            ("me:hunter22@h", ""),
+            ("https://h:1/a b@c", ""),
+            ("https://h:8080/simple/@scope/x", ""),
+            ("https://h/@scope/x", ""),
+            ("https://token@h", "token"),
+            ("https://token:@h/x", "token"),
+            ("https://:token@h", "token"),
+            ("https://h?token=one&sig=two&page=3#a=b", "one two"),
+            ("https://h/x?token=o%2Ene", "o%2Ene"),
+            ("https://h/x?to=http://a&token=one", "http://a one"),
+            ("http://me:hunter22@h:1/", "hunter22"),
+            ("http://me:p%40ss@h", "p%40ss p@ss"),
+            ("pg://me:pa/s@s@h", "pa/s pa/s@s"),
+            ("https://me:a@h/@b", "a a@h/"),
+            ("a=http://me:one@h b=http://two@h", "one two"),
+            ("http://me:one@h,http://me:two@h", "one two"),
+        ] {
+            let found = values(of_urls(text, |name| name != "page"));
+            for credential in credentials.split(' ').filter(|one| !one.is_empty()) {
+                let is_found = found.iter().any(|secret| secret == credential);
+                assert!(is_found, "{credential} in {text}: {found:?}");
+            }
+            let is_right = found.is_empty() == credentials.is_empty();
+            assert!(
+                is_right && !found.contains(&"3".to_owned()),
+                "{text}: {found:?}"
+            );
+        }
+        let as_header = Secret::new("bWU6cEBzcw==");
+        assert!(of_urls("http://me:p%40ss@h", |_| true).contains(&as_header));
     }
 }

@@ -71,7 +71,7 @@ impl Run {
             ..Piece::default()
         };
         let end = delivery.take(piece).map_err(CallEnd::Output);
-        self.finish(&[], &reply, end, delivery)
+        self.finish(&reply, end, delivery)
     }
 
     /// Keeps an answer that was delivered, though perhaps without code in it, unless it would not do another time.

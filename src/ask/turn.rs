@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::output::{print, source_lines};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Tail};
-use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd};
 use crate::text::one_line::on_one_line;
 use crate::tools::{MAX_CALLS, Toolbox};
@@ -71,7 +70,7 @@ impl Run {
                 end = Err(call.no_answer(&reply).into());
             }
             let is_answered = end.is_ok();
-            let result = self.finish(&call.secrets, &reply, end.map(drop), delivery);
+            let result = self.finish(&reply, end.map(drop), delivery);
             self.report_reply(&reply);
             if let Some(file) = file
                 && is_answered
@@ -162,7 +161,6 @@ impl Run {
     /// Delivers the answer. The notes about it come after its last line.
     pub fn finish(
         &mut self,
-        secrets: &[Secret],
         reply: &Reply,
         end: Result<(), CallEnd>,
         delivery: &Delivery,
@@ -178,8 +176,7 @@ impl Run {
         if has_output {
             let mut lines = failed_search_lines(&self.progress.failed_searches);
             lines.extend(sources);
-            let redacted = lines.iter().map(|line| secret::redact(line, secrets));
-            notes.note_lines(redacted);
+            notes.note_lines(lines);
         }
         self.window.report_left_out(notes);
         let count = self.record.answer().steps.len();

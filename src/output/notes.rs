@@ -102,6 +102,11 @@ impl Notes {
         }
     }
 
+    /// Whether the user wants to see what the model thinks.
+    pub fn shows_thoughts(&self) -> bool {
+        self.verbose
+    }
+
     /// Shows a part of what the model thinks, for users who gave `-v`.
     pub fn think(&self, text: &str) {
         if !self.verbose || text.is_empty() {

@@ -83,6 +83,12 @@ impl Finish {
         word
     }
 
+    pub(super) fn word_mut(&mut self) -> &mut String {
+        use Finish::{Blocked, Complete, Failed, Limit, Other};
+        let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
+        word
+    }
+
     /// The word in JSON: `stop`, `length` or the provider's.
     pub fn reported(&self) -> &str {
         match self {

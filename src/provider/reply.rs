@@ -10,7 +10,7 @@ use super::kept::{self, Kept, MAX_KEPT, VALUE};
 use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
-use crate::secret::{self, Secret};
+use crate::secret::{self, Secrets};
 
 /// The finish reason of a reply that calls a tool that q cannot run, if the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";
@@ -31,6 +31,21 @@ pub struct Piece {
     pub thoughts: String,
     /// What the model or its provider does, unless that is answering.
     pub sign: Option<&'static str>,
+}
+
+impl Piece {
+    /// Removes secrets from what comes with the text.
+    pub fn redact(&mut self, secrets: &Secrets) {
+        for source in &mut self.sources {
+            source.url = secret::redact(&source.url, secrets);
+            if let Some(title) = &mut source.title {
+                *title = secret::redact(title, secrets);
+            }
+        }
+        if let Some(flaw) = &mut self.flaw {
+            *flaw = secret::redact(flaw, secrets);
+        }
+    }
 }
 
 /// The end of the answer so far.
@@ -367,12 +382,14 @@ impl Reply {
         !self.says_something
     }
 
-    /// Removes secrets from the finish reason, which may be any text.
-    pub fn redact(&mut self, secrets: &[Secret]) {
-        let word = self.finish.as_ref().map_or("", Finish::word);
-        let redacted = secret::redact(word, secrets);
-        if redacted != word {
-            self.finish = Some(Finish::Other(redacted));
+    /// Removes secrets from what the server says of the answer, which may be any text.
+    pub fn redact(&mut self, secrets: &Secrets) {
+        if let Some(finish) = &mut self.finish {
+            let word = finish.word_mut();
+            *word = secret::redact(word, secrets);
+        }
+        for reason in &mut self.failed_searches {
+            *reason = secret::redact(reason, secrets);
         }
     }
 

@@ -14,7 +14,10 @@ use crate::provider::reply::{Piece, Reply, Tail};
 use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
-use crate::secret::{self, Secret};
+use crate::secret::{self, Secrets};
+
+/// The most bytes of what the model thinks that are held back.
+const MAX_HELD: usize = 4096;
 
 /// The most bytes of a response that is not an answer, such as a list of models.
 const MAX_LIST: usize = 8_000_000;
@@ -37,7 +40,7 @@ pub struct Call<'a> {
     /// How often a failed request is tried again.
     pub retries: u32,
     /// Values that must not be shown.
-    pub secrets: Vec<Secret>,
+    pub secrets: Secrets,
     /// Advice for a key that is refused.
     pub key_advice: Option<String>,
     pub notes: &'a Notes,
@@ -104,7 +107,6 @@ impl Call<'_> {
                 text_has_come |= !piece.text.is_empty();
                 take(piece)
             });
-            // The finish reason is the server's own text, and is shown.
             reply.redact(&self.secrets);
             if let Err(CallEnd::Failed(failed)) = &ended
                 && !text_has_come
@@ -125,22 +127,46 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let response = self.send(request)?;
         let waiting = self.waiting();
-        let mut take = |piece: Piece| {
+        let mut thoughts = String::new();
+        let mut take = |mut piece: Piece| {
             self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
-            self.notes
-                .think(&secret::redact(&piece.thoughts, &self.secrets));
+            thoughts.push_str(&piece.thoughts);
+            self.show_thoughts(&mut thoughts);
             if !piece.text.is_empty() {
-                self.notes.end_thoughts();
+                self.end_thoughts(&mut thoughts);
             }
+            // The answer stays as it came.
+            piece.redact(&self.secrets);
             take(piece)
         };
         let read = reading::read_reply(self.api, response, reply, &mut take);
-        self.notes.end_thoughts();
+        self.end_thoughts(&mut thoughts);
         match read {
             Ok(()) => Ok(self.check(reply)?),
             Err(ReadError::Output(error)) => Err(CallEnd::Output(error)),
             Err(error) => Err(CallEnd::Failed(self.explain_reading(error, request))),
         }
+    }
+
+    /// Shows what the model thinks. An end that may be the beginning of a secret is held back until more has come.
+    fn show_thoughts(&self, thoughts: &mut String) {
+        if !self.notes.shows_thoughts() {
+            thoughts.clear();
+        }
+        let mut end = thoughts.len();
+        if end <= MAX_HELD {
+            end = self.secrets.open_end(thoughts);
+        }
+        self.notes
+            .think(&secret::redact(&thoughts[..end], &self.secrets));
+        thoughts.drain(..end);
+    }
+
+    /// Shows the rest of what the model thinks, and ends the line.
+    fn end_thoughts(&self, thoughts: &mut String) {
+        self.notes.think(&secret::redact(thoughts, &self.secrets));
+        thoughts.clear();
+        self.notes.end_thoughts();
     }
 
     /// Checks that the reply ended well.
@@ -365,7 +391,7 @@ mod tests {
                 provider: "p",
                 api: OPENAI_LIKE.api,
                 retries: 1,
-                secrets: Vec::new(),
+                secrets: Secrets::default(),
                 key_advice: Some("check the key".to_owned()),
                 notes: &self.notes,
             }
@@ -426,7 +452,11 @@ mod tests {
                 } else {
                     &[]
                 };
-                let failed = call.refused(failure::read_redacted(message, &[]), status, asked);
+                let failed = call.refused(
+                    failure::read_redacted(message, &Secrets::default()),
+                    status,
+                    asked,
+                );
                 let found = (
                     failed.error.advice.as_deref(),
                     failed.meaning == Meaning::Transient,

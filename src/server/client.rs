@@ -22,7 +22,7 @@ use crate::address::Address;
 use crate::error::Error;
 use crate::provider::failure::{self, ServerError};
 use crate::provider::request::Request;
-use crate::secret::{self, Secret};
+use crate::secret::{self, Secret, Secrets};
 use crate::settings::Environment;
 use crate::threads::lock;
 
@@ -143,6 +143,7 @@ struct NamedProxy {
     /// The variable that names it.
     variable: &'static str,
     proxy: Proxy,
+    secrets: Vec<Secret>,
 }
 
 impl Client {
@@ -187,6 +188,11 @@ impl Client {
         })
     }
 
+    /// The login of the proxy, which must not be shown.
+    pub fn proxy_secrets(&self) -> &[Secret] {
+        self.proxy.as_ref().map_or(&[], |named| &named.secrets)
+    }
+
     /// Opens the connection for the first request, while q waits for something else.
     pub(super) fn open_ahead(&self) {
         // Through a proxy, connecting is already a request.
@@ -202,7 +208,7 @@ impl Client {
     pub(super) fn send(
         &self,
         request: &Request,
-        secrets: &[Secret],
+        secrets: &Secrets,
     ) -> Result<Response, TransportError> {
         let body = request.body.as_ref().map(ToString::to_string);
         let method = match &body {
@@ -231,7 +237,7 @@ impl Client {
         path: &str,
         headers: &[(String, Secret)],
         limits: Limits,
-        secrets: &[Secret],
+        secrets: &Secrets,
     ) -> Result<Response, TransportError> {
         let sent = self.attempt(method, path, headers, limits);
         self.received(sent, secrets)
@@ -294,7 +300,7 @@ impl Client {
     fn received(
         &self,
         sent: Result<http::Response<ureq::Body>, ureq::Error>,
-        secrets: &[Secret],
+        secrets: &Secrets,
     ) -> Result<Response, TransportError> {
         let received = sent.map_err(|error| self.connection_failure(error))?;
         let (parts, body) = received.into_parts();
@@ -314,7 +320,7 @@ impl Client {
         &self,
         status: http::StatusCode,
         mut response: Response,
-        secrets: &[Secret],
+        secrets: &Secrets,
     ) -> TransportError {
         let said = self.beginning(&mut response);
         let mut error = failure::read_redacted(&said, secrets);
@@ -366,7 +372,10 @@ impl Client {
     /// Says why there is no response, or no more of it.
     pub fn connection_failure(&self, error: impl Into<ureq::Error>) -> TransportError {
         let mut failure = describe(error.into());
-        if let Some(NamedProxy { variable, proxy }) = &self.proxy {
+        if let Some(NamedProxy {
+            variable, proxy, ..
+        }) = &self.proxy
+        {
             failure.error.message += &format!(
                 " (through the proxy {}:{}, which {variable} names)",
                 proxy.host(),
@@ -479,7 +488,11 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<Name
         return Ok(None);
     };
     match Proxy::new(&value) {
-        Ok(proxy) => Ok(Some(NamedProxy { variable, proxy })),
+        Ok(proxy) => Ok(Some(NamedProxy {
+            variable,
+            proxy,
+            secrets: secret::of_proxy(&value),
+        })),
         Err(_) => Err(
             Error::settings(format!("{variable} is not the URL of a proxy"))
                 .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080"),

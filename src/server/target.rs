@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
 use crate::provider::{ReplyError, failure, read_models, table};
-use crate::secret::Secret;
+use crate::secret::{self, Secret, Secrets};
 use crate::settings::{Cached, Environment, Key, Provider, Settings};
 use crate::text::nearest::did_you_mean;
 use crate::text::one_line::on_one_line;
@@ -198,7 +198,12 @@ impl Target {
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
         let listed = match read_models(&body) {
-            Ok(models) if !models.is_empty() => return Ok(models),
+            Ok(mut models) if !models.is_empty() => {
+                for model in &mut models {
+                    model.id = secret::redact(&model.id, &call.secrets);
+                }
+                return Ok(models);
+            }
             listed => listed,
         };
         let checked = failure::check(&body).map_err(ReplyError::from);
@@ -237,13 +242,15 @@ impl Target {
     pub fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
-        let mut secrets = address.secrets();
-        secrets.extend(self.key().cloned());
+        let client = self.client()?;
+        let mut secrets = Secrets::from_iter(&address.secrets());
+        secrets.extend(self.key());
+        secrets.extend(client.proxy_secrets());
         for (_, value) in &provider.headers {
-            secrets.extend(value.with_last_word());
+            secrets.extend(&value.of_header());
         }
         Ok(Call {
-            client: self.client()?,
+            client,
             retries: self.retries,
             notes,
             provider: &provider.name,

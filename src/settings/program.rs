@@ -10,16 +10,20 @@ use super::pattern;
 use super::value::{self, Wrong};
 use crate::secret::{self, Secret};
 
-/// The variables that every program gets; a star matches any characters.
+/// The variables that every program gets, unless they may be keys; a star matches any characters. npm and uv start many tool
+/// servers.
 const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR XDG_* \
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
-    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS";
+    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS \
+    npm_config_* UV_*";
 
-/// The variables for npm and uv, which start many tool servers.
-const OF_INSTALLERS: &str = "npm_config_* UV_*";
+/// A variable with one of these words in its name, in any case, or with this end may be a key. Only `env` and `env_from`
+/// pass it on.
+const MAY_BE_KEYS: &str = "token auth pass key secret cred otp basic username";
+const END_OF_CERTIFICATES: &str = "_cert";
 
-/// A variable for npm or uv with one of these words in its name may be a key. Only `env` and `env_from` pass it on.
-const KEY_WORDS: [&str; 5] = ["token", "auth", "password", "key", "secret"];
+/// Of variables that a pattern of `env_from` passes on, those with one of these words in their names are keys.
+const KEYS: &str = "token auth pass key secret credential";
 
 /// A program that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,23 +62,30 @@ impl LocalProgram {
         json!([self.command, exposed(&self.env), self.env_from, self.cwd])
     }
 
-    /// The secrets among its variables: the values that `env_from` passes on, and the passwords of all URLs.
+    /// The keys among its variables: those that `env_from` passes on as keys, and the credentials in all URLs.
     pub fn keys(&self, own: &Environment) -> Vec<Secret> {
         let mut keys = Vec::new();
-        for (name, value) in own.variables() {
-            if self.is_named(name) {
-                keys.push(Secret::new(value.to_string_lossy()));
-            }
-        }
         for (name, value) in self.environment(own) {
-            let mut text = value.to_string_lossy().into_owned();
-            // The address of a proxy needs no scheme.
-            if name.to_ascii_lowercase().ends_with("_proxy") {
-                text.insert_str(0, "://");
+            let text = value.to_string_lossy();
+            let is_set_here = self.env.iter().any(|(other, _)| *other == name);
+            if !is_set_here && self.is_key(&name) {
+                keys.push(Secret::new(text.clone()));
             }
-            keys.extend(secret::of_urls(&text));
+            if name.to_ascii_lowercase().ends_with("_proxy") {
+                keys.extend(secret::of_proxy(&text));
+            }
+            // The query of a database's address has settings, too, but that of an index nothing else.
+            let is_of_settings = is_set_here || self.is_named(&name);
+            let is_secret = |parameter: &str| !is_of_settings || has_word_of(KEYS, parameter);
+            keys.extend(secret::of_urls(&text, is_secret));
         }
         keys
+    }
+
+    /// Whether `env_from` passes a variable on as a key: by its whole name or, by a pattern, with the name of a key.
+    fn is_key(&self, name: &str) -> bool {
+        let has_whole_name = self.env_from.iter().any(|wanted| wanted == name);
+        has_whole_name || (self.is_named(name) && has_word_of(KEYS, name))
     }
 
     /// The variables that it gets.
@@ -111,16 +122,17 @@ pub(super) fn exposed(secrets: &[(String, Secret)]) -> Value {
 
 /// Whether every program gets a variable.
 fn is_passed_on(name: &str) -> bool {
-    let is_one_of = |patterns: &str| {
-        let mut patterns = patterns.split(' ');
-        patterns.any(|wanted| pattern::matches(wanted, name))
-    };
-    if is_one_of(PASSED_ON) {
-        return true;
-    }
-    let lower = name.to_ascii_lowercase();
-    let is_key = KEY_WORDS.iter().any(|word| lower.contains(word));
-    is_one_of(OF_INSTALLERS) && !is_key
+    let mut patterns = PASSED_ON.split(' ');
+    let is_listed = patterns.any(|wanted| pattern::matches(wanted, name));
+    let is_certificate = name.to_ascii_lowercase().ends_with(END_OF_CERTIFICATES);
+    let may_be_key = is_certificate || has_word_of(MAY_BE_KEYS, name);
+    is_listed && !may_be_key
+}
+
+/// Whether a name has one of these words, in any case.
+fn has_word_of(words: &str, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    words.split(' ').any(|word| name.contains(word))
 }
 
 /// Refuses a relative path: its meaning would depend on where q is started.

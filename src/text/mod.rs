@@ -14,3 +14,4 @@ pub mod runners;
 pub mod search;
 pub mod short_form;
 pub mod surrogates;
+pub mod unescape;

@@ -115,7 +115,7 @@ fn output_of(
     let outcome = execute(program, &program.command, None, patience, groups)
         .unwrap_or_else(|error| Outcome::failed(error.to_string()));
     if outcome.is_error {
-        let all = outcome.without(&[]);
+        let all = outcome.all();
         let reason = all.lines().last().unwrap_or_default();
         return Err(Failure::new(format!("about_run failed: {reason}")));
     }
@@ -344,7 +344,7 @@ mod tests {
             "trap '' TERM; yes".to_owned(),
         ] {
             let (outcome, took) = shell(&script, None, FOREVER);
-            let all = outcome.without(&[]);
+            let all = outcome.all();
             let (text, mark) = all.split_once("\n[").expect("a mark");
             assert!(
                 MAX_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n",
@@ -353,7 +353,7 @@ mod tests {
             assert!(!outcome.is_error && took < SOON, "{script}: {took:?}");
         }
         let (outcome, _) = shell("yes >&2", None, FOREVER);
-        let all = outcome.without(&[]);
+        let all = outcome.all();
         let is_right = all.starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n");
         assert!(is_right, "{all}");
     }
@@ -362,13 +362,13 @@ mod tests {
     fn output_before_a_timeout_is_kept() {
         let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; sleep 600", None, 1);
         assert_eq!(
-            outcome.without(&[]),
+            outcome.all(),
             "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n"
         );
         assert!(outcome.is_error && took < SOON, "{took:?}");
         // A program may end what it has begun elsewhere, such as a query.
         let (outcome, _) = shell("trap 'echo cancelled; exit' INT; sleep 600", None, 1);
         let expected = "cancelled\n[ended after 1 s, its timeout]\n";
-        assert_eq!(outcome.without(&[]), expected);
+        assert_eq!(outcome.all(), expected);
     }
 }

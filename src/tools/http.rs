@@ -13,7 +13,7 @@ use super::events::Events;
 use super::outcome::Failure;
 use super::protocol::{Id, MAX_MESSAGE, Protocol, ServerEvent};
 use crate::address::Endpoint;
-use crate::secret::Secret;
+use crate::secret::{Secret, Secrets};
 use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
 use crate::server::reading;
 use crate::server::stream;
@@ -42,7 +42,7 @@ pub struct Site {
     /// The headers of every request, with the key.
     pub headers: Vec<(String, Secret)>,
     /// Values that must not be shown, even if the server repeats them.
-    pub keys: Vec<Secret>,
+    pub keys: Secrets,
 }
 
 /// How many answers to requests of a server wait to be sent.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::protocol::{self, Answer};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT};
-use crate::secret::{self, Secret};
+use crate::secret::{self, Secrets};
 use crate::text::{json, surrogates};
 
 /// What the data of images begins with in base64, and their media types.
@@ -38,8 +38,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The text and the remarks.
+    pub fn all(&self) -> String {
+        format!("{}{}", self.text, self.remarks)
+    }
+
     /// The text and the remarks without these values.
-    pub fn without(&self, keys: &[Secret]) -> String {
+    pub fn without(&self, keys: &Secrets) -> String {
         secret::redact(&self.text, keys) + &secret::redact(&self.remarks, keys)
     }
 

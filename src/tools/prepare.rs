@@ -14,7 +14,7 @@ use super::process::Program;
 use crate::error::Error;
 use crate::flags::Mode;
 use crate::output::Notes;
-use crate::secret::Secret;
+use crate::secret::{Secret, Secrets};
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer};
@@ -168,8 +168,9 @@ impl Preparation<'_> {
             ));
         }
         let mut keys = address.secrets();
+        keys.extend_from_slice(client.proxy_secrets());
         for header in &headers {
-            let secrets = header.1.with_last_word();
+            let secrets = header.1.of_header();
             if is_authorization(header) {
                 keys.extend(secrets.clone());
             }
@@ -181,7 +182,7 @@ impl Preparation<'_> {
             client,
             url: server.url.clone(),
             headers,
-            keys,
+            keys: Secrets::from_iter(&keys),
         })
     }
 }

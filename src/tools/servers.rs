@@ -1,8 +1,11 @@
 //! The servers of a question: those that are ready, and those that are still starting while the model is asked.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
+
+use serde_json::Value;
 
 use super::about::About;
 use super::connection::Spec;
@@ -12,7 +15,7 @@ use super::server::Server;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
-use crate::secret::{self, Secret};
+use crate::secret::{self, Secrets};
 use crate::settings::ToolServer;
 use crate::threads;
 
@@ -21,9 +24,9 @@ pub struct Servers {
     pub slots: Vec<Slot>,
     pub groups: Groups,
     /// Values that the model does not get.
-    pub keys: Vec<Secret>,
+    pub keys: Secrets,
     /// Values that are not shown; the keys are among them.
-    pub secrets: Vec<Secret>,
+    pub secrets: Secrets,
 }
 
 /// The place of one server.
@@ -49,7 +52,7 @@ impl Slot {
 
     /// Takes the server if it has started, or waits for it. What it lists replaces what it has listed before. A note says if
     /// a server that was known could not be started; of others this is an error.
-    fn receive(&mut self, waits: bool, keys: &[Secret], secrets: &[Secret], notes: &Notes) {
+    fn receive(&mut self, waits: bool, keys: &Secrets, secrets: &Secrets, notes: &Notes) {
         if self.opened.is_some() {
             return;
         }
@@ -62,7 +65,7 @@ impl Slot {
         }
         self.opened = match arrived {
             Some(Ok(mut server)) => {
-                server.about = without_keys(&server.about, keys);
+                server.about = without_keys(mem::take(&mut server.about), keys);
                 if server.is_connected() {
                     let text = introduction(&self.section.name, &server);
                     notes.detail(|| secret::redact(&text, secrets));
@@ -143,7 +146,7 @@ impl Servers {
             if let Some(Ok(server)) = &slot.opened
                 && let Some(error) = server.failed()
             {
-                note(&redacted(error, &self.secrets), notes);
+                notes.note_error(&redacted(error, &self.secrets));
             }
         }
     }
@@ -181,7 +184,7 @@ impl Drop for Servers {
 }
 
 /// An error without secrets.
-pub fn redacted(error: Error, secrets: &[Secret]) -> Error {
+pub fn redacted(error: Error, secrets: &Secrets) -> Error {
     let hide = |text: &String| secret::redact(text, secrets);
     Error {
         message: hide(&error.message),
@@ -192,9 +195,43 @@ pub fn redacted(error: Error, secrets: &[Secret]) -> Error {
 }
 
 /// What a server lists without the keys that it knows. Neither the model nor a file gets them.
-fn without_keys(about: &About, keys: &[Secret]) -> About {
-    let written = serde_json::to_string(about).unwrap_or_default();
-    serde_json::from_str(&secret::redact(&written, keys)).unwrap_or_default()
+pub fn without_keys(mut about: About, keys: &Secrets) -> About {
+    let About {
+        name,
+        version,
+        revision,
+        instructions,
+        tools,
+    } = &mut about;
+    for text in [name, version, revision, instructions] {
+        *text = secret::redact(text, keys);
+    }
+    for tool in tools {
+        // Its name and those of its arguments stay: a call needs them.
+        tool.description = secret::redact(&tool.description, keys);
+        redact_schema(Arc::make_mut(&mut tool.schema), keys);
+    }
+    about
+}
+
+/// Removes keys from what a schema says. The names of properties stay, also in the list of those that are required.
+fn redact_schema(schema: &mut Value, keys: &Secrets) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if name != "required" || !value.is_array() {
+                    redact_schema(value, keys);
+                }
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                redact_schema(value, keys);
+            }
+        }
+        Value::String(text) => *text = secret::redact(text, keys),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// What a server says about itself, for `-v`.

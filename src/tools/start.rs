@@ -9,14 +9,14 @@ use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::Preparation;
 use super::process::Groups;
-use super::servers::{Servers, Slot};
+use super::servers::{self, Servers, Slot};
 use super::toolbox::Toolbox;
 use crate::context::Context;
 use crate::error::Error;
 use crate::interrupt::{Interrupts, When};
 use crate::message::shortened;
 use crate::output::Notes;
-use crate::secret::{self, Secret};
+use crate::secret::{self, Secret, Secrets};
 use crate::settings::{ServerKind, Settings, ToolServer};
 use crate::text::fence;
 
@@ -53,15 +53,21 @@ impl Starting {
         if !prepared.is_empty() {
             end_on_signal(groups, &context.interrupts);
         }
-        let keys = preparation.keys;
+        let keys = Secrets::from_iter(&preparation.keys);
+        let mut secrets = keys.clone();
+        secrets.extend(&preparation.hidden);
         let mut servers = Servers {
             slots: Vec::new(),
             groups: groups.clone(),
-            secrets: [preparation.hidden, keys.clone()].concat(),
             keys,
+            secrets,
         };
         for spec in prepared {
-            let list = KnownList::read(context.cache.as_deref(), &spec, settings);
+            let mut list = KnownList::read(context.cache.as_deref(), &spec, settings);
+            // What was no key when it was written may be one now.
+            list.about = list
+                .about
+                .map(|about| servers::without_keys(about, &servers.keys));
             servers.start(spec, list, &context.interrupts, notes)?;
         }
         servers.receive(|_| false, notes);

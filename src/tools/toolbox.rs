@@ -80,8 +80,8 @@ impl Toolbox {
 
     /// From now on, neither the model nor the user gets this key.
     pub fn hide(&mut self, key: &Secret) {
-        self.servers.keys.push(key.clone());
-        self.servers.secrets.push(key.clone());
+        self.servers.keys.add(key);
+        self.servers.secrets.add(key);
     }
 
     /// Refuses a call after too many in one reply.
@@ -279,6 +279,7 @@ mod tests {
     use super::*;
     use crate::interrupt::Interrupts;
     use crate::output::Spinner;
+    use crate::secret::Secrets;
     use crate::tools::process::Groups;
 
     #[test]
@@ -286,8 +287,8 @@ mod tests {
         let servers = Servers {
             slots: Vec::new(),
             groups: Groups::default(),
-            keys: Vec::new(),
-            secrets: Vec::new(),
+            keys: Secrets::default(),
+            secrets: Secrets::default(),
         };
         let consent = Consent::new(false, Interrupts::new(&Spinner::default()));
         let mut toolbox = Toolbox::new(servers, Vec::new(), String::new(), consent);

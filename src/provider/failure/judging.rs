@@ -326,7 +326,7 @@ fn has_name(text: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::read;
+    use super::super::reading::tests::read;
     use super::*;
     use crate::message::tests::rows;
 

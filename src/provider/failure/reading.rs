@@ -10,13 +10,16 @@ use serde_json::{Map, Value};
 
 use crate::provider::kept;
 use crate::provider::lenient::{List, Text, elements};
-use crate::secret::{self, Secret};
+use crate::secret::{self, Secrets};
 use crate::text::json;
 use crate::text::not_a_number;
 use crate::text::one_line::on_one_line;
 
 /// How much is shown of a body that is not a known form of error.
 const SHOWN_CHARACTERS: usize = 200;
+
+/// Stands for the message of an error that has none.
+const NO_REASON: &str = "the server gives no reason";
 
 /// An error that a server reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,20 +95,18 @@ const ABOUT: &str = "object type code status success error_type status_code meta
 const MAX_WEIGHT: usize = 1_000_000;
 
 /// Reads the body of a response that failed, without secrets.
-pub fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
-    // Redact first. If something were cut off before, a part of a secret might stay.
-    let body = secret::redact(body, secrets);
-    read(&body).unwrap_or_else(|| ServerError::new("the server gives no reason"))
-}
-
-/// Reads the body of an error in any form that servers are known to use. Of an HTML page, the title is the message; other
-/// text is the message itself.
-pub fn read(body: &str) -> Option<ServerError> {
+pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
     let body = body.trim_start_matches('\u{feff}');
-    match errors_in(body) {
+    let found = match errors_in(body) {
         Some(value) => from_value(&value),
-        None => from_text(body),
+        // If something were cut off before, a part of a secret might stay.
+        None => from_text(&secret::redact(body, secrets)),
+    };
+    let mut error = found.unwrap_or_else(|| ServerError::new(NO_REASON));
+    for words in [&mut error.message, &mut error.field] {
+        *words = secret::redact(words, secrets);
     }
+    error
 }
 
 /// What may be an error, in JSON that may have anything beside it; `None` if it is no JSON. Of a list, that is its first
@@ -318,6 +319,7 @@ fn retry_delay(json: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
+/// Reads a body that is not JSON. Of an HTML page, the title is the message; other text is the message itself.
 fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.starts_with('<') {
@@ -337,9 +339,14 @@ pub fn title(page: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::message::tests::rows;
+
+    /// Reads the body of an error that names no secret; `None` if it gives no reason.
+    pub fn read(body: &str) -> Option<ServerError> {
+        Some(read_redacted(body, &Secrets::default())).filter(|error| error.message != NO_REASON)
+    }
 
     #[test]
     fn the_message_is_found_in_every_known_form() {
