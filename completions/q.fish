@@ -45,7 +45,7 @@ complete -c q -n __q_options -s t -l tools -x -a '(__q_names tools)' -d 'let the
 complete -c q -n __q_options -l yes -d 'run tools without asking'
 complete -c q -n __q_options -l messages -x -d 'how many messages a follow-up sends'
 complete -c q -n __q_options -s n -l no-stdin -d 'leave standard input alone'
-complete -c q -n __q_options -l no-save -d 'leave no trace of this exchange'
+complete -c q -n __q_options -l no-save -d 'do not save this question and its answer'
 complete -c q -n __q_options -l cached -d 'answer from a file what is known'
 complete -c q -n __q_options -l no-stream -d 'print the answer when it is complete'
 complete -c q -n __q_options -s x -l extract -d 'print only the answer\'s code blocks'

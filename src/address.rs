@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
+use percent_encoding::percent_decode_str;
+
 use crate::secret::{self, Secret};
 
 /// What is wrong with an address like `localhost:8080`.
@@ -18,6 +20,9 @@ const PATHS_OF_QUESTIONS: [&str; 4] = [
     "/v1/messages",
     "/messages",
 ];
+
+/// The parameters of a query that hold a key.
+const KEY_PARAMETERS: [&str; 6] = ["key", "api-key", "api_key", "token", "access_token", "sig"];
 
 /// An `http` or `https` URL with a host. Paths are added to it, and its query is added to each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +92,24 @@ impl Address {
             _ => "?",
         };
         format!("{self}{path}{separator}{}", self.query.expose())
+    }
+
+    /// The URL without user, password and the parameters of its query that hold keys: what makes it another address.
+    pub fn without_keys(&self) -> String {
+        let is_key = |field: &&str| {
+            let name = field.split('=').next().unwrap_or_default();
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            let mut names = KEY_PARAMETERS.iter();
+            names.any(|key| name.eq_ignore_ascii_case(key))
+        };
+        let query = self.query.expose();
+        if !query.split('&').any(|field| is_key(&field)) {
+            return self.join("");
+        }
+        let mut address = self.clone();
+        let others = query.split('&').filter(|field| !is_key(field));
+        address.query = Secret::new(Vec::from_iter(others).join("&"));
+        address.join("")
     }
 
     pub fn is_https(&self) -> bool {
@@ -290,6 +313,21 @@ mod tests {
         let address = Address::parse("http://h?version=2&key=12%2F45").expect("an address");
         assert_eq!(exposed(address.secrets()), "2 12%2F45");
         assert!(Address::parse("http://h").is_ok_and(|address| address.authorization().is_none()));
+    }
+
+    #[test]
+    fn keys_in_the_query_make_no_other_address() {
+        let table = r##"
+            https://h/v1?api-version=1&&a=b | https://me:p@h/v1/?api-version=1&&a=b
+            https://h/v1?a=b&api-version=1 | https://h/v1?key=1&a=b&API-Key=2&api-version=1&sig=3
+            https://h/v1 | https://h/v1?api%2Dkey=1&token=2
+            https://h?monkey=1&token_type=x | https://h?monkey=1&access_token=1&token_type=x&api_key
+            https://h?a=key | https://h?a=key
+        "##;
+        for [without, text] in rows(table) {
+            let address = Address::parse(text).expect(text);
+            assert_eq!(address.without_keys(), without, "{text}");
+        }
     }
 
     #[test]

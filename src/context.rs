@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::answers::Answers;
+use crate::answers::{Answers, Sharing};
 use crate::error::Error;
 use crate::interrupt::Interrupts;
 use crate::output::{Look, Notes};
@@ -13,7 +13,6 @@ use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::session::store::{self, Handle, Purpose};
 use crate::settings::{Environment, Settings, Values};
-use crate::whole_file::{PRIVATE, SHARED};
 
 /// The values that stay the same for the entire run.
 pub struct Context {
@@ -54,12 +53,12 @@ impl Context {
         if let Some(path) = &values.answers {
             return Some(Answers {
                 folder: path.into(),
-                mode: SHARED,
+                sharing: Sharing::Shared,
             });
         }
         Some(Answers {
             folder: self.cache.as_ref()?.join("answers"),
-            mode: PRIVATE,
+            sharing: Sharing::Private,
         })
     }
 

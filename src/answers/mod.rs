@@ -1,7 +1,8 @@
 //! Known answers: each is a file named by the hash of its request, which is read and replaced whole.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,8 @@ use serde_json::Value;
 
 use crate::session::timestamp::Timestamp;
 use crate::text::json;
-use crate::whole_file::{self, MAX_FILE};
+use crate::unix;
+use crate::whole_file::{self, MAX_FILE, PRIVATE, SHARED};
 
 /// The version of the files.
 pub const VERSION: u64 = 1;
@@ -19,8 +21,26 @@ const ENDING: &str = ".json";
 /// The folder of known answers, which need not exist.
 pub struct Answers {
     pub folder: PathBuf,
-    /// Its mode: the user's cache is private, and others may share a folder such as one in a repository.
-    pub mode: u32,
+    pub sharing: Sharing,
+}
+
+/// Whose answers a folder may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The user's alone: it is in the cache.
+    Private,
+    /// Those of others, too: the user has named it, perhaps in a repository.
+    Shared,
+}
+
+impl Sharing {
+    /// The mode of the folder.
+    fn mode(self) -> u32 {
+        match self {
+            Sharing::Private => PRIVATE,
+            Sharing::Shared => SHARED,
+        }
+    }
 }
 
 /// How much a folder has.
@@ -33,7 +53,7 @@ pub struct Size {
 /// The place of one answer: its path, and what the file there must be about.
 pub struct AnswerFile {
     pub path: PathBuf,
-    mode: u32,
+    sharing: Sharing,
     /// The words of the question, without its input and files.
     pub question: String,
     /// The model that is asked.
@@ -76,7 +96,7 @@ impl Answers {
     pub fn file(&self, key: &str, question: String, asked: String) -> AnswerFile {
         AnswerFile {
             path: self.folder.join(format!("{key}{ENDING}")),
-            mode: self.mode,
+            sharing: self.sharing,
             question,
             asked,
         }
@@ -107,6 +127,7 @@ impl AnswerFile {
     /// Says why the file cannot be used. To a question that is as good as no file.
     pub fn read(&self) -> Result<Option<KnownAnswer>, String> {
         let reason = match whole_file::read(&self.path, MAX_FILE) {
+            Ok(_) if self.is_of_another_user() => "it belongs to another user".to_owned(),
             Ok(bytes) => match json::parse_bytes(&bytes) {
                 Ok(known) if self.is_answered_by(&known) => return Ok(Some(known)),
                 Ok(_) => "it does not answer this question".to_owned(),
@@ -117,6 +138,12 @@ impl AnswerFile {
         };
         let path = self.path.display();
         Err(format!("the known answer {path} is not used: {reason}"))
+    }
+
+    /// Whether another user has written the answer, where only the user should.
+    fn is_of_another_user(&self) -> bool {
+        let is_own = |file: Metadata| file.uid() == unix::effective_user();
+        self.sharing == Sharing::Private && !fs::metadata(&self.path).is_ok_and(is_own)
     }
 
     /// Whether this is the answer of this file. Somebody may have put another one in its place.
@@ -132,6 +159,6 @@ impl AnswerFile {
         // In lines, so that a change can be reviewed.
         let mut bytes = serde_json::to_vec_pretty(known)?;
         bytes.push(b'\n');
-        whole_file::replace(&self.path, &bytes, self.mode)
+        whole_file::replace(&self.path, &bytes, self.sharing.mode())
     }
 }

@@ -26,7 +26,7 @@ impl Run {
             return Err(Error::settings(error).advise("set HOME, XDG_CACHE_HOME or Q_ANSWERS"));
         };
         let provider = self.target.provider();
-        let base_url = provider.address()?.join("");
+        let base_url = provider.address()?.without_keys();
         let body = self.request()?.body.unwrap_or_default();
         let key = answers::key(&base_url, provider.api.name, &self.model, body);
         let mut question = String::new();
@@ -58,10 +58,10 @@ impl Run {
         Ok(known)
     }
 
-    /// Delivers a known answer, as if it had just come.
+    /// Delivers a known answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
+    /// the folder must not choose the next one.
     pub fn deliver(&mut self, known: KnownAnswer, delivery: &Delivery) -> Result<(), Error> {
         self.progress.is_known = true;
-        self.record.set_model(&known.model);
         self.model = known.model;
         let reply = Reply::of_known(known.answer.len(), &known.finish);
         let piece = Piece {

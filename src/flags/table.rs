@@ -330,8 +330,9 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         names: "--no-save",
         effect: Switch(SET, |a| &mut a.no_save),
-        help: "leave no trace of this exchange",
-        doc: "Leave no trace of this exchange: the conversation and its file stay as they are.",
+        help: "do not save this question and its answer",
+        doc: "Do not save this question and its answer: the conversation and its file stay as they are. A typed --cached \
+              keeps the answer all the same, as a known one.",
     },
     Flag {
         names: "--cached",

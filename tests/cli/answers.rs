@@ -1,6 +1,7 @@
-//! Known answers where there are many q at once, or kills. The rest is in the transcripts.
+//! Known answers where there are many q at once, kills, or another user. The rest is in the transcripts.
 
 use std::fs;
+use std::os::unix::fs::{chown, symlink};
 use std::thread;
 
 use crate::dialect::openai_reply;
@@ -84,4 +85,52 @@ fn a_kill_at_any_moment_leaves_the_whole_answer_or_none() {
         let is_known = name.len() == 64 + ".json".len();
         assert!(is_known || name.starts_with(".tmp-q-"), "{name}");
     }
+}
+
+#[test]
+fn an_answer_of_another_user_is_used_only_in_a_folder_that_the_user_names() {
+    let server =
+        Server::start(|request, number| openai_reply(request, &format!("answer {number}")));
+    let sandbox = Sandbox::new().server_env(&server);
+    let args = ["--cached", "--no-save", "-n", "hi"];
+    sandbox.q(&args).run().exit(0).stdout("answer 0\n");
+    let folder = sandbox.home().join(".cache/q/answers");
+    let mut entries = fs::read_dir(&folder).expect("the folder");
+    let path = entries.next().expect("an answer").expect("an entry").path();
+    let elsewhere = sandbox.home().join("elsewhere");
+    fs::copy(&path, &elsewhere).expect("a copy");
+    for given in [&path, &elsewhere] {
+        if chown(given, Some(65_534), None).is_err() {
+            return eprintln!("skipped: only root can give a file away");
+        }
+    }
+    let named = sandbox.q(&args).env("Q_ANSWERS", &folder).run();
+    named.success().stdout("answer 0\n");
+    let only = sandbox
+        .q(&args)
+        .env("Q_CACHED", "only")
+        .env("Q_PROVIDER", "openai")
+        .run();
+    only.exit(1).stderr_contains("the answer is not known");
+    let reason = format!(
+        "the known answer {} is not used: it belongs to another user",
+        path.display()
+    );
+    // The new answer takes its place.
+    sandbox
+        .q(&args)
+        .run()
+        .exit(0)
+        .stdout("answer 1\n")
+        .stderr_contains(&reason);
+    sandbox.q(&args).run().success().stdout("answer 1\n");
+    fs::remove_file(&path).expect("the answer");
+    symlink(&elsewhere, &path).expect("a link");
+    sandbox
+        .q(&args)
+        .run()
+        .exit(0)
+        .stdout("answer 2\n")
+        .stderr_contains(&reason);
+    server.expect_requests(3);
 }
