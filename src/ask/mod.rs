@@ -35,9 +35,10 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
     let loaded = Settings::load(command_line, &context.environment, &context.configuration)?;
     let checked = CheckedArguments::new(loaded, notes)?;
     let settings = &checked.settings;
-    let known_target = session::known_target(settings, context)?;
+    let waits = checked.waits_for_input();
+    let known_target = session::known_target(settings, context, waits)?;
     if let Some(target) = &known_target
-        && checked.waits_for_input()
+        && waits
     {
         target.open_ahead(settings);
     }

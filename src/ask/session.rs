@@ -9,11 +9,12 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::message::Message;
 use crate::output::Notes;
+use crate::server::choice::{self, Model};
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::folder::Kind;
 use crate::session::name::Which;
-use crate::session::rules::{self, Found, Intent, Responder};
+use crate::session::rules::{self, Found, Intent, Responder, Rules};
 use crate::session::save::Saver;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
@@ -112,33 +113,56 @@ fn current_link(handle: &Handle, context: &Context) -> Option<PathBuf> {
 }
 
 /// The server to ask. A wrong provider or key is reported here, before q waits for input. `None`: only the conversation
-/// shows which server it is.
-pub fn known_target(settings: &Settings, context: &Context) -> Result<Option<Target>, Error> {
+/// shows which server it is. If q `connects` before it reads the conversation, it must not connect to another server, so this
+/// looks at the conversation first.
+pub fn known_target(
+    settings: &Settings,
+    context: &Context,
+    connects: bool,
+) -> Result<Option<Target>, Error> {
     let arguments = &settings.typed;
     let has_own = arguments.again || !context.which()?.is_current();
     if arguments.provider.is_none() && has_own {
         return Ok(None);
     }
     // With --web, q checks that the server can search. It must not check a server that is not asked in the end.
-    if !arguments.web
-        && let Ok(Some(target)) = discover::chosen(settings, None)
-    {
+    let must_be_asked = connects || arguments.web;
+    if !must_be_asked && let Ok(Some(target)) = discover::chosen(settings, None) {
         return Ok(Some(target));
     }
-    // The current conversation may keep a provider that was chosen for it.
-    if arguments.provider.is_none()
-        && arguments.follow
-        && let Ok(handle) = context.find(Purpose::Look)
-        && let Ok(Some(held)) = handle.open()
-        && held.pinned
-    {
-        return Ok(None);
+    let mut keeps = None;
+    if arguments.provider.is_none() && arguments.follow {
+        keeps = keeping_now(settings, context);
     }
-    let target = discover::find(settings, None, &context.notes)?;
+    let target = discover::find(settings, keeps.as_ref(), &context.notes)?;
     if arguments.web {
         target.check_web()?;
     }
     Ok(Some(target))
+}
+
+/// The current conversation, if it keeps a provider and a model that were chosen for it, as far as that can be seen before
+/// input has come. Looking takes no lock and changes nothing.
+fn keeping_now(settings: &Settings, context: &Context) -> Option<Conversation> {
+    let handle = context.find(Purpose::Look).ok()?;
+    let found = session::read(&handle.path);
+    kept(&found, &follow_rules(settings), Timestamp::now()).cloned()
+}
+
+/// The rules for a follow-up; `-ff` continues in any case.
+fn follow_rules(settings: &Settings) -> Rules {
+    let mut rules = settings.values.rules;
+    if settings.typed.follow_anyway {
+        rules.expire = None;
+        rules.continue_on_mismatch = true;
+    }
+    rules
+}
+
+/// The conversation, if it keeps a provider and a model that were chosen for it.
+fn kept<'f>(found: &'f Found, rules: &Rules, now: Timestamp) -> Option<&'f Conversation> {
+    let held = found.as_ref().ok()?.as_ref()?;
+    (held.pinned && !rules.is_idle(held, now)).then_some(held)
 }
 
 /// Opens the conversation of this question. `known` is the result of [`known_target`].
@@ -249,17 +273,9 @@ fn follow(
     let arguments = &settings.typed;
     let (handle, found) = read_current(handle, context);
     let spares_current = matches!(&found, Err(error) if !rules::is_unusable(error));
-    let mut rules = settings.values.rules;
-    if arguments.follow_anyway {
-        rules.expire = None;
-        rules.continue_on_mismatch = true;
-    }
+    let rules = follow_rules(settings);
     let now = Timestamp::now();
-    let keeps = match &found {
-        Ok(Some(held)) if held.pinned && !rules.is_idle(held, now) => Some(held),
-        _ => None,
-    };
-    let mut target = known_or_found(known, keeps, settings, notes)?;
+    let mut target = known_or_found(known, kept(&found, &rules, now), settings, notes)?;
     let responder = Responder {
         provider: target.provider().name.clone(),
         model: target.choice.named_model().map(str::to_owned),
@@ -312,7 +328,7 @@ fn read_current(handle: Handle, context: &Context) -> (Handle, Found) {
     (handle, found)
 }
 
-/// The server that is known already, unless the conversation keeps one.
+/// The server that is known already, if it is still the one to ask now that the conversation has been read.
 fn known_or_found(
     known: Option<Target>,
     keeps: Option<&Conversation>,
@@ -322,14 +338,18 @@ fn known_or_found(
     let Some(mut known) = known else {
         return discover::find(settings, keeps, notes);
     };
-    if keeps.is_none() {
-        return Ok(known);
+    match choice::choose(settings, keeps)? {
+        Some(choice) if choice.provider.name == known.provider().name => {
+            // A connection may be open.
+            known.choice = choice;
+            Ok(known)
+        }
+        Some(choice) => Target::new(choice, settings),
+        // The conversation that kept it has gone.
+        None if matches!(known.choice.model, Model::OfConversation(_)) => {
+            discover::find(settings, None, notes)
+        }
+        // It is the first that answers on this machine.
+        None => Ok(known),
     }
-    let found = discover::find(settings, keeps, notes)?;
-    if found.provider().name != known.provider().name {
-        return Ok(found);
-    }
-    // A connection may be open.
-    known.choice = found.choice;
-    Ok(known)
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::dialect::{DIALECTS, Dialect};
-use crate::fixtures::{case, fast_clock};
-use crate::sandbox::Sandbox;
+use crate::dialect::{DIALECTS, Dialect, models_reply, openai_reply};
+use crate::fixtures::{case, fast_clock, id_of, idle_for, snapshot, with};
+use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Reply, Server};
 
 const OPENAI: &Dialect = &DIALECTS[0];
@@ -91,6 +91,202 @@ fn a_connection_is_opened_while_q_waits_for_a_pipe_or_for_tool_servers() {
         running.wait().killed_by(libc::SIGTERM);
     }
     server.expect_requests(3);
+}
+
+/// More than a pipe holds: when q has taken it, it waits for input.
+const LONG_INPUT: &str = "0123456789";
+const REPEATED: usize = 20_000;
+
+#[test]
+fn no_server_is_connected_to_but_the_one_that_is_asked_in_the_end() {
+    // A provider that a role names, and one without a key.
+    const CONFIG: &str = "[roles.other]\nprovider = \"mistral\"\n";
+    let (fresh, idle) = (Duration::from_secs(60), Duration::from_secs(48 * 3600));
+    // Where the conversation is, the provider that it is with, whether that was chosen for it, and since when it is idle; what
+    // is typed, with variables; and whom q asks. Without a variable for it, the settings name mistral.
+    for (link, provider, pinned, since, args, variable, asked) in [
+        ("current", "openai", true, fresh, "-f", "", "openai"),
+        ("current", "openai", true, idle, "-ff", "", "openai"),
+        ("current", "openai", true, idle, "-f", "", "mistral"),
+        ("current", "openai", true, fresh, "-f -m m", "", "openai"),
+        (
+            "current",
+            "openai",
+            true,
+            fresh,
+            "-f",
+            "Q_MISMATCH=continue",
+            "openai",
+        ),
+        (
+            "current",
+            "openai",
+            true,
+            fresh,
+            "-f -p mistral",
+            "",
+            "mistral",
+        ),
+        (
+            "current",
+            "openai",
+            true,
+            fresh,
+            "-f -r other",
+            "",
+            "mistral",
+        ),
+        (
+            "current",
+            "openai",
+            true,
+            fresh,
+            "-n --no-save",
+            "",
+            "mistral",
+        ),
+        ("current", "openai", false, fresh, "-f", "", "mistral"),
+        ("current", "openai", false, fresh, "-ff", "", "mistral"),
+        (
+            "current",
+            "openai",
+            false,
+            fresh,
+            "-f",
+            "Q_MISMATCH=continue",
+            "mistral",
+        ),
+        ("current", "openai", false, fresh, "--again", "", "openai"),
+        (
+            "current",
+            "openai",
+            true,
+            fresh,
+            "--again -p mistral",
+            "",
+            "mistral",
+        ),
+        (
+            "current-one",
+            "openai",
+            true,
+            fresh,
+            "-f",
+            "Q_SESSION=one",
+            "openai",
+        ),
+        ("current-one", "openai", true, fresh, "-f", "", "mistral"),
+        ("work", "openai", false, fresh, "-s work", "", "openai"),
+        (
+            "work",
+            "openai",
+            false,
+            fresh,
+            "-f -s work",
+            "Q_MODEL=m",
+            "openai",
+        ),
+        ("work", "openai", false, fresh, "-s new", "", "mistral"),
+        (
+            "work",
+            "openai",
+            false,
+            fresh,
+            "-s ../state/q/sessions/work.json",
+            "",
+            "openai",
+        ),
+        // Nothing names a provider, and no key is set: a server on this machine may be asked, but not instead of another.
+        ("current", "vllm", true, fresh, "-f", "Q_PROVIDER=", "vllm"),
+        ("current", "vllm", true, idle, "-ff", "Q_PROVIDER=", "vllm"),
+        (
+            "work",
+            "vllm",
+            false,
+            fresh,
+            "-s work",
+            "Q_PROVIDER=",
+            "vllm",
+        ),
+        (
+            "current",
+            "vllm",
+            false,
+            fresh,
+            "--again",
+            "Q_PROVIDER=",
+            "vllm",
+        ),
+    ] {
+        let _case = case((link, provider, pinned, args, variable));
+        let list = json!({"data": [{"id": "m"}]});
+        let names = [
+            "openai", "mistral", "vllm", "ollama", "llamacpp", "lmstudio",
+        ];
+        let start = || {
+            let list = list.clone();
+            Server::start(move |request, _| match request.method.as_str() {
+                "GET" => models_reply(request, list.clone()),
+                _ => openai_reply(request, "the answer"),
+            })
+        };
+        let servers = names.map(|_| start());
+        let mut sandbox = Sandbox::new().env("Q_PROVIDER", "mistral");
+        for (name, server) in names.iter().zip(&servers) {
+            let name = name.to_uppercase();
+            sandbox = sandbox.env(format!("{name}_BASE_URL"), format!("{}/v1", server.url()));
+        }
+        for key in ["OPENAI_API_KEY", "MISTRAL_API_KEY"] {
+            let is_local = provider == "vllm";
+            sandbox = sandbox.env(key, if is_local { "" } else { API_KEY });
+        }
+        if let Some((name, value)) = variable.split_once('=') {
+            sandbox = sandbox.env(name, value);
+        }
+        sandbox.config(CONFIG);
+        let conversation = with(idle_for(since, &["one", "1"]), "provider", provider);
+        let conversation = with(conversation, "pinned", pinned);
+        if link == "work" {
+            sandbox.write_session("work.json", &conversation);
+        } else {
+            let name = id_of(&conversation) + ".json";
+            sandbox.write_linked(&format!("{link}.json"), &name, &conversation);
+        }
+        let before = snapshot(sandbox.state());
+        let typed = Vec::from_iter(args.split(' '));
+        let mut running = sandbox.q(&typed).args(&["what?"]).stdin_open().spawn();
+        if !typed.contains(&"-n") {
+            running.write_stdin(LONG_INPUT.repeat(REPEATED));
+            before.expect_unchanged();
+            // Nor is a round trip waited for where the server is known.
+            let has_own = args.contains("-s") || args.contains("--again");
+            if args.contains("-p") || !has_own {
+                let place = names.iter().position(|name| *name == asked);
+                servers[place.expect("a provider")].wait_for_connections(1);
+            }
+        }
+        running.close_stdin();
+        running.wait().exit(0).stdout("the answer\n");
+        let connected = names.iter().zip(&servers);
+        let connected = connected.filter(|(_, server)| server.connections() > 0);
+        let connected = Vec::from_iter(connected.map(|(name, _)| *name));
+        assert_eq!(connected, [asked]);
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_the_link_stays_until_input_has_come() {
+    let server = Server::openai("the answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let conversation = with(idle_for(Duration::ZERO, &["one", "1"]), "pinned", true);
+    sandbox.write_session("current.json", &conversation);
+    let before = snapshot(sandbox.state());
+    let mut running = sandbox.q(&["-f", "what?"]).stdin_open().spawn();
+    running.write_stdin(LONG_INPUT.repeat(REPEATED));
+    before.expect_unchanged();
+    running.close_stdin();
+    running.wait().exit(0).stdout("the answer\n");
+    assert!(sandbox.target("current.json").is_some(), "there is no link");
 }
 
 #[test]
