@@ -250,3 +250,33 @@ fn a_body_that_trickles_is_not_waited_for_without_end() {
         outcome.ended_within(Duration::from_secs(120));
     }
 }
+
+#[test]
+fn a_proxy_that_repeats_its_own_password_gives_nothing_away() {
+    // It answers in the place of the provider and of the tool server.
+    let tunnel = Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
+    let proxy = Server::start(move |request, _| match request.method.as_str() {
+        "CONNECT" => tunnel.clone(),
+        _ => Reply::json(
+            407,
+            json!({"error": "who is proxy-secret-3 or bWU6cHJveHktc2VjcmV0LTM=?"}),
+        ),
+    });
+    let host = proxy.address();
+    let sandbox = Sandbox::new().openai_at("http://llm.test/v1");
+    sandbox.config("[tools.web]\nurl = \"http://tools.test/mcp\"\n");
+    for (login, said) in [
+        ("me:proxy-secret-3", "[redacted] or [redacted]"),
+        ("proxy-secret-3", "[redacted] or "),
+    ] {
+        for args in [&["hi"][..], &["--list-tools", "-t", "web"], &["--models"]] {
+            let _case = case((login, args));
+            let q = sandbox
+                .q(args)
+                .env("ALL_PROXY", format!("http://{login}@{host}"));
+            let outcome = q.run();
+            outcome.exit(1).stderr_contains(&format!("who is {said}"));
+            outcome.stderr_lacks("proxy-secret-3");
+        }
+    }
+}
