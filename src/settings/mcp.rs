@@ -35,7 +35,7 @@ struct SharedServer {
 
 /// Reads the text of the file. Disabled servers are left out.
 pub fn read(text: &str, environment: &Environment) -> Result<Vec<ToolServer>, String> {
-    let file: SharedFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let file: SharedFile = serde_json::from_str(text).map_err(|error| without_text(&error))?;
     let mut listed: Vec<ToolServer> = Vec::new();
     for (original_name, section) in file.servers {
         let section: Value = json::parse(section.get()).map_err(|error| error.to_string())?;
@@ -58,7 +58,7 @@ pub fn read(text: &str, environment: &Environment) -> Result<Vec<ToolServer>, St
 
 fn kind(name: &str, section: Value, environment: &Environment) -> Result<ServerKind, String> {
     tools::check_name(name)?;
-    let section = SharedServer::deserialize(section).map_err(|error| error.to_string())?;
+    let section = SharedServer::deserialize(section).map_err(|error| without_text(&error))?;
     match (&section.command, &section.url) {
         (Some(command), None) => Ok(ServerKind::Local(section.local(command, environment)?)),
         (None, Some(url)) => Ok(ServerKind::Remote(section.remote(url, environment)?)),
@@ -94,6 +94,15 @@ impl SharedServer {
             server.headers.push((name.clone(), value));
         }
         Ok(server)
+    }
+}
+
+/// What is wrong with the file, without the text in it that has the wrong type: it may be a key.
+fn without_text(error: &serde_json::Error) -> String {
+    let reason = error.to_string();
+    match (reason.split_once(" \""), reason.rsplit_once('"')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
+        _ => reason,
     }
 }
 
@@ -150,7 +159,7 @@ mod tests {
             "odd-web": {"url": "x"}, "odd-header": {"url": "https://x", "headers": {"a": "${NOTHING}"}},
             "both": {"url": "https://x", "command": "x"},
             "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"},
-            "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
+            "keyed": {"url": "https://x", "headers": "Bearer k"}, "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
         let servers = servers(text).expect("a file");
         let kind_of = |wanted: &str| {
             let server = servers.iter().find(|one| one.name == wanted);
@@ -185,6 +194,7 @@ mod tests {
             ("unset", "NOTHING is not set"),
             ("empty", "either a command or a url"),
             ("relative", "relative path"),
+            ("keyed", "invalid type: string, expected a map"),
             ("1st", "the name must be"),
             ("odd", "expected a sequence"),
         ] {
@@ -193,7 +203,7 @@ mod tests {
             };
             assert!(wrong.contains(words), "{name}");
         }
-        assert_eq!(servers.len(), 10);
+        assert_eq!(servers.len(), 11);
     }
 
     #[test]
@@ -204,6 +214,10 @@ mod tests {
             (
                 "{\"mcpServers\": {\"a_b\": {}, \"a-b\": {}}}",
                 "two servers get the name a-b",
+            ),
+            (
+                "{\"mcpServers\": \"a \\\"key\"}",
+                "invalid type: string, expected a map at line 1",
             ),
         ] {
             let wrong = servers(text).map(|_| ()).expect_err(text);
