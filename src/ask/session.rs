@@ -19,7 +19,7 @@ use crate::session::save::Saver;
 use crate::session::store::{self, Handle, Purpose};
 use crate::session::timestamp::Timestamp;
 use crate::session::{self, Conversation};
-use crate::settings::Settings;
+use crate::settings::{Cached, Settings};
 use crate::tools::Selection;
 
 /// The conversation of a question, and the server that is asked.
@@ -146,7 +146,7 @@ pub fn known_target(
 fn keeping_now(settings: &Settings, context: &Context) -> Option<Conversation> {
     let handle = context.find(Purpose::Look).ok()?;
     let found = session::read(&handle.path);
-    kept(&found, &follow_rules(settings), Timestamp::now()).cloned()
+    kept(&found, settings, Timestamp::now()).cloned()
 }
 
 /// The rules for a follow-up; `-ff` continues in any case.
@@ -159,10 +159,15 @@ fn follow_rules(settings: &Settings) -> Rules {
     rules
 }
 
-/// The conversation, if it keeps a provider and a model that were chosen for it.
-fn kept<'f>(found: &'f Found, rules: &Rules, now: Timestamp) -> Option<&'f Conversation> {
+/// The conversation, if it keeps the provider and the model that were chosen for it. Where no server may be asked and nothing
+/// else names one, any conversation names its own.
+fn kept<'f>(found: &'f Found, settings: &Settings, now: Timestamp) -> Option<&'f Conversation> {
     let held = found.as_ref().ok()?.as_ref()?;
-    (held.pinned && !rules.is_idle(held, now)).then_some(held)
+    let is_only_name = settings.cached() == Cached::Only
+        && settings.provider.is_none()
+        && settings.model.is_none();
+    let keeps = held.pinned || is_only_name;
+    (keeps && !follow_rules(settings).is_idle(held, now)).then_some(held)
 }
 
 /// Opens the conversation of this question. `known` is the result of [`known_target`].
@@ -275,7 +280,7 @@ fn follow(
     let spares_current = matches!(&found, Err(error) if !rules::is_unusable(error));
     let rules = follow_rules(settings);
     let now = Timestamp::now();
-    let mut target = known_or_found(known, kept(&found, &rules, now), settings, notes)?;
+    let mut target = known_or_found(known, kept(&found, settings, now), settings, notes)?;
     let responder = Responder {
         provider: target.provider().name.clone(),
         model: target.choice.named_model().map(str::to_owned),
