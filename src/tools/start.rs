@@ -17,7 +17,8 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::shortened;
 use crate::output::Notes;
 use crate::secret::{self, Secret, Secrets};
-use crate::settings::{ServerKind, Settings, ToolServer};
+use crate::server::client::is_authorization;
+use crate::settings::{Key, ServerKind, Settings, ToolServer};
 use crate::text::fence;
 
 /// The most bytes of a server's instructions, and of what a command of the user's says about others.
@@ -179,8 +180,15 @@ fn end_on_signal(groups: &Groups, interrupts: &Interrupts) {
 fn keys_of_providers(settings: &Settings) -> Vec<Secret> {
     let mut keys = Vec::new();
     for provider in &settings.providers {
-        let found = provider.key.find(&settings.environment);
-        keys.extend(found.map(|(_, key)| key));
+        if let Key::Variables(names) = &provider.key {
+            let values = names
+                .iter()
+                .filter_map(|name| settings.environment.get(name));
+            keys.extend(values.map(Secret::new));
+        }
+        let headers = provider.headers.iter();
+        let authorization = headers.filter(|header| is_authorization(header));
+        keys.extend(authorization.flat_map(|(_, value)| value.of_header()));
     }
     keys
 }

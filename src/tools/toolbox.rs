@@ -228,16 +228,16 @@ impl Toolbox {
         let name = &call.name;
         let ready = self.checked(call, room, notes).inspect_err(|reason| {
             if watched {
-                let reason = secret::redact(reason, &self.servers.secrets);
-                notes.note(&shortened_line(&format!("{name} did not run: {reason}")));
+                let line = format!("{name} did not run: {reason}");
+                let shown = secret::redact(&line, &self.servers.secrets);
+                notes.note(&shortened_line(&shown));
             }
         })?;
         let section = &ready.server.spec.section;
         let consent = &mut self.consent;
         let is_on_screen = consent.ask(&ready.offer, section, &ready.arguments, notes)?;
         let arguments = serde_json::to_string(&ready.arguments).unwrap_or_default();
-        let shown = secret::redact(&arguments, &self.servers.secrets);
-        let line = format!("{name} {shown}");
+        let line = secret::redact(&format!("{name} {arguments}"), &self.servers.secrets);
         if watched && !is_on_screen {
             notes.note(&shortened_line(&line));
         } else if !is_on_screen {
