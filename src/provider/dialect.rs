@@ -12,9 +12,6 @@ use crate::secret::Secret;
 use crate::shape::Shape;
 use crate::text::{not_a_number, surrogates};
 
-/// The most models of a list; no provider has a hundredth of them.
-const MAX_MODELS: usize = 50_000;
-
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
 
@@ -170,10 +167,6 @@ pub fn read_models(body: &str) -> ReplyResult<Vec<ListedModel>> {
         return Err(ReplyError::Malformed(reason.to_owned()));
     }
     let entries: List<Object<ModelEntry>> = serde_json::from_str(list.get())?;
-    if entries.0.len() > MAX_MODELS {
-        let reason = format!("it lists more than {MAX_MODELS} models");
-        return Err(ReplyError::Malformed(reason));
-    }
     let mut models = Vec::new();
     for model in entries.0 {
         let model = model.0.unwrap_or_default();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::calls::Calls;
 use super::finish::Finish;
-use super::kept::{self, Kept, MAX_KEPT, VALUE};
+use super::kept::{self, Kept, VALUE};
 use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, ToolCall, Usage};
@@ -314,13 +314,6 @@ impl Reply {
         self.reasoning.end(&mut self.text);
         self.join(before);
         self.calls.settle();
-        for call in self.calls.list() {
-            // Whoever reads them makes values of them.
-            if kept::weight(&call.arguments) > MAX_KEPT {
-                self.kept.add(MAX_KEPT);
-                self.called = true;
-            }
-        }
         // Whatever the provider says, its calls have ended it.
         if !self.calls().is_empty()
             && let Some(Finish::Other(word)) = &self.finish
