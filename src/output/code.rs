@@ -1,7 +1,6 @@
 //! Finds the code in an answer: the contents of its fenced blocks (pure).
 
-use super::markdown::{LineKind, MIN_FENCE};
-use super::wrap::Formatter;
+use super::markdown::{LineKind, MIN_FENCE, Reader};
 
 /// The contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
 /// that is not closed extends to the end.
@@ -9,14 +8,13 @@ use super::wrap::Formatter;
 /// # Errors
 /// Why there is no code: all blocks are empty, or it is not certain which lines are code.
 pub fn extract(answer: &str) -> Result<String, &'static str> {
-    let mut formatter = Formatter::default();
+    let mut reader = Reader::default();
     let mut code = String::new();
     // A line of text ends in backticks, which may be meant to open or close a block.
     let mut text_ends_in_backticks = false;
     for text in answer.split_inclusive('\n') {
         let line = text.trim_end_matches(['\r', '\n']);
-        formatter.read_line(line);
-        let reader = &formatter.reader;
+        reader.read_line(line);
         let is_code = reader.kind == LineKind::Code;
         if is_code && let Some(fence) = reader.fence {
             code.push_str(&fence.code_of(line));
@@ -29,7 +27,6 @@ pub fn extract(answer: &str) -> Result<String, &'static str> {
             );
         }
         text_ends_in_backticks |= !is_fence && !is_code && ends_in_backticks(line);
-        formatter.end_line();
     }
     if code.trim().is_empty() {
         return Err("there is no code block in the answer");

@@ -1,6 +1,7 @@
-//! Reads Markdown line by line, and decides what each line is: for its look on a terminal, and for `-x` (pure).
+//! Reads Markdown, and decides what each line is: for its look on a terminal, and for `-x` (pure).
 //!
-//! It decides as early as the text allows, because an answer comes in pieces. In case of doubt a line is prose.
+//! It looks at each character once, and decides as early as the text allows, because an answer comes in pieces. In case of
+//! doubt a line is prose.
 
 /// The columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;
@@ -37,90 +38,216 @@ pub enum LineKind {
 /// The fence that opened the code.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenFence {
-    pub character: char,
-    length: usize,
+    character: char,
+    pub length: usize,
     /// The column at which it begins.
     begin: usize,
     /// How many markers of block quotes come before it.
     quotes: usize,
 }
 
-/// What is known of the current line, and of those before it.
+/// What follows the blanks and markers at the beginning of a line, as far as it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Start {
+    #[default]
+    Nothing,
+    /// A marker of a list, if a blank follows.
+    Marker,
+    /// The number of a list's item, if a dot or a parenthesis follows.
+    Number,
+    /// The marks of a heading, if a blank follows.
+    Hashes(usize),
+    /// A fence, if it is long enough: its character and its length.
+    Fence(char, usize),
+    /// In fenced code: a fence that closes it if nothing but blanks follows.
+    Closing,
+    /// In fenced code: code.
+    Code,
+}
+
+/// What is known of the lines before, and of the current one.
 #[derive(Default)]
 pub struct Reader {
-    pub kind: LineKind,
-    /// The column at which the line's text begins, after blanks and markers.
-    pub begin: usize,
-    /// The line begins with a marker.
-    marked: bool,
-    /// How many markers of block quotes it begins with.
-    quotes: usize,
     /// The previous line is neither blank nor indented code.
     after_text: bool,
     in_list: bool,
     pub fence: Option<OpenFence>,
+    /// The kind of the current line.
+    pub kind: LineKind,
+    /// The column at which its text begins, after blanks and markers.
+    pub begin: usize,
+    /// The column of the next character. It counts until the line's kind is known, and in the margin of code.
+    column: usize,
+    /// It begins with a marker.
+    marked: bool,
+    /// How many markers of block quotes it begins with.
+    quotes: usize,
+    start: Start,
 }
 
 impl Reader {
-    /// Reads the first letter of a word before which only blanks and markers have come.
-    pub fn begin_word(&mut self, column: usize, letter: char) {
-        self.begin = column;
-        let follows_blank_line = !self.marked && !self.after_text;
-        if follows_blank_line && column == 0 {
-            self.in_list = false;
-        }
-        if follows_blank_line && column >= CODE_INDENT && !self.in_list {
-            self.kind = LineKind::Indented;
-        } else if letter == '|' {
-            self.kind = LineKind::Table;
+    /// A reader of a line that is prose, whose text begins at this column.
+    pub fn of_prose(begin: usize) -> Reader {
+        Reader {
+            kind: LineKind::Prose,
+            begin,
+            ..Reader::default()
         }
     }
 
-    /// Reads a word that has ended; in fenced code, a line. It may decide what the line is.
-    pub fn end_word(&mut self, word: &str, before_blank: bool) {
+    /// Reads a complete line after the one before.
+    pub fn read_line(&mut self, line: &str) {
+        self.next_line();
+        for character in line.chars() {
+            self.push(character);
+        }
+        self.end_line();
+    }
+
+    /// Reads the next character of the line.
+    pub fn push(&mut self, character: char) {
         match self.kind {
-            LineKind::Begin => self.end_first_word(word, before_blank),
+            LineKind::Begin if is_blank(character) => self.end_start(),
+            LineKind::Begin => self.push_start(character),
+            LineKind::Code => self.push_code(character),
             // With another backtick, the fence was code within a line.
-            LineKind::Fence if self.has_backticks() && word.contains('`') => {
+            LineKind::Fence if character == '`' && self.has_backticks() => {
                 self.kind = LineKind::Prose;
-                self.fence = None;
-            }
-            LineKind::Code if self.closes_fence(word) => {
-                self.kind = LineKind::Fence;
                 self.fence = None;
             }
             _ => {}
         }
+        self.column = column_after(self.column, character);
     }
 
-    /// Reads a word before which only blanks and markers have come. It may be one more marker.
-    fn end_first_word(&mut self, word: &str, before_blank: bool) {
-        let is_quote = word.starts_with('>');
-        if (before_blank || is_quote) && is_marker(word) {
-            self.marked = true;
-            if is_quote {
-                self.quotes += word.len();
-            } else {
-                self.in_list = true;
+    /// Reads a character before which only blanks and markers have come, and what the line starts with.
+    fn push_start(&mut self, character: char) {
+        match self.start {
+            Start::Nothing => self.begin_text(character),
+            Start::Number if character.is_ascii_digit() => {}
+            Start::Number if matches!(character, '.' | ')') => self.start = Start::Marker,
+            Start::Hashes(count) if character == '#' && count < MAX_LEVEL => {
+                self.start = Start::Hashes(count + 1);
             }
+            Start::Fence(mark, length) if character == mark => {
+                self.start = Start::Fence(mark, length + 1);
+            }
+            Start::Fence(mark, length) if length >= MIN_FENCE => self.open_fence(mark, length),
+            _ => self.kind = LineKind::Prose,
+        }
+    }
+
+    /// Reads the first character after blanks and markers. A line may have several markers.
+    fn begin_text(&mut self, character: char) {
+        self.begin = self.column;
+        let follows_blank_line = !self.marked && !self.after_text;
+        if follows_blank_line && self.begin == 0 {
+            self.in_list = false;
+        }
+        if follows_blank_line && self.begin >= CODE_INDENT && !self.in_list {
+            self.kind = LineKind::Indented;
             return;
         }
-        if let Some((character, length)) = opening_fence(word) {
-            self.kind = LineKind::Fence;
-            self.fence = Some(OpenFence {
-                character,
-                length,
-                begin: self.begin,
-                quotes: self.quotes,
-            });
-            return;
+        match character {
+            '|' => self.kind = LineKind::Table,
+            '>' => {
+                self.marked = true;
+                self.quotes += 1;
+            }
+            '-' | '*' | '+' => self.start = Start::Marker,
+            '0'..='9' => self.start = Start::Number,
+            '#' => self.start = Start::Hashes(1),
+            '`' | '~' => self.start = Start::Fence(character, 1),
+            _ => self.kind = LineKind::Prose,
         }
-        let may_be_heading = self.marked || self.in_list || self.begin < CODE_INDENT;
-        self.kind = if may_be_heading && before_blank && is_heading(word) {
-            LineKind::Heading
-        } else {
-            LineKind::Prose
+    }
+
+    /// Reads a blank after what the line starts with.
+    fn end_start(&mut self) {
+        match self.start {
+            Start::Nothing => {}
+            Start::Marker => {
+                self.marked = true;
+                self.in_list = true;
+                self.start = Start::Nothing;
+            }
+            Start::Hashes(_) if self.may_be_heading() => self.kind = LineKind::Heading,
+            Start::Fence(mark, length) if length >= MIN_FENCE => self.open_fence(mark, length),
+            _ => self.kind = LineKind::Prose,
+        }
+    }
+
+    fn may_be_heading(&self) -> bool {
+        self.marked || self.in_list || self.begin < CODE_INDENT
+    }
+
+    fn open_fence(&mut self, character: char, length: usize) {
+        self.kind = LineKind::Fence;
+        self.fence = Some(OpenFence {
+            character,
+            length,
+            begin: self.begin,
+            quotes: self.quotes,
+        });
+    }
+
+    /// Reads a character of a line within fenced code.
+    fn push_code(&mut self, character: char) {
+        let Some(fence) = self.fence else {
+            return;
         };
+        match self.start {
+            Start::Nothing if is_blank(character) => {}
+            Start::Nothing if self.continues_quote(fence, character) => self.quotes += 1,
+            // The block quote with the code has ended.
+            Start::Nothing if fence.quotes > 0 && self.quotes == 0 && character != '>' => {
+                self.fence = None;
+                self.kind = LineKind::Begin;
+                self.push_start(character);
+            }
+            Start::Nothing if character == fence.character && self.is_near(fence) => {
+                self.start = Start::Fence(character, 1);
+            }
+            Start::Fence(mark, length) if character == mark => {
+                self.start = Start::Fence(mark, length + 1);
+            }
+            Start::Fence(_, length) if length >= fence.length && is_blank(character) => {
+                self.start = Start::Closing;
+            }
+            Start::Closing if is_blank(character) => {}
+            _ => self.start = Start::Code,
+        }
+    }
+
+    /// Whether a character in the margin of code is a marker of the quote that the code is in.
+    fn continues_quote(&self, fence: OpenFence, character: char) -> bool {
+        character == '>' && self.column < fence.begin && self.quotes < fence.quotes
+    }
+
+    /// Whether a fence at this column may close this one.
+    fn is_near(&self, fence: OpenFence) -> bool {
+        self.column <= fence.begin + MAX_FURTHER_INDENT
+    }
+
+    /// Whether only blanks and the markers of quotes have come of a line of fenced code.
+    pub fn is_in_margin(&self) -> bool {
+        self.kind == LineKind::Code && self.start == Start::Nothing
+    }
+
+    /// Whether a line of fenced code may turn out to be the closing fence.
+    pub fn may_close(&self) -> bool {
+        let has_fence = matches!(self.start, Start::Fence(..) | Start::Closing);
+        self.kind == LineKind::Code && has_fence
+    }
+
+    /// Whether a line of fenced code is the closing fence, if it ends here.
+    pub fn closes(&self) -> bool {
+        let is_long_enough = match (self.start, self.fence) {
+            (Start::Closing, _) => true,
+            (Start::Fence(_, length), Some(fence)) => length >= fence.length,
+            _ => false,
+        };
+        self.kind == LineKind::Code && is_long_enough
     }
 
     /// Whether fenced code is open, and backticks opened it.
@@ -128,43 +255,45 @@ impl Reader {
         self.fence.is_some_and(|fence| fence.character == '`')
     }
 
-    /// Whether the first letter of a line within fenced code shows that the block quote with the code has ended.
-    pub fn leaves_quote(&mut self, letter: char) -> bool {
-        let leaves = letter != '>' && self.fence.is_some_and(|fence| fence.quotes > 0);
-        if leaves {
-            self.fence = None;
-            self.kind = LineKind::Begin;
-        }
-        leaves
-    }
-
-    /// Whether a line of fenced code closes it.
-    pub fn closes_fence(&self, line: &str) -> bool {
-        self.kind == LineKind::Code && self.fence.is_some_and(|fence| fence.is_closed_by(line))
-    }
-
-    /// Reads the end of the line.
+    /// Reads the end of the line, which decides its kind.
     pub fn end_line(&mut self) {
+        match (self.kind, self.start) {
+            (LineKind::Begin, Start::Fence(mark, length)) if length >= MIN_FENCE => {
+                self.open_fence(mark, length);
+            }
+            // Only markers make an empty item or a line of a quote.
+            (LineKind::Begin, Start::Nothing) => {}
+            (LineKind::Begin, _) => self.kind = LineKind::Prose,
+            _ if self.closes() => {
+                self.kind = LineKind::Fence;
+                self.fence = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Goes on to the next line.
+    pub fn next_line(&mut self) {
         let is_blank = self.kind == LineKind::Begin && !self.marked;
-        self.after_text = !is_blank && self.kind != LineKind::Indented;
-        self.kind = match self.fence {
+        let kind = match self.fence {
             Some(_) => LineKind::Code,
             None => LineKind::Begin,
         };
-        self.begin = 0;
-        self.marked = false;
-        self.quotes = 0;
+        *self = Reader {
+            after_text: !is_blank && self.kind != LineKind::Indented,
+            in_list: self.in_list,
+            fence: self.fence,
+            kind,
+            ..Reader::default()
+        };
     }
 }
 
 impl OpenFence {
-    fn is_closed_by(self, line: &str) -> bool {
-        let code = self.code_of(line);
-        let text = code.trim_start_matches([' ', '\t']);
-        let indent = code.len() - text.len();
-        let length = run_of(text, self.character);
-        let is_alone = text[length..].trim().is_empty();
-        indent <= MAX_FURTHER_INDENT && length >= self.length && is_alone
+    /// What follows the fence on its line, such as the name of a language.
+    pub fn info_of(self, line: &str) -> &str {
+        let fence = line.trim_start_matches(|character| character != self.character);
+        fence.trim_start_matches(self.character).trim()
     }
 
     /// A line of code without what comes before the fence: blanks, and the markers of quotes.
@@ -189,6 +318,10 @@ impl OpenFence {
     }
 }
 
+pub fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t')
+}
+
 /// The column after a blank, a tab or a marker that stands at this one.
 pub fn column_after(column: usize, character: char) -> usize {
     if character == '\t' {
@@ -196,40 +329,4 @@ pub fn column_after(column: usize, character: char) -> usize {
     } else {
         column + 1
     }
-}
-
-/// Whether the word begins a list item or a line of a block quote.
-fn is_marker(word: &str) -> bool {
-    let number = word.trim_start_matches(|character: char| character.is_ascii_digit());
-    let digits = word.len() - number.len();
-    match number {
-        "-" | "*" | "+" => digits == 0,
-        "." | ")" => digits > 0,
-        _ => word.bytes().all(|byte| byte == b'>'),
-    }
-}
-
-/// Whether the first word of a line makes it a heading.
-fn is_heading(word: &str) -> bool {
-    word.len() <= MAX_LEVEL && run_of(word, '#') == word.len()
-}
-
-/// The character and the length of the fence that the word begins with, if it opens fenced code.
-fn opening_fence(word: &str) -> Option<(char, usize)> {
-    let character = word.chars().next()?;
-    if !matches!(character, '`' | '~') {
-        return None;
-    }
-    let length = run_of(word, character);
-    // With more backticks after it, it is code within a line.
-    let is_inline = character == '`' && word[length..].contains('`');
-    if length < MIN_FENCE || is_inline {
-        return None;
-    }
-    Some((character, length))
-}
-
-/// How often the character, which has one byte, is repeated at the beginning.
-fn run_of(text: &str, character: char) -> usize {
-    text.len() - text.trim_start_matches(character).len()
 }

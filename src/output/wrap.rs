@@ -7,8 +7,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::markdown::{LineKind, Reader, column_after};
-use super::style::{CODE, DIM, Inline, PLAIN, Pen};
+use super::markdown::{LineKind, Reader, column_after, is_blank};
+use super::style::{CODE, DIM, Inline, PLAIN, Pen, Style};
 use crate::text::escape::Escaper;
 
 /// Longer lines are hard to read, however wide the terminal is.
@@ -30,18 +30,17 @@ pub struct Look {
 }
 
 /// Text that is being wrapped and styled, and may come in pieces. An unfinished word is held back, and so is what may be a
-/// closing fence.
+/// closing fence. The work grows with the text, whatever it is: of a word that is shown only the end is looked at again.
 #[derive(Default)]
 pub struct Formatter {
     look: Look,
     escaper: Escaper,
     /// The columns of the terminal.
     columns: usize,
-    pub reader: Reader,
+    reader: Reader,
     /// The column of the next character.
     column: usize,
-    /// The line has a word since its beginning, or since its last break. In fenced code: it has what a closing fence cannot
-    /// have.
+    /// The line has a word since its beginning, or since its last break.
     has_word: bool,
     word: Word,
     inline: Inline,
@@ -55,8 +54,7 @@ pub fn wrapped(line: &str, begin: usize, columns: usize) -> String {
         wraps: true,
         styles: false,
     });
-    formatter.reader.kind = LineKind::Prose;
-    formatter.reader.begin = begin;
+    formatter.reader = Reader::of_prose(begin);
     formatter.feed(line, columns) + &formatter.finish(columns)
 }
 
@@ -81,7 +79,6 @@ impl Formatter {
         if self.has_long_word() {
             self.put_word(None);
         }
-        self.forget_long_word();
         self.pen.take()
     }
 
@@ -93,8 +90,10 @@ impl Formatter {
 
     fn push(&mut self, character: char) {
         if character == '\n' {
-            self.end_line();
-        } else if self.reader.kind == LineKind::Code {
+            return self.end_line();
+        }
+        self.reader.push(character);
+        if self.reader.kind == LineKind::Code {
             self.push_code(character);
         } else if is_blank(character) {
             self.push_blank(character);
@@ -103,40 +102,19 @@ impl Formatter {
         }
     }
 
-    /// Reads a line up to its end, for those who want to know what it is.
-    pub fn read_line(&mut self, line: &str) {
-        let first = line.trim_start_matches(is_blank).chars().next();
-        let is_code = self.reader.kind == LineKind::Code;
-        if is_code && !first.is_some_and(|letter| self.reader.leaves_quote(letter)) {
-            return self.reader.end_word(line, false);
-        }
-        self.push_all(line);
-        self.end_word('\n');
-    }
-
-    /// Forgets all but the end of a word that does not end. Its beginning decides the kind of line before.
-    fn forget_long_word(&mut self) {
-        if self.word.shown <= MAX_HELD {
-            return;
-        }
-        self.reader.end_word(&self.word.text, false);
-        let shown = &self.word.text[..self.word.shown];
-        let kept = end_of(shown).len();
-        self.word.text.drain(..self.word.shown - kept);
-        self.word.shown = kept;
-    }
-
     /// Whether the unfinished word need not wait for its end: a part of it is shown already, or it fits on no line.
-    fn has_long_word(&self) -> bool {
+    fn has_long_word(&mut self) -> bool {
+        let held = self.word.rest().len();
         // Many bytes may take no columns.
-        if self.word.rest().len() > MAX_HELD {
+        if held > MAX_HELD {
             return true;
         }
         if self.reader.kind == LineKind::Code {
             return false;
         }
         let room = self.width().saturating_sub(self.indent());
-        self.word.shown > 0 || self.word.width() > room
+        // No character takes more columns than bytes.
+        self.word.shown > 0 || (held > room && self.word.width() > room)
     }
 
     /// Whether a part of a word waits for the rest.
@@ -158,6 +136,7 @@ impl Formatter {
         self.columns = columns;
         let held = self.escaper.finish();
         self.push_all(held);
+        self.reader.end_line();
         self.end_word('\n');
         let text = self.pen.take();
         *self = Formatter::new(self.look);
@@ -187,9 +166,6 @@ impl Formatter {
     }
 
     fn push_letter(&mut self, letter: char) {
-        if self.reader.kind == LineKind::Begin && self.word.text.is_empty() {
-            self.reader.begin_word(self.column, letter);
-        }
         if self.word.may_end_before(letter) {
             self.end_word(letter);
         }
@@ -198,33 +174,28 @@ impl Formatter {
 
     /// What may be a closing fence waits for the end of its line.
     fn push_code(&mut self, character: char) {
-        let is_first = self.word.text.trim().is_empty() && !is_blank(character);
-        if is_first && self.reader.leaves_quote(character) {
-            self.word = Word::default();
-            return self.push_letter(character);
-        }
-        let Some(fence) = self.reader.fence else {
-            return;
-        };
         self.word.text.push(character);
         self.column = column_after(self.column, character);
-        if !self.has_word {
-            let code = fence.code_of(&self.word.text);
-            self.has_word = code.contains(|letter| letter != fence.character && !is_blank(letter));
-            if !self.has_word && code.contains(fence.character) {
-                return;
-            }
+        if !self.reader.may_close() {
+            self.pen.put(self.style_of_code(), self.word.rest());
+            self.word = Word::default();
         }
-        // Only the markers of quotes come before the code.
-        let style = if self.has_word { CODE } else { DIM };
-        self.pen.put(style, self.word.rest());
-        self.word.mark_shown();
     }
 
-    pub fn end_line(&mut self) {
+    /// Markers of quotes and a closing fence look like those outside of code.
+    fn style_of_code(&self) -> Style {
+        if self.reader.is_in_margin() || self.reader.closes() {
+            DIM
+        } else {
+            CODE
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.reader.end_line();
         self.end_word('\n');
         self.pen.put(PLAIN, "\n");
-        self.reader.end_line();
+        self.reader.next_line();
         self.column = 0;
         self.has_word = false;
         self.inline = Inline::default();
@@ -235,15 +206,12 @@ impl Formatter {
         if self.word.text.is_empty() {
             return;
         }
-        if self.reader.kind == LineKind::Fence {
-            // It stays on the line of the fence, because its beginning may be shown before it turns out to be prose.
-            self.has_word = false;
-        }
-        self.reader.end_word(&self.word.text, is_blank(next));
         self.inline.heading = self.reader.kind == LineKind::Heading;
         self.put_word(Some(next));
         self.word = Word::default();
-        self.has_word = self.reader.kind != LineKind::Begin;
+        // There is no break before the second word of a fence, because the first may be shown before the line turns out to be
+        // prose.
+        self.has_word = !matches!(self.reader.kind, LineKind::Begin | LineKind::Fence);
     }
 
     /// Puts the rest of the word on this line. Without room for it, a word begins the next line, unless a part of it is shown
@@ -261,9 +229,7 @@ impl Formatter {
         let may_be_text = self.reader.kind == LineKind::Begin && next.is_none();
         match self.reader.kind {
             LineKind::Table if !is_of_rule(&self.word.text) => self.put_cells(next),
-            LineKind::Code if !self.reader.closes_fence(&self.word.text) => {
-                self.pen.put(CODE, word);
-            }
+            LineKind::Code => self.pen.put(self.style_of_code(), word),
             LineKind::Indented => self.pen.put(PLAIN, word),
             _ if is_prose || may_be_text => self.inline.put(word, next, &mut self.pen),
             // Markers, fences and rules.
@@ -295,12 +261,18 @@ impl Formatter {
     }
 }
 
-/// A word that may be unfinished: text without blanks, or a single wide character.
+/// A word that may be unfinished: text without blanks, or a single wide character. In fenced code, a line that may be the
+/// closing fence.
 #[derive(Default)]
 struct Word {
+    /// Its text; once a part of it is shown, only the end of that part and the rest.
     text: String,
     /// How many bytes of it have been put on the line.
     shown: usize,
+    /// How many bytes of it have been measured.
+    measured: usize,
+    /// The columns of what has been measured and is not shown.
+    columns: usize,
 }
 
 impl Word {
@@ -308,15 +280,22 @@ impl Word {
         &self.text[self.shown..]
     }
 
+    /// Forgets all that is shown but its end.
     fn mark_shown(&mut self) {
-        self.shown = self.text.len();
+        let end = end_of(&self.text).len();
+        self.text.drain(..self.text.len() - end);
+        self.shown = end;
+        self.measured = end;
+        self.columns = 0;
     }
 
     /// The columns of the rest. It may combine with the end of what is shown: a skin tone comes after its emoji.
-    fn width(&self) -> usize {
-        let before = end_of(&self.text[..self.shown]);
-        let both = format!("{before}{}", self.rest());
-        both.width().saturating_sub(before.width())
+    fn width(&mut self) -> usize {
+        let before = end_of(&self.text[..self.measured]);
+        let both = &self.text[self.measured - before.len()..];
+        self.columns = (self.columns + both.width()).saturating_sub(before.width());
+        self.measured = self.text.len();
+        self.columns
     }
 
     /// Whether a break is allowed before the character although there is no blank: between two wide characters that are not
@@ -347,10 +326,6 @@ fn end_of(text: &str) -> &str {
 /// Whether a word of a table is part of its rule.
 fn is_of_rule(word: &str) -> bool {
     word.len() > 1 && word.contains('-') && word.chars().all(|character| "|-:".contains(character))
-}
-
-fn is_blank(character: char) -> bool {
-    matches!(character, ' ' | '\t')
 }
 
 fn is_wide(character: char) -> bool {

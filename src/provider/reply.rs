@@ -425,6 +425,7 @@ impl Reply {
 mod tests {
     use serde_json::json;
 
+    use super::super::kept::MAX_KEPT;
     use super::*;
 
     /// Adds a call of the tool `a`, or a part of it.
