@@ -10,7 +10,8 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::message::{self, Role, Sources, Step, Usage, cut_results};
-use crate::output::{Look, code, print, print_exactly, print_texts, source_lines};
+use crate::output::code::{self, Audience};
+use crate::output::{Look, print, print_exactly, print_texts, source_lines};
 use crate::session::store::Purpose;
 use crate::session::{Conversation, Entry, Exchange};
 use crate::text::one_line::on_one_line;
@@ -127,8 +128,9 @@ pub fn last(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let mut text = answer.text.to_string();
     let mut look = context.look(&context.values());
     if arguments.extract {
-        let code = code::extract(&text);
-        text = code.map_err(|reason| Error::new(ErrorKind::NoCode, reason))?;
+        let audience = Audience::of_stdout(io::stdout().is_terminal());
+        let code = code::extract(&text, audience);
+        text = code.map_err(|reason| reason.to_error(Some(&handle.which.option())))?;
         look = Look::default();
     }
     if !arguments.json {

@@ -9,7 +9,8 @@ use super::run::Run;
 use super::screen::Screen;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
-use crate::output::{Notes, OutputError, Stdout, code, unless_reader_gone};
+use crate::output::code::{self, Audience};
+use crate::output::{Notes, OutputError, Stdout, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
@@ -124,8 +125,7 @@ impl Delivery {
             return Err(advise_last(error, &saved));
         }
         if !run.prints_prose() {
-            let mut excerpt =
-                excerpt(&answer.text, reply, run).map_err(|error| advise_last(error, &saved))?;
+            let mut excerpt = self.excerpt(&answer.text, reply, run, &saved)?;
             if run.settings.typed.json {
                 excerpt = as_json(&excerpt, &answer, reply, run, &saved);
             }
@@ -136,33 +136,42 @@ impl Delivery {
             failed => unless_reader_gone(failed),
         }
     }
-}
 
-/// The part of the answer that is to be printed.
-fn excerpt(answer: &str, reply: &Reply, run: &Run) -> Result<String, Error> {
-    if let Some(shape) = &run.shape {
-        let mut json = shape.find_in(answer);
-        if json.is_err() {
-            // Before a search, or in an earlier message, the model may say what it looks for.
-            json = shape.find_in(reply.last_part(answer));
+    /// The part of the answer that is to be printed.
+    fn excerpt(
+        &self,
+        answer: &str,
+        reply: &Reply,
+        run: &Run,
+        saved: &Saved,
+    ) -> Result<String, Error> {
+        if let Some(shape) = &run.shape {
+            let mut json = shape.find_in(answer);
+            if json.is_err() {
+                // Before a search, or in an earlier message, the model may say what it looks for.
+                json = shape.find_in(reply.last_part(answer));
+            }
+            return json.map(str::to_owned).map_err(|reason| {
+                let reason =
+                    format!("the answer does not have the shape that --schema asks for: {reason}");
+                advise_last(Error::new(ErrorKind::Misshapen, reason), saved)
+            });
         }
-        return json.map(str::to_owned).map_err(|reason| {
-            let reason =
-                format!("the answer does not have the shape that --schema asks for: {reason}");
-            Error::new(ErrorKind::Misshapen, reason)
-        });
-    }
-    if !run.settings.typed.extract {
-        return Ok(answer.to_owned());
-    }
-    let no_code = |reason: &str| Error::new(ErrorKind::NoCode, reason);
-    let code = code::extract(answer).map_err(no_code)?;
-    let terminal = run.notes.terminal();
-    if terminal.fills_command_line {
+        if !run.settings.typed.extract {
+            return Ok(answer.to_owned());
+        }
+        let audience = Audience::of_stdout(self.screen.is_terminal);
+        let conversation = saved.id.as_ref().map(|_| saved.option.as_str());
+        let code = code::extract(answer, audience);
+        let code = code.map_err(|reason| reason.to_error(conversation))?;
+        let terminal = self.notes.terminal();
+        if !terminal.fills_command_line {
+            return Ok(code);
+        }
         let line = escape::command_line(&code, terminal.charset());
-        return line.map(str::to_owned).map_err(no_code);
+        line.map(str::to_owned)
+            .map_err(|reason| Error::new(ErrorKind::NoCode, reason))
     }
-    Ok(code)
 }
 
 /// Adds how to see the answer anyway, if it was saved.

@@ -1,37 +1,211 @@
 //! Finds the code in an answer: the contents of its fenced blocks (pure).
 
-use super::markdown::{LineKind, MIN_FENCE, Reader};
+use std::fmt::{self, Display};
+
+use super::markdown::{LineKind, MIN_FENCE, OpenFence, Reader};
+use crate::error::{Error, ErrorKind};
+
+/// The names that languages have after a fence. Each row is one language, under its first name.
+const NAMES: &[&[&str]] = &[
+    &["sh", "bash", "shell", "zsh", "ksh", "dash"],
+    &["python", "py", "python3"],
+    &["javascript", "js"],
+    &["typescript", "ts"],
+    &["yaml", "yml"],
+];
+
+/// An error does not repeat a longer name of a language.
+const MAX_SHOWN_NAME: usize = 30;
+
+/// Who gets the code of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Somebody who reads it on a terminal.
+    Person,
+    /// A pipe or a file. The code may run without having been read.
+    Program,
+}
+
+impl Audience {
+    /// Who reads standard output.
+    pub fn of_stdout(is_terminal: bool) -> Audience {
+        if is_terminal {
+            Audience::Person
+        } else {
+            Audience::Program
+        }
+    }
+}
+
+/// Why the code of an answer is not printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoCode {
+    /// The answer has no block, or all blocks are empty.
+    NoBlock,
+    /// Text before a line of backticks ends in backticks, so the line may open or close a block.
+    Unclear,
+    /// Two blocks are in these languages; `None` is that of a block without a name.
+    Languages(Option<String>, Option<String>),
+    /// A line within a block opens another one, so nobody can tell where the first ends.
+    Nested,
+}
+
+impl NoCode {
+    /// The error for the user. The option names the conversation that has the answer, if one has it.
+    pub fn to_error(&self, conversation: Option<&str>) -> Error {
+        let error = Error::new(ErrorKind::NoCode, self.to_string());
+        let has_code = *self != NoCode::NoBlock;
+        let Some(option) = conversation else {
+            if has_code {
+                return error.advise("ask for the code in one block, or without -x");
+            }
+            return error;
+        };
+        let error = error.advise(format!("q --last{option} prints the answer as it came"));
+        if !has_code {
+            return error;
+        }
+        let option = if option.is_empty() { " -f" } else { option };
+        error.advise_also(format!("q{option} -x \"in one block\" asks for one block"))
+    }
+}
+
+impl Display for NoCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoCode::NoBlock => formatter.write_str("there is no code block in the answer"),
+            NoCode::Unclear => formatter.write_str(
+                "it is not certain which lines of the answer are code: a line of text ends in backticks",
+            ),
+            NoCode::Languages(one, other) => {
+                let (one, other) = (shown(one.as_deref()), shown(other.as_deref()));
+                write!(
+                    formatter,
+                    "the answer has code blocks in different languages ({one}, {other}), so they are not printed as one"
+                )
+            }
+            NoCode::Nested => formatter.write_str(
+                "it is not certain where a code block of the answer ends: a line within it opens another block",
+            ),
+        }
+    }
+}
+
+/// The name of a language for an error. A model may write anything there.
+fn shown(language: Option<&str>) -> &str {
+    let Some(name) = language else {
+        return "unnamed";
+    };
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "+-#._".contains(letter);
+    if name.len() <= MAX_SHOWN_NAME && name.chars().all(is_name) {
+        name
+    } else {
+        "another"
+    }
+}
+
+/// A fenced block of code.
+struct Block {
+    fence: OpenFence,
+    /// The language that is named after its fence.
+    language: Option<String>,
+    /// Its lines, without what comes before the fence on each of them.
+    code: String,
+}
+
+impl Block {
+    fn begin(fence: OpenFence, line: &str) -> Block {
+        Block {
+            fence,
+            language: language(fence.info_of(line)),
+            code: String::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.code.trim().is_empty()
+    }
+
+    /// Whether a line of it opens another block: it has a fence that is as long as its own, and a word after that.
+    fn is_nested(&self) -> bool {
+        let mut lines = self.code.lines();
+        lines.any(|line| {
+            let mut reader = Reader::default();
+            reader.read_line(line);
+            let inner = reader.fence;
+            inner.is_some_and(|inner| {
+                inner.length >= self.fence.length && !inner.info_of(line).is_empty()
+            })
+        })
+    }
+}
 
 /// The contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
 /// that is not closed extends to the end.
 ///
 /// # Errors
-/// Why there is no code: all blocks are empty, or it is not certain which lines are code.
-pub fn extract(answer: &str) -> Result<String, &'static str> {
+/// Why there is no code, or, for a program, why it is not certain that the blocks are one.
+pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
+    let mut blocks = blocks(answer)?;
+    blocks.retain(|block| !block.is_empty());
+    let Some(first) = blocks.first() else {
+        return Err(NoCode::NoBlock);
+    };
+    if audience == Audience::Program {
+        // What seems to follow such a block may be a part of it, so this comes first.
+        if blocks.iter().any(Block::is_nested) {
+            return Err(NoCode::Nested);
+        }
+        let mut others = blocks.iter().map(|block| &block.language);
+        if let Some(other) = others.find(|other| **other != first.language) {
+            return Err(NoCode::Languages(first.language.clone(), other.clone()));
+        }
+    }
+    Ok(blocks.into_iter().map(|block| block.code).collect())
+}
+
+/// The fenced blocks of an answer.
+fn blocks(answer: &str) -> Result<Vec<Block>, NoCode> {
     let mut reader = Reader::default();
-    let mut code = String::new();
+    let mut blocks: Vec<Block> = Vec::new();
     // A line of text ends in backticks, which may be meant to open or close a block.
     let mut text_ends_in_backticks = false;
     for text in answer.split_inclusive('\n') {
         let line = text.trim_end_matches(['\r', '\n']);
         reader.read_line(line);
-        let is_code = reader.kind == LineKind::Code;
-        if is_code && let Some(fence) = reader.fence {
-            code.push_str(&fence.code_of(line));
-            code.push_str(&text[line.len()..]);
+        match (reader.kind, reader.fence) {
+            (LineKind::Fence, Some(_)) if reader.has_backticks() && text_ends_in_backticks => {
+                return Err(NoCode::Unclear);
+            }
+            (LineKind::Fence, Some(fence)) => blocks.push(Block::begin(fence, line)),
+            (LineKind::Fence, None) => {}
+            (LineKind::Code, _) => {
+                if let Some(block) = blocks.last_mut() {
+                    block.code.push_str(&block.fence.code_of(line));
+                    block.code.push_str(&text[line.len()..]);
+                }
+            }
+            _ => text_ends_in_backticks |= ends_in_backticks(line),
         }
-        let is_fence = reader.kind == LineKind::Fence;
-        if is_fence && reader.has_backticks() && text_ends_in_backticks {
-            return Err(
-                "it is not certain which lines of the answer are code: a line of text ends in backticks",
-            );
-        }
-        text_ends_in_backticks |= !is_fence && !is_code && ends_in_backticks(line);
     }
-    if code.trim().is_empty() {
-        return Err("there is no code block in the answer");
+    Ok(blocks)
+}
+
+/// The language that a fence names: the first word after it. Models also write `{.python}`, `Bash` and `sh,ignore`.
+fn language(info: &str) -> Option<String> {
+    let attributes = info.strip_prefix('{');
+    let word = match attributes {
+        Some(attributes) => attributes.trim_start().trim_start_matches('.'),
+        None => info,
+    };
+    let is_end = |letter: char| letter.is_whitespace() || matches!(letter, ',' | '{' | '}');
+    let word = word.split(is_end).next().unwrap_or_default();
+    if word.is_empty() {
+        return None;
     }
-    Ok(code)
+    let word = word.to_lowercase();
+    let known = NAMES.iter().find(|names| names.contains(&&*word));
+    Some(known.map_or(word, |names| names[0].to_owned()))
 }
 
 /// Whether the line has text before backticks that nothing follows, except perhaps the name of a language.
@@ -78,6 +252,10 @@ mod tests {
             ```sh title="x.sh" {1,2}␊a␊```␊ | a␊
             ``` a`b␊no code␊␊```␊x␊```␊ | x␊
             ··```␊····a␊··b␊c␊··```␊ | ··a␊b␊c␊
+            ```␊␊··␊```␊```sh␊ls␊```␊ | ls␊
+            >```sh␊>ls␊>```␊ | ls␊
+            ```␊a␊→```␊``` | a␊→```␊
+            -→```␊→a␊→→```␊→```␊ | a␊→```␊
             ```␊␊→a␊··␊```␊ | ␊→a␊··␊
             ```␍␊a␍␊␍␊→b␍␊```␍␊ | a␍␊␍␊→b␍␊
             > - x␍␊>   ```␍␊>   a␍␊>␍␊>   ```␍␊ | a␍␊␍␊
@@ -99,7 +277,7 @@ mod tests {
             plain␊ | -
         "##;
         for [answer, code] in rows(table) {
-            let found = extract(&text(answer)).unwrap_or_default();
+            let found = extract(&text(answer), Audience::Person).unwrap_or_default();
             assert_eq!(found, text(code), "{answer}");
         }
     }
@@ -122,9 +300,94 @@ mod tests {
             no | Write "```".␊␊```␊ls␊```␊
         "##;
         for [is_uncertain, answer] in rows(table) {
-            let result = extract(&text(answer));
-            let refused = matches!(result, Err(reason) if reason.contains("not certain"));
-            assert_eq!(refused, is_uncertain == "yes", "{answer}");
+            for audience in [Audience::Person, Audience::Program] {
+                let refused = extract(&text(answer), audience) == Err(NoCode::Unclear);
+                assert_eq!(refused, is_uncertain == "yes", "{answer}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_gets_blocks_of_one_language_only() {
+        let sh = "sh␊bash␊shell␊zsh␊ksh␊dash␊·bash␊Bash␊SH␊sh title=\"x\"␊sh,ignore␊{.bash}␊{sh, echo=FALSE}␊{ .sh }";
+        let python =
+            "python␊py␊python3␊Python␊{.python .numberLines}␊python title=\"x\"␊{python}␊py{1,3}";
+        let javascript = "javascript␊js␊JS␊js{1}";
+        let typescript = "ts␊typescript";
+        let yaml = "yaml␊yml";
+        let cpp = "c++␊C++␊{.c++}␊c++ x";
+        let none = "␊·␊{}";
+        // Each of these is a language of its own.
+        let others = "c␊c#␊jsx␊tsx␊console␊text␊sh-session␊python2␊py:a.py␊=html";
+        let named = [sh, python, javascript, typescript, yaml, cpp, none];
+        let mut languages: Vec<Vec<&str>> = named.map(|words| words.split('␊').collect()).to_vec();
+        languages.extend(others.split('␊').map(|word| vec![word]));
+        for (at, one) in languages.iter().enumerate() {
+            for (other_at, other) in languages.iter().enumerate() {
+                for (one, other) in one.iter().zip(other.iter().cycle()) {
+                    for between in ["", "text␊", "```␊␊```␊", "~~~ru␊~~~␊"] {
+                        let answer = format!("```{one}␊a␊```␊{between}~~~{other}␊b␊~~~␊");
+                        let code = extract(&text(&answer), Audience::Program);
+                        let is_refused = matches!(code, Err(NoCode::Languages(..)));
+                        assert_eq!(is_refused, at != other_at, "{answer}");
+                        let is_joined = code.as_deref() == Ok("a\nb\n");
+                        assert_eq!(is_joined, at == other_at, "{answer}");
+                        let shown = extract(&text(&answer), Audience::Person);
+                        assert_eq!(shown.as_deref(), Ok("a\nb\n"), "{answer}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_gets_no_block_within_which_a_line_opens_another() {
+        let table = r##"
+            yes | ```sh␊cat <<E␊```python␊x␊```␊E␊```␊
+            yes | ```sh␊cat <<E␊```·python␊x␊```␊E␊```␊
+            yes | ```␊``` not a close␊```␊
+            yes | ```sh␊cat <<E␊````md␊x␊````␊E␊```␊
+            yes | ```sh␊cat <<E␊~~~md␊x␊~~~␊E␊```␊
+            yes | ~~~␊```sh␊ls␊```␊~~~␊
+            yes | ```md␊1. Run␊···```sh␊···ls␊···```␊```␊
+            yes | ```md␊- ```sh␊··ls␊··```␊```␊
+            yes | > ```md␊> ```sh␊> ls␊> ```␊> ```␊
+            yes | - Run␊␊··```md␊··```sh␊··ls␊··```␊··```␊
+            yes | - Run␊␊··```md␊```sh␊··ls␊··```␊··```␊
+            yes | ```␍␊```sh␍␊ls␍␊```␍␊
+            no | ```sh␊cat <<E␊x␊E␊```␊
+            no | ````md␊```sh␊ls␊```␊````␊
+            no | ~~~~md␊```sh␊ls␊```␊~~~␊~~~~␊
+            no | ```sh␊echo '```sh'␊```␊
+            no | ```sh␊# ```sh␊```␊
+            no | ```py␊····```sh␊····ls␊····```␊```␊
+            no | ```sh␊``` a`b␊```␊
+            no | ~~~␊```␊~~~␊
+            no | ~~~␊``sh␊~~~␊
+        "##;
+        for [is_nested, answer] in rows(table) {
+            let refused = extract(&text(answer), Audience::Program) == Err(NoCode::Nested);
+            assert_eq!(refused, is_nested == "yes", "{answer}");
+            let shown = extract(&text(answer), Audience::Person);
+            assert!(shown.is_ok(), "{answer}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_languages_that_are_names() {
+        for (one, other, said) in [
+            ("sh", "python3", "(sh, python)"),
+            ("", "c++", "(unnamed, c++)"),
+            ("\u{1b}[31m", "sh", "(another, sh)"),
+            (
+                "a-language-with-a-name-of-31-bytes",
+                "",
+                "(another, unnamed)",
+            ),
+        ] {
+            let answer = format!("```{one}\na\n```\n```{other}\nb\n```\n");
+            let reason = extract(&answer, Audience::Program).expect_err(&answer);
+            assert!(reason.to_string().contains(said), "{reason}");
         }
     }
 
@@ -161,7 +424,7 @@ mod tests {
             ),
         ) {
             let text: String = lines.iter().map(|(begin, end)| format!("{begin}{end}\n")).collect();
-            if let Ok(code) = extract(&text) {
+            if let Ok(code) = extract(&text, Audience::Person) {
                 let words = Vec::from_iter(code.split_whitespace());
                 prop_assert_eq!(coloured(&text), words.concat(), "{}", text);
             }
