@@ -1,9 +1,16 @@
 //! Reads the shape of JSON that an answer must have from `--schema`, and compares an answer with it (pure).
 
-use std::collections::HashSet;
+mod comparison;
+mod keywords;
 
-use percent_encoding::percent_decode_str;
+use std::collections::HashSet;
+use std::fmt::{self, Display, Formatter};
+
 use serde_json::{Value, json};
+
+use comparison::{MAX_STEPS, Misfit, compare};
+pub use keywords::is_of_object;
+use keywords::{elements, has_any, named, required, types_in};
 
 use crate::text::json;
 use crate::text::short_form::{self, Purpose};
@@ -30,8 +37,20 @@ const NOT_STRICT: &[&str] = &[
 /// The words of JSON Schema that say what a value is. A strict schema must have one of them.
 const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
 
-/// How many schemas in a row a value is compared with. References may lead back to themselves, and each to several others.
-const MAX_DEPTH: usize = 16;
+impl Display for Misfit {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
+        match self {
+            Misfit::Differs(reason) => write!(
+                formatter,
+                "the answer does not have the shape that --schema asks for: {reason}"
+            ),
+            Misfit::Undecided => formatter.write_str(
+                "the answer cannot be compared with the schema of --schema: its references and alternatives lead to too many \
+                 comparisons",
+            ),
+        }
+    }
+}
 
 /// The most memory, by an estimate, that the values of an answer may take: several times as many as a model writes.
 const MAX_ANSWER_WEIGHT: usize = 30_000_000;
@@ -101,24 +120,23 @@ impl Shape {
         types_in(&self.schema) == ["object"]
     }
 
-    /// The JSON of this shape in an answer, without a code fence around it. The error says why the answer does not have this
-    /// shape.
-    pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
+    /// The JSON of this shape in an answer, without a code fence around it.
+    pub fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, Misfit> {
         let answer = answer.trim();
         let text = inside_fence(answer).unwrap_or(answer).trim();
-        json::check(text, MAX_ANSWER_WEIGHT).map_err(not_json)?;
-        let value = serde_json::from_str(text).map_err(not_json)?;
-        let whole = Part {
-            root: &self.schema,
-            value: &value,
-            place: String::new(),
-        };
-        whole.check(&self.schema, 0)?;
+        let differs = |error| Misfit::Differs(not_json(error));
+        json::check(text, MAX_ANSWER_WEIGHT).map_err(differs)?;
+        let value = serde_json::from_str(text).map_err(differs)?;
+        compare(&value, &self.schema, MAX_STEPS)?;
         Ok(text)
     }
 }
 
 fn not_json(error: serde_json::Error) -> String {
+    // The parser allows 127 levels.
+    if error.to_string().starts_with("recursion limit") {
+        return "it has more than 127 lists and objects within each other".to_owned();
+    }
     format!("it is not JSON ({error})")
 }
 
@@ -148,10 +166,6 @@ fn requires_its_fields_only(schema: &Value) -> bool {
     schema["additionalProperties"] == false && required == names.collect()
 }
 
-fn has_any(schema: &Value, words: &[&str]) -> bool {
-    words.iter().any(|word| schema.get(word).is_some())
-}
-
 fn has_maps(schema: &Value) -> bool {
     match schema {
         Value::Object(words) => {
@@ -163,185 +177,6 @@ fn has_maps(schema: &Value) -> bool {
         }
         Value::Array(schemas) => schemas.iter().any(has_maps),
         _ => false,
-    }
-}
-
-fn required(schema: &Value) -> impl Iterator<Item = &str> {
-    elements(&schema["required"])
-        .iter()
-        .filter_map(Value::as_str)
-}
-
-/// The fields of an object, such as the schemas in `properties`; none if the value is not an object.
-fn named(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    object.as_object().into_iter().flatten()
-}
-
-/// The elements of a list; none if the value is not a list.
-fn elements(list: &Value) -> &[Value] {
-    list.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Whether a schema is that of an object.
-pub fn is_of_object(schema: &Value) -> bool {
-    types_in(schema).contains(&"object")
-}
-
-/// What the reference of a schema refers to, if it is one within the same document, such as `#/$defs/Pet`.
-fn referred<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
-    let encoded = schema["$ref"].as_str()?.strip_prefix('#')?;
-    let pointer = percent_decode_str(encoded).decode_utf8().ok()?;
-    root.pointer(&pointer)
-}
-
-/// The types that a value of this schema may have; none if it may have any.
-fn types_in(schema: &Value) -> Vec<&str> {
-    match &schema["type"] {
-        Value::String(kind) => vec![kind],
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ if has_any(schema, &["properties", "required"]) => vec!["object"],
-        _ => Vec::new(),
-    }
-}
-
-fn is_of_type(value: &Value, kind: &str) -> bool {
-    match kind {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        // 5.0 is an integer, too.
-        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        _ => true,
-    }
-}
-
-/// A value in an answer, to be compared with schemas.
-struct Part<'a> {
-    /// The complete schema, because references refer to parts of it.
-    root: &'a Value,
-    value: &'a Value,
-    /// Where it is, such as `items.0.age`; empty for the answer itself.
-    place: String,
-}
-
-impl<'a> Part<'a> {
-    /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `depth` is the number
-    /// of schemas around this one that it is being compared with already. The error is the first difference.
-    fn check(&self, schema: &Value, depth: usize) -> Result<(), String> {
-        // A schema that leads back to itself asks for nothing more.
-        if depth > MAX_DEPTH {
-            return Ok(());
-        }
-        self.check_type(schema)?;
-        self.check_value(schema)?;
-        self.check_fields(schema)?;
-        self.check_items(schema)?;
-        let depth = depth + 1;
-        if let Some(next) = referred(self.root, schema) {
-            self.check(next, depth)?;
-        }
-        for part in elements(&schema["allOf"]) {
-            self.check(part, depth)?;
-        }
-        self.check_alternatives(elements(&schema["anyOf"]), depth)?;
-        // Only one may fit, but to check that, q would have to read all the words that distinguish them.
-        self.check_alternatives(elements(&schema["oneOf"]), depth)
-    }
-
-    fn check_type(&self, schema: &Value) -> Result<(), String> {
-        let types = types_in(schema);
-        let fits = |kind: &&str| is_of_type(self.value, kind);
-        if types.is_empty() || types.iter().any(fits) {
-            return Ok(());
-        }
-        let types = types.join(" or ");
-        Err(format!("{} is not of type {types}", self.name()))
-    }
-
-    fn check_value(&self, schema: &Value) -> Result<(), String> {
-        if let Some(only) = schema.get("const")
-            && self.value != only
-        {
-            return Err(format!("{} is not {only}", self.name()));
-        }
-        let Value::Array(allowed) = &schema["enum"] else {
-            return Ok(());
-        };
-        if allowed.contains(self.value) {
-            return Ok(());
-        }
-        let texts = Vec::from_iter(allowed.iter().map(Value::to_string));
-        let name = self.name();
-        Err(format!("{name} is not one of {}", texts.join(", ")))
-    }
-
-    fn check_fields(&self, schema: &Value) -> Result<(), String> {
-        let Value::Object(fields) = self.value else {
-            return Ok(());
-        };
-        for name in required(schema) {
-            if !fields.contains_key(name) {
-                return Err(format!("{} is missing", self.place_of(name)));
-            }
-        }
-        for (name, part) in named(&schema["properties"]) {
-            if let Some(value) = fields.get(name) {
-                self.part(name, value).check(part, 0)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_items(&self, schema: &Value) -> Result<(), String> {
-        let Value::Array(items) = self.value else {
-            return Ok(());
-        };
-        // The first items may have schemas of their own.
-        let first = elements(&schema["prefixItems"]);
-        for (at, item) in items.iter().enumerate() {
-            if let Some(schema) = first.get(at).or(schema.get("items")) {
-                let part = self.part(&at.to_string(), item);
-                part.check(schema, 0)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_alternatives(&self, schemas: &[Value], depth: usize) -> Result<(), String> {
-        let fits = |schema: &Value| self.check(schema, depth).is_ok();
-        if schemas.is_empty() || schemas.iter().any(fits) {
-            return Ok(());
-        }
-        Err(format!("{} fits no alternative", self.name()))
-    }
-
-    /// A field, or an item of a list.
-    fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
-        Part {
-            root: self.root,
-            value,
-            place: self.place_of(name),
-        }
-    }
-
-    fn place_of(&self, name: &str) -> String {
-        if self.place.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.place)
-        }
-    }
-
-    /// What errors call this part.
-    fn name(&self) -> &str {
-        if self.place.is_empty() {
-            "it"
-        } else {
-            &self.place
-        }
     }
 }
 
@@ -364,6 +199,15 @@ mod tests {
 
     fn short(text: &str) -> Shape {
         Shape::from_short(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// Why an answer is not of a shape; empty if it is.
+    fn reason_against(shape: &Shape, answer: &str) -> String {
+        match shape.find_in(answer) {
+            Ok(_) => String::new(),
+            Err(Misfit::Differs(reason)) => reason,
+            Err(Misfit::Undecided) => "undecided".to_owned(),
+        }
     }
 
     /// The shape of a schema, whatever that is.
@@ -536,7 +380,7 @@ mod tests {
         }
         for around in ["``\nJSON\n``", "JSON and more"] {
             let answer = around.replace("JSON", json);
-            let error = short(person).find_in(&answer).expect_err(&answer);
+            let error = reason_against(&short(person), &answer);
             assert!(error.contains("not JSON"), "{answer}: {error}");
         }
         for (shape, answers) in [
@@ -564,7 +408,7 @@ mod tests {
             [name, age int] | {"items":{"a":1}}          | items is not of type array
             [name, age int] | {"items":[{"name":"a","age":1},{"age":1}]} | items.1.name is missing"#,
         ) {
-            let error = short(shape).find_in(answer).expect_err(answer);
+            let error = reason_against(&short(shape), answer);
             assert!(error.contains(fault), "{answer}: {error}");
         }
     }
@@ -578,7 +422,19 @@ mod tests {
             {"type":"number"}          | "7"     | a is not of type number
             {"type":"integer"}         | 5.5     | a is not of type integer
             {"type":"integer"}         | 5.0     |
+            {"type":"integer"}         | 5.00    |
+            {"type":"integer"}         | 1e2     |
+            {"type":"integer"}         | 15e-1   | a is not of type integer
+            {"type":"integer"}         | 1e999999999999 |
+            {"type":"integer"}         | 1e-999999999999 | a is not of type integer
             {"type":"integer"}         | 18446744073709551615 |
+            {"type":"integer"}         | 1844674407370955161500000000001.0 |
+            {"enum":[1,2.50]}          | 1.0     |
+            {"enum":[1,2.50]}          | 25e-1   |
+            {"enum":[1,2.50]}          | 10      | a is not one of 1, 2.50
+            {"enum":[[1],{"b":1}]}     | {"b":1.0} |
+            {"const":1e2}              | 100     |
+            {"const":100}              | 1e999999999999 | a is not 100
             {"type":"array"}           | {}      | a is not of type array
             {"type":["integer","null"]} | null   |
             {"type":["integer","null"]} | "x"    | a is not of type integer or null
@@ -610,7 +466,7 @@ mod tests {
             let schema = schema.replace("PETS", pets).replace("NULLABLE", nullable);
             let shape = shape(&format!(r#"{{"properties":{{"a":{schema}}}}}"#));
             let answer = format!(r#"{{"a":{value}}}"#);
-            let found = shape.find_in(&answer).err().unwrap_or_default();
+            let found = reason_against(&shape, &answer);
             let is_as_given = found.contains(fault) && found.is_empty() == fault.is_empty();
             assert!(is_as_given, "{schema} {answer}: {found}");
             // A field that is not required may be left out.
@@ -645,7 +501,7 @@ mod tests {
                 r#"{"type":"object","properties":{"pet":FIELD},"$defs":{"Pet":PET,"a/b":PET}}"#;
             let schema = schema.replace("FIELD", field).replace("PET", pet);
             let answer = format!(r#"{{"pet":{value}}}"#);
-            let found = shape(&schema).find_in(&answer).err().unwrap_or_default();
+            let found = reason_against(&shape(&schema), &answer);
             assert_eq!(found, fault, "{field} {value}");
         }
         let turns = r##"{"$ref":"#/$defs/A","$defs":{
@@ -665,9 +521,135 @@ mod tests {
             {"type":["array","null"]} | null   |"##,
         ) {
             let schema = schema.replace("TURNS", turns).replace("PET", pet);
-            let found = shape(&schema).find_in(answer).err().unwrap_or_default();
+            let found = reason_against(&shape(&schema), answer);
             assert_eq!(found, fault, "{schema} {answer}");
         }
+    }
+
+    /// A schema that refers to the first of these definitions; `ALL` in one of them stands for a list of references to each.
+    fn circular(definitions: &[String]) -> Shape {
+        let names = 0..definitions.len();
+        let all = names.map(|at| format!(r##"{{"$ref":"#/$defs/{at}"}}"##));
+        let all = Vec::from_iter(all).join(",");
+        let named = definitions.iter().enumerate();
+        let named = named.map(|(at, definition)| format!(r#""{at}":{definition}"#));
+        let named = Vec::from_iter(named)
+            .join(",")
+            .replace("ALL", &format!("[{all}]"));
+        shape(&format!(r##"{{"$ref":"#/$defs/0","$defs":{{{named}}}}}"##))
+    }
+
+    /// An object with an object in its field `n`, and so on, around a value.
+    fn nested(levels: usize, value: &str) -> String {
+        "{\"n\":".repeat(levels) + value + &"}".repeat(levels)
+    }
+
+    #[test]
+    fn schemas_that_lead_in_circles_are_compared_in_bounded_time() {
+        let eight = |word: &str| {
+            let all = [r##"{"$ref":"#"}"##; 8].join(",");
+            shape(&format!(r#"{{"{word}":[{all}],"required":["n"]}}"#))
+        };
+        for word in ["allOf", "anyOf", "oneOf"] {
+            assert_eq!(reason_against(&eight(word), "{\"n\":1}"), "", "{word}");
+            assert_eq!(reason_against(&eight(word), "{}"), "n is missing", "{word}");
+        }
+        // Each of them refers to each of them, also for the fields.
+        let many = |definition: &str| circular(&vec![definition.to_owned(); 20]);
+        for (definition, value, fault) in [
+            (r#"{"allOf":ALL,"type":"integer"}"#, "7", ""),
+            (
+                r#"{"allOf":ALL,"type":"integer"}"#,
+                "[]",
+                "it is not of type integer",
+            ),
+            (
+                r#"{"properties":{"n":{"allOf":ALL}},"type":"object"}"#,
+                &nested(120, "{}"),
+                "",
+            ),
+            (
+                r#"{"properties":{"n":{"allOf":ALL}},"type":"object"}"#,
+                "{\"n\":7}",
+                "n is not of type object",
+            ),
+            (
+                r#"{"properties":{"n":{"anyOf":ALL}},"type":"object"}"#,
+                &nested(120, "{}"),
+                "",
+            ),
+            (
+                r#"{"properties":{"n":{"anyOf":ALL}},"type":"object"}"#,
+                &nested(100, "7"),
+                "n fits no alternative",
+            ),
+            (
+                r#"{"anyOf":[{"properties":{"n":{"anyOf":ALL}},"required":["n"]},{"type":"null"}]}"#,
+                &nested(100, "null"),
+                "",
+            ),
+            (
+                r#"{"anyOf":[{"properties":{"n":{"anyOf":ALL}},"required":["n"]},{"type":"null"}]}"#,
+                &nested(100, "{}"),
+                "it fits no alternative",
+            ),
+            (r#"{"anyOf":ALL,"type":"integer"}"#, "7", ""),
+        ] {
+            assert_eq!(
+                reason_against(&many(definition), value),
+                fault,
+                "{definition}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_alternative_that_leads_back_is_none() {
+        for [schema, value, fault] in rows(
+            r##"
+            {"anyOf":[{"$ref":"#"},{"type":"string"}]} | "x" |
+            {"anyOf":[{"$ref":"#"},{"type":"string"}]} | 7   | it fits no alternative
+            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}],"$defs":{"A":{"anyOf":[{"$ref":"#"}]}}} | 7 | it fits no alternative
+            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}],"$defs":{"A":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}} | null |
+            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}],"$defs":{"A":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}} | "x" |
+            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}],"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"}],"required":["n"]}}} | {"n":1} |
+            {"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}],"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"}],"required":["n"]}}} | {} | it fits no alternative
+            {"anyOf":[{"$ref":"#"}]} | 7 |
+            {"$ref":"#","allOf":[{"$ref":"#"}]} | 7 | "##,
+        ) {
+            assert_eq!(
+                reason_against(&shape(schema), value),
+                fault,
+                "{schema} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_comparison_that_takes_too_many_steps_or_goes_too_deep_is_given_up() {
+        let definition = r#"{"anyOf":[{"anyOf":ALL},{"type":"null"}]}"#;
+        let many = circular(&vec![definition.to_owned(); 100]);
+        for steps in [0, 1, 10, 10_000] {
+            let compared = compare(&json!(7), &many.schema, steps);
+            assert_eq!(compared, Err(Misfit::Undecided), "{steps}");
+        }
+        assert!(
+            Misfit::Undecided
+                .to_string()
+                .contains("too many comparisons")
+        );
+        let chain = Vec::from_iter(
+            (1..=2_000).map(|at| format!(r##"{{"anyOf":[{{"$ref":"#/$defs/{at}"}}]}}"##)),
+        );
+        assert_eq!(circular(&chain).find_in("7"), Ok("7"));
+        let chain = Vec::from_iter((1..=2_000).map(|at| format!(r##"{{"$ref":"#/$defs/{at}"}}"##)));
+        assert_eq!(circular(&chain).find_in("7"), Ok("7"));
+        let levels = |count: usize| "[".repeat(count) + &"]".repeat(count);
+        assert_eq!(reason_against(&shape("{}"), &levels(127)), "");
+        let fault = reason_against(&shape("{}"), &levels(128));
+        assert!(fault.contains("more than 127"), "{fault}");
+        let fault = Shape::from_json(&nested(128, "{}")).expect_err("a deep schema");
+        assert!(fault.contains("more than 127"), "{fault}");
     }
 
     #[test]

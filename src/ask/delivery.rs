@@ -151,10 +151,9 @@ impl Delivery {
                 // Before a search, or in an earlier message, the model may say what it looks for.
                 json = shape.find_in(reply.last_part(answer));
             }
-            return json.map(str::to_owned).map_err(|reason| {
-                let reason =
-                    format!("the answer does not have the shape that --schema asks for: {reason}");
-                advise_last(Error::new(ErrorKind::Misshapen, reason), saved)
+            return json.map(str::to_owned).map_err(|misfit| {
+                let error = Error::new(ErrorKind::Misshapen, misfit.to_string());
+                advise_last(error, saved)
             });
         }
         if !run.settings.typed.extract {

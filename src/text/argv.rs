@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
+use super::number::Decimal;
 use super::short_form::{self, Field, Kind};
 
 /// A command with placeholders for the model's arguments.
@@ -297,14 +298,13 @@ fn texts_of(kind: &Kind, value: &Value) -> Option<Vec<String>> {
     Some(vec![text])
 }
 
-/// The digits of an integer. In JSON Schema, 5.0 is one, too.
+/// The digits of an integer, which is one by its value: in JSON Schema, 5.00 is one, too.
 fn integer(number: &Number) -> Option<String> {
-    let text = number.to_string();
-    let digits = text.trim_end_matches(".0");
-    if digits.contains(['.', 'e', 'E']) {
-        return None;
+    let text = number.as_str();
+    if text.contains(['.', 'e', 'E']) {
+        return Decimal::new(number).to_integer();
     }
-    Some(digits.to_owned())
+    Some(text.to_owned())
 }
 
 #[cfg(test)]
@@ -505,6 +505,30 @@ mod tests {
         let expected = "x|{n}$(ls)\n 5|1.5|--on=true|{s}||c|/full/a/b|{n}$(ls)\n";
         assert_eq!(filled.argv.join("|"), expected);
         assert_eq!(filled.stdin.as_deref(), Some("<{n}$(ls)\n>/full/a/b"));
+    }
+
+    #[test]
+    fn an_integer_is_one_by_its_value() {
+        let argv = Argv::parse(&strings(&["x", " {n}"]), None, Some("n int"), false).expect("argv");
+        let long = "1".repeat(400);
+        for [number, text] in rows(&format!(
+            "
+            5.00   | 5
+            -5.0e0 | -5
+            1e2    | 100
+            -0     | -0
+            {long} | {long}
+            1.50   | refused
+            1e-2   | refused
+            1e999999999 | refused"
+        )) {
+            let arguments = serde_json::from_str(&format!("{{\"n\":{number}}}")).expect("JSON");
+            let filled = argv.fill(&arguments, full);
+            let found = filled.map_or("refused".to_owned(), |filled| {
+                filled.argv.join("").replace("x ", "")
+            });
+            assert_eq!(found, text, "{number}");
+        }
     }
 
     #[test]

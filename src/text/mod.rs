@@ -9,6 +9,7 @@ pub mod habits;
 pub mod json;
 pub mod nearest;
 pub mod not_a_number;
+pub mod number;
 pub mod one_line;
 pub mod runners;
 pub mod search;

@@ -1,0 +1,382 @@
+//! Compares a value with a JSON Schema, in bounded time whatever its references lead to (pure).
+
+use std::collections::{HashMap, HashSet};
+use std::ptr;
+
+use serde_json::Value;
+
+use super::keywords::{elements, referred, required, types_in};
+use crate::text::number::{Decimal, is_same};
+
+/// The most steps of a comparison. References may lead to the same schemas again and again.
+pub const MAX_STEPS: usize = 4_000_000;
+
+/// How many comparisons with lists of alternatives are remembered at once.
+const MAX_KNOWN: usize = 100_000;
+
+/// Why a value does not fit a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misfit {
+    /// It differs, in words that follow a colon.
+    Differs(String),
+    /// It is not known: the comparison takes too many steps.
+    Undecided,
+}
+
+fn differs(words: String) -> Misfit {
+    Misfit::Differs(words)
+}
+
+/// Compares a value with a schema in at most this many steps, except for the keywords that are not read here. The error is the
+/// first difference.
+pub fn compare(value: &Value, schema: &Value, max_steps: usize) -> Result<(), Misfit> {
+    let whole = Part {
+        value,
+        place: String::new(),
+    };
+    let mut comparison = Comparison {
+        root: schema,
+        steps: max_steps,
+        known: HashMap::new(),
+    };
+    comparison.check(&whole, vec![schema])
+}
+
+fn is_of_type(value: &Value, kind: &str) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => matches!(value, Value::Number(number) if Decimal::new(number).is_integer()),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => true,
+    }
+}
+
+/// A value in an answer, to be compared with schemas.
+struct Part<'a> {
+    value: &'a Value,
+    /// Where it is, such as `items.0.age`; empty for the answer itself.
+    place: String,
+}
+
+impl<'a> Part<'a> {
+    /// A field, or an item of a list.
+    fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
+        Part {
+            value,
+            place: self.place_of(name),
+        }
+    }
+
+    fn place_of(&self, name: &str) -> String {
+        if self.place.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.place)
+        }
+    }
+
+    /// What errors call this part.
+    fn name(&self) -> &str {
+        if self.place.is_empty() {
+            "it"
+        } else {
+            &self.place
+        }
+    }
+
+    fn check_type(&self, schema: &Value) -> Result<(), Misfit> {
+        let types = types_in(schema);
+        let fits = |kind: &&str| is_of_type(self.value, kind);
+        if types.is_empty() || types.iter().any(fits) {
+            return Ok(());
+        }
+        let types = types.join(" or ");
+        Err(differs(format!("{} is not of type {types}", self.name())))
+    }
+
+    fn check_value(&self, schema: &Value) -> Result<(), Misfit> {
+        if let Some(only) = schema.get("const")
+            && !is_same(self.value, only)
+        {
+            return Err(differs(format!("{} is not {only}", self.name())));
+        }
+        let Value::Array(allowed) = &schema["enum"] else {
+            return Ok(());
+        };
+        if allowed.iter().any(|value| is_same(self.value, value)) {
+            return Ok(());
+        }
+        let texts = Vec::from_iter(allowed.iter().map(Value::to_string));
+        let name = self.name();
+        Err(differs(format!(
+            "{name} is not one of {}",
+            texts.join(", ")
+        )))
+    }
+
+    fn check_required(&self, schema: &Value) -> Result<(), Misfit> {
+        let Value::Object(fields) = self.value else {
+            return Ok(());
+        };
+        for name in required(schema) {
+            if !fields.contains_key(name) {
+                return Err(differs(format!("{} is missing", self.place_of(name))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The comparison of an answer with a schema.
+///
+/// References may lead back to where they came from. So each value is compared with a set of schemas at once, in which each is
+/// once, and with each list of alternatives once.
+struct Comparison<'a> {
+    /// The complete schema, because references refer to parts of it.
+    root: &'a Value,
+    /// The steps that are left.
+    steps: usize,
+    /// Whether a value fits a list of alternatives, by the addresses of both.
+    known: HashMap<(*const Value, *const Value), bool>,
+}
+
+/// Lists of alternatives that one value is compared with, each once.
+#[derive(Default)]
+struct Lists<'a> {
+    lists: Vec<&'a Value>,
+    places: HashMap<*const Value, usize>,
+}
+
+/// The lists of alternatives that a value must fit, too, if it fits a schema otherwise: their places in [`Lists`]. `None` if the
+/// value differs from the schema.
+type Demands = Option<Vec<usize>>;
+
+impl<'a> Lists<'a> {
+    /// The place of a list, which is added if it is new.
+    fn place_of(&mut self, list: &'a Value) -> usize {
+        let next = self.lists.len();
+        let place = *self.places.entry(ptr::from_ref(list)).or_insert(next);
+        if place == next {
+            self.lists.push(list);
+        }
+        place
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// Compares a value with schemas, all of which it must fit.
+    fn check(&mut self, part: &Part<'a>, schemas: Vec<&'a Value>) -> Result<(), Misfit> {
+        let lists = self.check_all_but_alternatives(part, schemas)?;
+        for list in lists {
+            if !self.fits_alternative(part, list)? {
+                return Err(differs(format!("{} fits no alternative", part.name())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a value with schemas except for their lists of alternatives, which are returned.
+    fn check_all_but_alternatives(
+        &mut self,
+        part: &Part<'a>,
+        schemas: Vec<&'a Value>,
+    ) -> Result<Vec<&'a Value>, Misfit> {
+        let schemas = self.with_all_they_ask_for(schemas)?;
+        for schema in &schemas {
+            part.check_type(schema)?;
+            part.check_value(schema)?;
+            part.check_required(schema)?;
+        }
+        self.check_fields(part, &schemas)?;
+        self.check_items(part, &schemas)?;
+        // Of `oneOf` only one may fit, but to check that, q would have to read all the words that distinguish them.
+        let lists = schemas
+            .iter()
+            .flat_map(|schema| [&schema["anyOf"], &schema["oneOf"]]);
+        Ok(lists.filter(|list| !elements(list).is_empty()).collect())
+    }
+
+    /// The schemas, those that they refer to, and those in `allOf`, each once.
+    fn with_all_they_ask_for(
+        &mut self,
+        mut schemas: Vec<&'a Value>,
+    ) -> Result<Vec<&'a Value>, Misfit> {
+        let mut seen = HashSet::new();
+        schemas.retain(|schema| seen.insert(ptr::from_ref(*schema)));
+        let mut at = 0;
+        while let Some(&schema) = schemas.get(at) {
+            at += 1;
+            let length = elements(&schema["enum"]).len() + elements(&schema["required"]).len();
+            self.take_steps(1 + length)?;
+            let next = referred(self.root, schema).into_iter();
+            for next in next.chain(elements(&schema["allOf"])) {
+                if seen.insert(ptr::from_ref(next)) {
+                    schemas.push(next);
+                }
+            }
+        }
+        Ok(schemas)
+    }
+
+    fn take_steps(&mut self, count: usize) -> Result<(), Misfit> {
+        let left = self.steps.checked_sub(count);
+        self.steps = left.ok_or(Misfit::Undecided)?;
+        Ok(())
+    }
+
+    fn check_fields(&mut self, part: &Part<'a>, schemas: &[&'a Value]) -> Result<(), Misfit> {
+        let Value::Object(fields) = part.value else {
+            return Ok(());
+        };
+        for (name, value) in fields {
+            self.take_steps(schemas.len())?;
+            let of_field = |schema: &&'a Value| schema["properties"].get(name);
+            let of_field = Vec::from_iter(schemas.iter().filter_map(of_field));
+            if !of_field.is_empty() {
+                self.check(&part.part(name, value), of_field)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_items(&mut self, part: &Part<'a>, schemas: &[&'a Value]) -> Result<(), Misfit> {
+        let Value::Array(items) = part.value else {
+            return Ok(());
+        };
+        for (at, item) in items.iter().enumerate() {
+            self.take_steps(schemas.len())?;
+            // The first items may have schemas of their own.
+            let of_item = |schema: &&'a Value| {
+                let first = elements(&schema["prefixItems"]);
+                first.get(at).or(schema.get("items"))
+            };
+            let of_item = Vec::from_iter(schemas.iter().filter_map(of_item));
+            if !of_item.is_empty() {
+                self.check(&part.part(&at.to_string(), item), of_item)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a value fits one of the alternatives in a list.
+    fn fits_alternative(&mut self, part: &Part<'a>, list: &'a Value) -> Result<bool, Misfit> {
+        let value = ptr::from_ref(part.value);
+        if let Some(fits) = self.known.get(&(ptr::from_ref(list), value)) {
+            return Ok(*fits);
+        }
+        // An alternative may lead to more lists, and back to this one.
+        let mut lists = Lists::default();
+        lists.place_of(list);
+        let mut demands = HashMap::new();
+        let mut alternatives = Vec::new();
+        while let Some(list) = lists.lists.get(alternatives.len()) {
+            let targets = elements(list).iter().map(|schema| self.target_of(schema));
+            let targets = Vec::from_iter(targets);
+            for &target in &targets {
+                self.take_steps(1)?;
+                if !demands.contains_key(&ptr::from_ref(target)) {
+                    let demanded = self.demands_of(part, target, &mut lists)?;
+                    demands.insert(ptr::from_ref(target), demanded);
+                }
+            }
+            alternatives.push(targets);
+        }
+        let alternatives = alternatives.iter().map(|targets| {
+            let demands = targets
+                .iter()
+                .map(|target| &demands[&ptr::from_ref(*target)]);
+            demands.collect()
+        });
+        let fits = self.solve(&Vec::from_iter(alternatives))?;
+        if self.known.len() + fits.len() > MAX_KNOWN {
+            self.known.clear();
+        }
+        for (list, fits) in lists.lists.iter().zip(&fits) {
+            self.known.insert((ptr::from_ref(*list), value), *fits);
+        }
+        Ok(fits[0])
+    }
+
+    /// What a schema refers to, if it does nothing else: several alternatives may be the same.
+    fn target_of(&self, schema: &'a Value) -> &'a Value {
+        let is_alone = schema.as_object().is_some_and(|words| words.len() == 1);
+        let target = referred(self.root, schema).filter(|_| is_alone);
+        target.unwrap_or(schema)
+    }
+
+    /// What an alternative asks of a value besides what it is compared with here.
+    fn demands_of(
+        &mut self,
+        part: &Part<'a>,
+        schema: &'a Value,
+        lists: &mut Lists<'a>,
+    ) -> Result<Demands, Misfit> {
+        match self.check_all_but_alternatives(part, vec![schema]) {
+            Ok(found) => Ok(Some(
+                found.into_iter().map(|list| lists.place_of(list)).collect(),
+            )),
+            Err(Misfit::Differs(_)) => Ok(None),
+            Err(Misfit::Undecided) => Err(Misfit::Undecided),
+        }
+    }
+
+    /// Which lists a value fits. Each list is given as what its alternatives ask for.
+    fn solve(&mut self, lists: &[Vec<&Demands>]) -> Result<Vec<bool>, Misfit> {
+        let mut fits = vec![false; lists.len()];
+        self.add_fitting(lists, &mut fits)?;
+        // Lists whose alternatives only lead back to each other ask for nothing.
+        let idle = self.idle(lists, &fits)?;
+        for (fits, is_idle) in fits.iter_mut().zip(idle) {
+            *fits |= is_idle;
+        }
+        self.add_fitting(lists, &mut fits)?;
+        Ok(fits)
+    }
+
+    /// Adds the lists with an alternative that asks only for lists that fit, until there are no more.
+    fn add_fitting(&mut self, lists: &[Vec<&Demands>], fits: &mut [bool]) -> Result<(), Misfit> {
+        let mut has_changed = true;
+        while has_changed {
+            has_changed = false;
+            // Most lists lead to later ones.
+            for (place, demands) in lists.iter().enumerate().rev() {
+                self.take_steps(demands.len())?;
+                let is_met = |demands: &&Demands| {
+                    let places = demands.as_ref();
+                    places.is_some_and(|places| places.iter().all(|place| fits[*place]))
+                };
+                if !fits[place] && demands.iter().any(is_met) {
+                    fits[place] = true;
+                    has_changed = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The lists that do not fit, though the value differs from none of their alternatives.
+    fn idle(&mut self, lists: &[Vec<&Demands>], fits: &[bool]) -> Result<Vec<bool>, Misfit> {
+        let mut idle = Vec::from_iter(fits.iter().map(|fits| !fits));
+        let mut has_changed = true;
+        while has_changed {
+            has_changed = false;
+            for (place, demands) in lists.iter().enumerate().rev() {
+                self.take_steps(demands.len())?;
+                let may_be_met = |demands: &&Demands| {
+                    let may_fit = |place: &usize| fits[*place] || idle[*place];
+                    let places = demands.as_ref();
+                    places.is_some_and(|places| places.iter().all(may_fit))
+                };
+                if idle[place] && !demands.iter().all(may_be_met) {
+                    idle[place] = false;
+                    has_changed = true;
+                }
+            }
+        }
+        Ok(idle)
+    }
+}
