@@ -336,7 +336,10 @@ fn is_wide(character: char) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::output::code::{Audience, extract};
     use crate::text::escape::escape;
 
     const WRAPS: Look = look(true, false);
@@ -711,6 +714,47 @@ mod tests {
         let parts = Vec::from_iter(parts.split('~').chain(["~~~"]));
         let part = prop::sample::select(parts);
         prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+    }
+
+    /// What a model may repeat without an end, separated by `☐`.
+    const REPEATED: &str = " ☐\t☐`☐~☐>☐> ☐*☐* ☐_☐[☐|☐| ☐#☐-☐- ☐7☐1. ☐\u{301}☐👩\u{200d}☐😀☐❤\u{fe0f}☐🇩☐日☐\u{a0}☐&☐\r☐\u{1b}☐x☐word ☐*a☐_a☐,_a☐(*☐\
+        *_☐**a** ☐`a`☐ `☐``` ☐~~~ ☐|-☐|a☐\\*☐://☐\n☐```\n";
+
+    /// What comes before it on its line and ends that.
+    const AROUND: &[(&str, &str)] = &[
+        ("a ", ""),
+        ("| ", ""),
+        ("```\n", "\n```"),
+        ("> ~~~\n> ", "\n> ~~~"),
+    ];
+
+    /// How much time of the processor this thread has had; where the system does not say it, how much has passed.
+    fn time_taken(since: Instant) -> Duration {
+        let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let nanoseconds = statistics
+            .split(' ')
+            .next()
+            .and_then(|text| text.parse().ok());
+        nanoseconds.map_or_else(|| since.elapsed(), Duration::from_nanos)
+    }
+
+    #[test]
+    fn the_work_for_a_line_grows_with_its_length_and_not_with_the_square_of_it() {
+        const LENGTH: usize = 16_000;
+        // Each takes a quarter of that at most. Where a line was read again for each character, it took up to ten seconds.
+        const LIMIT: Duration = Duration::from_millis(600);
+        let since = Instant::now();
+        for kind in REPEATED.split('☐') {
+            for (before, after) in AROUND {
+                let line = format!("{before}{}{after}\n", kind.repeat(LENGTH / kind.len()));
+                let began = time_taken(since);
+                formatted([line.as_str()], BOTH, 80);
+                formatted(line.split_inclusive(|_| true), BOTH, 80);
+                let _ = extract(&line, Audience::Program);
+                let taken = time_taken(since) - began;
+                assert!(taken < LIMIT, "{kind:?} after {before:?}: {taken:?}");
+            }
+        }
     }
 
     proptest! {

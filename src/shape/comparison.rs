@@ -1,7 +1,9 @@
 //! Compares a value with a JSON Schema, in bounded time whatever its references lead to (pure).
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ptr;
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -131,6 +133,15 @@ impl<'a> Part<'a> {
     }
 }
 
+/// How many alternatives there are, with the lists that they ask for.
+fn count(alternatives: &[Rc<Demands>]) -> usize {
+    let mut count = alternatives.len();
+    for demands in alternatives {
+        count += demands.as_ref().as_ref().map_or(0, Vec::len);
+    }
+    count
+}
+
 /// The comparison of an answer with a schema.
 ///
 /// References may lead back to where they came from. So each value is compared with a set of schemas at once, in which each is
@@ -212,8 +223,8 @@ impl<'a> Comparison<'a> {
             at += 1;
             let length = elements(&schema["enum"]).len() + elements(&schema["required"]).len();
             self.take_steps(1 + length)?;
-            let next = referred(self.root, schema).into_iter();
-            for next in next.chain(elements(&schema["allOf"])) {
+            let target = referred(self.root, schema).into_iter();
+            for next in target.chain(elements(&schema["allOf"])) {
                 if seen.insert(ptr::from_ref(next)) {
                     schemas.push(next);
                 }
@@ -271,34 +282,32 @@ impl<'a> Comparison<'a> {
         // An alternative may lead to more lists, and back to this one.
         let mut lists = Lists::default();
         lists.place_of(list);
-        let mut demands = HashMap::new();
+        let mut known = HashMap::new();
         let mut alternatives = Vec::new();
-        while let Some(list) = lists.lists.get(alternatives.len()) {
-            let targets = elements(list).iter().map(|schema| self.target_of(schema));
-            let targets = Vec::from_iter(targets);
-            for &target in &targets {
+        while let Some(next) = lists.lists.get(alternatives.len()) {
+            let mut of_list = Vec::new();
+            for schema in elements(next) {
                 self.take_steps(1)?;
-                if !demands.contains_key(&ptr::from_ref(target)) {
-                    let demanded = self.demands_of(part, target, &mut lists)?;
-                    demands.insert(ptr::from_ref(target), demanded);
-                }
+                let target = self.target_of(schema);
+                let demands = match known.entry(ptr::from_ref(target)) {
+                    Entry::Occupied(entry) => Rc::clone(entry.get()),
+                    Entry::Vacant(entry) => {
+                        let demands = self.demands_of(part, target, &mut lists)?;
+                        Rc::clone(entry.insert(Rc::new(demands)))
+                    }
+                };
+                of_list.push(demands);
             }
-            alternatives.push(targets);
+            alternatives.push(of_list);
         }
-        let alternatives = alternatives.iter().map(|targets| {
-            let demands = targets
-                .iter()
-                .map(|target| &demands[&ptr::from_ref(*target)]);
-            demands.collect()
-        });
-        let fits = self.solve(&Vec::from_iter(alternatives))?;
-        if self.known.len() + fits.len() > MAX_KNOWN {
+        let solved = self.solve(&alternatives)?;
+        if self.known.len() + solved.len() > MAX_KNOWN {
             self.known.clear();
         }
-        for (list, fits) in lists.lists.iter().zip(&fits) {
-            self.known.insert((ptr::from_ref(*list), value), *fits);
+        for (other, fits) in lists.lists.iter().zip(&solved) {
+            self.known.insert((ptr::from_ref(*other), value), *fits);
         }
-        Ok(fits[0])
+        Ok(solved[0])
     }
 
     /// What a schema refers to, if it does nothing else: several alternatives may be the same.
@@ -325,32 +334,32 @@ impl<'a> Comparison<'a> {
     }
 
     /// Which lists a value fits. Each list is given as what its alternatives ask for.
-    fn solve(&mut self, lists: &[Vec<&Demands>]) -> Result<Vec<bool>, Misfit> {
+    fn solve(&mut self, lists: &[Vec<Rc<Demands>>]) -> Result<Vec<bool>, Misfit> {
         let mut fits = vec![false; lists.len()];
         self.add_fitting(lists, &mut fits)?;
         // Lists whose alternatives only lead back to each other ask for nothing.
         let idle = self.idle(lists, &fits)?;
-        for (fits, is_idle) in fits.iter_mut().zip(idle) {
-            *fits |= is_idle;
+        for (place, is_idle) in idle.into_iter().enumerate() {
+            fits[place] |= is_idle;
         }
         self.add_fitting(lists, &mut fits)?;
         Ok(fits)
     }
 
     /// Adds the lists with an alternative that asks only for lists that fit, until there are no more.
-    fn add_fitting(&mut self, lists: &[Vec<&Demands>], fits: &mut [bool]) -> Result<(), Misfit> {
+    fn add_fitting(&mut self, lists: &[Vec<Rc<Demands>>], fits: &mut [bool]) -> Result<(), Misfit> {
         let mut has_changed = true;
         while has_changed {
             has_changed = false;
             // Most lists lead to later ones.
-            for (place, demands) in lists.iter().enumerate().rev() {
-                self.take_steps(demands.len())?;
-                let is_met = |demands: &&Demands| {
-                    let places = demands.as_ref();
+            for (own, alternatives) in lists.iter().enumerate().rev() {
+                self.take_steps(count(alternatives))?;
+                let is_met = |demands: &Rc<Demands>| {
+                    let places = demands.as_ref().as_ref();
                     places.is_some_and(|places| places.iter().all(|place| fits[*place]))
                 };
-                if !fits[place] && demands.iter().any(is_met) {
-                    fits[place] = true;
+                if !fits[own] && alternatives.iter().any(is_met) {
+                    fits[own] = true;
                     has_changed = true;
                 }
             }
@@ -359,20 +368,20 @@ impl<'a> Comparison<'a> {
     }
 
     /// The lists that do not fit, though the value differs from none of their alternatives.
-    fn idle(&mut self, lists: &[Vec<&Demands>], fits: &[bool]) -> Result<Vec<bool>, Misfit> {
+    fn idle(&mut self, lists: &[Vec<Rc<Demands>>], fits: &[bool]) -> Result<Vec<bool>, Misfit> {
         let mut idle = Vec::from_iter(fits.iter().map(|fits| !fits));
         let mut has_changed = true;
         while has_changed {
             has_changed = false;
-            for (place, demands) in lists.iter().enumerate().rev() {
-                self.take_steps(demands.len())?;
-                let may_be_met = |demands: &&Demands| {
+            for (own, alternatives) in lists.iter().enumerate().rev() {
+                self.take_steps(count(alternatives))?;
+                let may_be_met = |demands: &Rc<Demands>| {
                     let may_fit = |place: &usize| fits[*place] || idle[*place];
-                    let places = demands.as_ref();
+                    let places = demands.as_ref().as_ref();
                     places.is_some_and(|places| places.iter().all(may_fit))
                 };
-                if idle[place] && !demands.iter().all(may_be_met) {
-                    idle[place] = false;
+                if idle[own] && !alternatives.iter().all(may_be_met) {
+                    idle[own] = false;
                     has_changed = true;
                 }
             }

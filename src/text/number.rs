@@ -20,9 +20,9 @@ impl Decimal {
         let unsigned = text.trim_start_matches('-');
         let (mantissa, power) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let digits = format!("{whole}{fraction}");
-        let without_end = digits.trim_end_matches('0');
-        let zeros = digits.len() - without_end.len();
+        let all = format!("{whole}{fraction}");
+        let without_end = all.trim_end_matches('0');
+        let zeros = all.len() - without_end.len();
         let digits = without_end.trim_start_matches('0').to_owned();
         if digits.is_empty() {
             return Decimal {
@@ -75,7 +75,7 @@ pub fn is_same(one: &Value, other: &Value) -> bool {
         }
         (Value::Array(one), Value::Array(other)) => {
             let mut pairs = one.iter().zip(other);
-            one.len() == other.len() && pairs.all(|(one, other)| is_same(one, other))
+            one.len() == other.len() && pairs.all(|(item, counterpart)| is_same(item, counterpart))
         }
         (Value::Object(one), Value::Object(other)) => {
             let is_in_other = |(name, field): (&String, &Value)| {

@@ -65,6 +65,25 @@ const SMALL: usize = 2_900;
 /// Bytes of an image, which in base64 are as many as q takes.
 const IMAGE: usize = 3_749_000;
 
+/// Bytes of a line that is compared with one twice as long.
+const LINE: usize = 4_000;
+
+/// What such lines repeat, separated by `☐`.
+const REPEATED: &str = " ☐\t☐`☐~☐>☐> ☐*☐* ☐_☐[☐|☐| ☐#☐-☐- ☐7☐1. ☐\u{301}☐👩\u{200d}☐😀☐❤\u{fe0f}☐🇩☐日☐\u{a0}☐&☐\r☐\u{1b}☐x☐word ☐*a☐_a☐,_a☐(*☐*_☐**a** ☐\
+    `a`☐ `☐``` ☐~~~ ☐|-☐|a☐\\*☐://☐\n☐```\n";
+
+/// Where they stand: in prose, lists, quotes, tables, headings, fences and code. Each place is an answer's part of its own.
+const PLACES: &[(&str, &str)] = &[
+    ("a ", "\n\n"),
+    ("- ", "\n\n"),
+    ("> ", "\n\n"),
+    ("# ", "\n\n"),
+    ("| ", "\n\n"),
+    ("```", "\n```\n```\n\n"),
+    ("`````\n", "\n`````\n\n"),
+    ("> ~~~~~\n> ", "\n> ~~~~~\n\n"),
+];
+
 type Part = fn(&Bench);
 
 /// What can be measured by itself.
@@ -84,6 +103,7 @@ const PARTS: &[(&str, Part)] = &[
     ("tools", Bench::tools),
     ("tools", Bench::request_after_tools),
     ("tools", Bench::request_after_command),
+    ("lines", Bench::long_lines),
     ("binary", Bench::binary),
 ];
 
@@ -619,6 +639,104 @@ impl Bench {
         alone(what, middle(gaps.collect()), "5 ms");
     }
 
+    /// An answer of long lines, and one of lines twice as long, by the instructions that they take: for each kind of text, as
+    /// one piece, in small pieces, and for `-x`. The line of the table is the worst of them.
+    fn long_lines(&self) {
+        if quiet("valgrind").arg("--version").status().is_err() {
+            println!("| a line twice as long | valgrind is not there | | | 2.5 |");
+            return;
+        }
+        let terminal = drained_terminal();
+        let mut worst = (0.0, String::new(), 0, 0);
+        for repeated in REPEATED.split('☐') {
+            let [short, long] =
+                [LINE, 2 * LINE].map(|length| self.instructions(repeated, length, &terminal));
+            for ((way, short), (_, long)) in short.into_iter().zip(long) {
+                let ratio = long as f64 / short as f64;
+                if ratio > worst.0 {
+                    worst = (
+                        ratio,
+                        format!("`{}`, {way}", repeated.escape_debug()),
+                        short,
+                        long,
+                    );
+                }
+            }
+        }
+        let (ratio, what, short, long) = worst;
+        let millions = |count: u64| format!("{:.1} million instructions", count as f64 / 1e6);
+        let what = format!("lines twice as long, the worst kind ({what})").replace('|', "\\|");
+        line(
+            &what,
+            &millions(long),
+            &format!("{LINE} bytes each"),
+            &millions(short),
+            ratio,
+            "2.5",
+        );
+    }
+
+    /// The instructions that it takes to show an answer with lines of this length in each way.
+    fn instructions(
+        &self,
+        repeated: &str,
+        length: usize,
+        terminal: &OwnedFd,
+    ) -> Vec<(&'static str, u64)> {
+        let middle = repeated.repeat(length / repeated.len());
+        let parts = PLACES
+            .iter()
+            .map(|(before, after)| format!("{before}{middle}{after}"));
+        let answer = Vec::from_iter(parts).concat();
+        let (listener, address) = listen();
+        let letters = Vec::from_iter(answer.chars());
+        let events = letters
+            .chunks(4)
+            .map(|letters| event_of(&letters.iter().collect::<String>()));
+        let stream = [HEAD, &Vec::from_iter(events).concat(), END].concat();
+        let server = std::thread::spawn(move || {
+            let (connection, _) = listener.accept().expect("a connection");
+            reply(connection, stream.as_bytes()).expect("a reply");
+        });
+        // The answer is saved, so the other ways show the same.
+        let counts = [
+            ("in small pieces", &["-s", "lines", "question"][..], true),
+            ("in one piece", &["-s", "lines", "--last"], true),
+            ("for `-x`", &["-s", "lines", "--last", "-x"], false),
+        ]
+        .map(|(way, arguments, on_terminal)| {
+            let mut counted = quiet("valgrind");
+            counted.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+            let q = self.q(&address, &self.state, arguments);
+            counted.arg(q.get_program()).args(q.get_args()).env_clear();
+            counted.envs(
+                q.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
+            counted.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+            counted
+                .env("TERM", "xterm")
+                .env("LC_ALL", "C.UTF-8")
+                .env("Q_RETRIES", "0");
+            if on_terminal {
+                counted.stdout(terminal.try_clone().expect("a descriptor"));
+            }
+            let output = counted
+                .stdin(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("valgrind")
+                .wait_with_output();
+            let report = String::from_utf8_lossy(&output.expect("an end").stderr).into_owned();
+            let count = report
+                .lines()
+                .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+            (way, count.unwrap_or_else(|| panic!("{way}: {report}")))
+        });
+        server.join().expect("a server");
+        counts.to_vec()
+    }
+
     fn binary(&self) {
         let size = |path: &Path| {
             std::fs::metadata(path).map_or(0.0, |metadata| metadata.len() as f64 / 1e6)
@@ -984,8 +1102,14 @@ const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason
 
 /// An event with one word.
 fn event(number: usize) -> String {
+    event_of(&format!("word{number} "))
+}
+
+/// An event with a piece of text.
+fn event_of(text: &str) -> String {
+    let text = serde_json::Value::from(text);
     format!(
-        "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word{number} \"}},\"finish_reason\":null}}]}}\n\n"
+        "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{text}}},\"finish_reason\":null}}]}}\n\n"
     )
 }
 
