@@ -5,6 +5,11 @@ use std::process::{Command, Stdio};
 
 /// How many instructions a command takes, as callgrind counts them; `None` without valgrind, or if the command fails.
 pub fn count(command: &mut Command) -> Option<u64> {
+    count_writing_to(Stdio::null(), command)
+}
+
+/// The same for a command that writes to `stdout`, which may be a terminal.
+pub fn count_writing_to(stdout: Stdio, command: &mut Command) -> Option<u64> {
     let folder = tempfile::tempdir().ok()?;
     let file = folder.path().join("counts");
     let mut counted = Command::new("valgrind");
@@ -21,7 +26,7 @@ pub fn count(command: &mut Command) -> Option<u64> {
             counted.env(name, value);
         }
     }
-    counted.stdin(Stdio::null()).stdout(Stdio::null());
+    counted.stdin(Stdio::null()).stdout(stdout);
     let status = counted.stderr(Stdio::null()).status().ok()?;
     status.success().then(|| total(&file))?
 }

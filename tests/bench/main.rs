@@ -649,8 +649,8 @@ impl Bench {
         let terminal = drained_terminal();
         let mut worst = (0.0, String::new(), 0, 0);
         for repeated in REPEATED.split('☐') {
-            let [short, long] =
-                [LINE, 2 * LINE].map(|length| self.instructions(repeated, length, &terminal));
+            let [short, long] = [LINE, 2 * LINE]
+                .map(|length| self.instructions_of_lines(repeated, length, &terminal));
             for ((way, short), (_, long)) in short.into_iter().zip(long) {
                 let ratio = long as f64 / short as f64;
                 if ratio > worst.0 {
@@ -677,7 +677,7 @@ impl Bench {
     }
 
     /// The instructions that it takes to show an answer with lines of this length in each way.
-    fn instructions(
+    fn instructions_of_lines(
         &self,
         repeated: &str,
         length: usize,
@@ -705,33 +705,15 @@ impl Bench {
             ("for `-x`", &["-s", "lines", "--last", "-x"], false),
         ]
         .map(|(way, arguments, on_terminal)| {
-            let mut counted = quiet("valgrind");
-            counted.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-            let q = self.q(&address, &self.state, arguments);
-            counted.arg(q.get_program()).args(q.get_args()).env_clear();
-            counted.envs(
-                q.get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            );
-            counted.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-            counted
-                .env("TERM", "xterm")
-                .env("LC_ALL", "C.UTF-8")
-                .env("Q_RETRIES", "0");
+            let mut command = self.q(&address, &self.state, arguments);
+            command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+            command.env("Q_RETRIES", "0");
+            let mut stdout = Stdio::null();
             if on_terminal {
-                counted.stdout(terminal.try_clone().expect("a descriptor"));
+                stdout = terminal.try_clone().expect("a descriptor").into();
             }
-            let output = counted
-                .stdin(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("valgrind")
-                .wait_with_output();
-            let report = String::from_utf8_lossy(&output.expect("an end").stderr).into_owned();
-            let count = report
-                .lines()
-                .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-            (way, count.unwrap_or_else(|| panic!("{way}: {report}")))
+            let count = instructions::count_writing_to(stdout, &mut command);
+            (way, count.unwrap_or_else(|| panic!("{way}: no count")))
         });
         server.join().expect("a server");
         counts.to_vec()
