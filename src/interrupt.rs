@@ -79,6 +79,7 @@ impl Interrupts {
     }
 
     fn run_actions(&self) {
+        self.arrived.store(true, Ordering::Relaxed);
         let mut actions = std::mem::take(&mut *lock(&self.actions));
         actions.sort_by_key(|(when, _)| *when);
         for (_, action) in actions {

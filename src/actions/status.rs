@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::{Look, print, print_texts};
 use crate::server::discover;
+use crate::server::whom::Claim;
 use crate::session::Conversation;
 use crate::session::store::{Handle, Purpose};
 use crate::settings::{Environment, Key, Settings};
@@ -26,12 +27,14 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     };
     let found = find(context);
     // A question without -f begins a conversation, so what the current one keeps does not count.
-    let keeps = match &found {
-        Ok((handle, Some(conversation))) if !handle.which.is_current() => Some(conversation),
-        _ => None,
+    let claim = match &found {
+        Ok((handle, Some(conversation))) if !handle.which.is_current() => {
+            Claim::Keeps(conversation)
+        }
+        _ => Claim::None,
     };
     let asked = match error {
-        None => choose(&settings, keeps, context),
+        None => Asked::new(&settings, claim, context),
         Some(_) => Err(Error::settings("the configuration is wrong")),
     };
     let asked = asked.unwrap_or_else(|reason| Asked {
@@ -67,6 +70,27 @@ struct Asked {
     model: Option<String>,
     /// Why this provider, or why none.
     why: String,
+}
+
+impl Asked {
+    /// Says who would be asked, or why nobody can be. A conversation that was chosen by its name has a claim.
+    fn new(settings: &Settings, claim: Claim, context: &Context) -> Result<Asked, Error> {
+        let choice = discover::find_server(settings, claim, &context.notes)?.choice;
+        let name = &choice.provider.name;
+        let key = key_summary(&choice.provider.key, &settings.environment);
+        let why = match (claim, &settings.provider) {
+            (Claim::Keeps(held), _) if held.provider == *name => {
+                "the conversation is with it".to_owned()
+            }
+            (_, Some(named)) => named.origin.to_string(),
+            (_, None) => format!("the first that can be asked; its key: {key}"),
+        };
+        Ok(Asked {
+            provider: Some(name.clone()),
+            model: choice.model.name().map(str::to_owned),
+            why,
+        })
+    }
 }
 
 /// Everything that `--status` prints, as JSON and as lines for people.
@@ -135,7 +159,9 @@ impl Report {
     fn add_settings(&mut self, settings: &Settings) {
         self.text += "\n";
         let mut rows = Vec::new();
-        for (name, sourced) in settings.shown() {
+        for setting in settings.rows() {
+            let name = setting.row.key;
+            let sourced = setting.effective();
             let value = sourced.map(|sourced| &sourced.text);
             let origin = sourced.map_or("unset".to_owned(), |sourced| sourced.origin.to_string());
             let shown = value.map_or("-".to_owned(), |value| value.replace('\n', " "));
@@ -253,30 +279,6 @@ impl Report {
             }
         }
     }
-}
-
-/// Chooses as for a question, or says why there is no provider. A named conversation keeps its own provider and model, which
-/// are in `keeps`.
-fn choose(
-    settings: &Settings,
-    keeps: Option<&Conversation>,
-    context: &Context,
-) -> Result<Asked, Error> {
-    let choice = discover::find(settings, keeps, &context.notes)?.choice;
-    let name = &choice.provider.name;
-    let why = if keeps.is_some_and(|keeps| keeps.provider == *name) {
-        "the conversation is with it".to_owned()
-    } else if let Some(named) = &settings.provider {
-        named.origin.to_string()
-    } else {
-        let key = key_summary(&choice.provider.key, &settings.environment);
-        format!("the first that can be asked; its key: {key}")
-    };
-    Ok(Asked {
-        provider: Some(name.clone()),
-        model: choice.model.name().map(str::to_owned),
-        why,
-    })
 }
 
 /// The conversation of this run.

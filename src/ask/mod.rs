@@ -1,17 +1,19 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
-mod checked;
-mod delivery;
+mod cached;
+mod dialogue;
 mod input;
-mod known;
+mod output;
 mod pattern;
+mod place;
+mod plan;
+mod printer;
 mod question;
 mod record;
 mod request;
 mod run;
 mod screen;
-mod session;
 mod turn;
 mod window;
 
@@ -21,61 +23,103 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::Notes;
+use crate::server::target::Target;
 use crate::settings::{Cached, Settings};
 use crate::text::one_line::{on_one_line, quoted};
-use crate::tools::{Groups, Selection, Starting};
-use checked::CheckedArguments;
+use crate::tools::{Groups, Selection, Starting, Toolbox};
 use input::Reader;
+use place::{Opened, Place};
+use plan::Plan;
 use run::Run;
-use session::Session;
 
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
 pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
-    let loaded = Settings::load(command_line, &context.environment, &context.configuration)?;
-    let checked = CheckedArguments::new(loaded, notes)?;
-    let settings = &checked.settings;
-    let waits = checked.waits_for_input();
-    let known_target = session::known_target(settings, context, waits)?;
-    if let Some(target) = &known_target
-        && waits
+    let settings = Settings::load(command_line, &context.environment, &context.configuration)?;
+    let plan = Plan::new(&settings, notes)?;
+    let early = place::early_target(&plan, context)?;
+    if let Some(early) = &early
+        && plan.waits_for_input()
     {
-        target.open_ahead(settings);
+        early.open_ahead(&settings);
     }
 
-    let reader = Reader::read_files(&settings.typed.attach, notes)?;
-    let start = |tools| Starting::new(Some(tools), settings, context, groups);
-    // Servers start while input is read.
-    let starting = checked.selection.as_ref().map(start).transpose()?;
-    let draft = checked.read(reader, notes)?;
-
-    let session = session::open(known_target, settings, context)?;
-    let last_question = session::last_question(&session.intent);
-    let question = draft.into_question(last_question.as_ref());
-
-    let finish = |servers: Starting| {
-        if servers.are_awaited() {
-            session.target.open_ahead(settings);
-        }
-        servers.finish(settings.typed.yes, notes)
+    let files = Reader::read_files(&settings.typed.attach, notes)?;
+    let tools = Tools {
+        settings: &settings,
+        context,
+        groups,
     };
-    let mut toolbox = None;
-    if let Some(starting) = starting {
-        toolbox = finish(starting)?;
-    } else if let Some(conversation) = session.intent.read()
-        && let Some(tools) = remembered_tools(&conversation.tools, &session, settings, notes)?
-    {
-        let finished = start(&tools).and_then(finish);
-        toolbox = finished.map_err(|error| error.advise_also(REMEMBERED))?;
-    }
+    // Servers start while input is read.
+    let starting = tools.start(plan.selection.as_ref())?;
+    let draft = plan.read_input(files, notes)?;
 
-    let mut run = Run::resolve(checked, question, session, toolbox, context)?;
-    let result = run.ask(context);
-    // The run has the tool servers, which end when this returns.
+    let opened = Opened::read(&settings, context)?;
+    let target = opened.target(early, &settings, notes)?;
+    let place = opened.decide(&target, &settings, notes);
+    let question = draft.into_question(place.question_to_repeat().as_ref());
+    let toolbox = tools.wait(starting, &place, &target)?;
+
+    let (run, mut dialogue) = Run::new(plan, question, &place, target, toolbox, context)?;
+    let result = run.answer(&mut dialogue, context);
     if result.is_ok() {
         groups.be_patient();
     }
+    // Ends the tool servers.
+    drop(dialogue);
     result
+}
+
+/// Starts the tools of a question, and waits until they are known.
+struct Tools<'a> {
+    settings: &'a Settings,
+    context: &'a Context,
+    groups: &'a Groups,
+}
+
+impl Tools<'_> {
+    fn start(&self, selection: Option<&Selection>) -> Result<Option<Starting>, Error> {
+        if selection.is_none() {
+            return Ok(None);
+        }
+        Starting::new(selection, self.settings, self.context, self.groups).map(Some)
+    }
+
+    /// Waits for the tools of `-t`, else for those that the conversation remembers.
+    fn wait(
+        &self,
+        starting: Option<Starting>,
+        place: &Place,
+        target: &Target,
+    ) -> Result<Option<Toolbox>, Error> {
+        if starting.is_some() {
+            return self.finish(starting, target);
+        }
+        let Some(conversation) = place.intent.continued() else {
+            return Ok(None);
+        };
+        let notes = &self.context.notes;
+        let remembered = remembered_tools(&conversation.tools, place, self.settings, notes)?;
+        let toolbox = match self.start(remembered.as_ref()) {
+            Ok(started) => self.finish(started, target),
+            Err(error) => Err(error),
+        };
+        toolbox.map_err(|error| error.advise_also(REMEMBERED))
+    }
+
+    fn finish(
+        &self,
+        starting: Option<Starting>,
+        target: &Target,
+    ) -> Result<Option<Toolbox>, Error> {
+        let Some(starting) = starting else {
+            return Ok(None);
+        };
+        if starting.are_awaited() {
+            target.open_ahead(self.settings);
+        }
+        starting.finish(self.settings.typed.yes, &self.context.notes)
+    }
 }
 
 /// Advice for remembered tools that fail.
@@ -89,16 +133,16 @@ const MAX_NAMES: usize = 200;
 /// be known, nor where somebody else may have named them.
 fn remembered_tools(
     names: &[String],
-    session: &Session,
+    place: &Place,
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Option<Selection>, Error> {
     if names.is_empty() {
         return Ok(None);
     }
-    let reason = if settings.cached() != Cached::Off {
+    let reason = if settings.cached != Cached::Off {
         "no answer that needs them can be known".to_owned()
-    } else if let Some(file) = session.file_elsewhere() {
+    } else if let Some(file) = place.file_elsewhere() {
         let mut names = on_one_line(&names.join(","));
         if let Some((end, _)) = names.char_indices().nth(MAX_NAMES) {
             names.replace_range(end.., "…");

@@ -34,21 +34,29 @@ pub struct Record {
     question: Message,
     notes: Notes,
     interrupts: Arc<Interrupts>,
-    answer: Mutex<Answer>,
+    progress: Mutex<Progress>,
+}
+
+/// An answer, and what is still to be done about it.
+#[derive(Default)]
+pub struct Progress {
+    pub answer: Answer,
+    /// `None`: nothing is saved, or it has been.
+    saver: Option<Saver>,
+    /// What the user has not been told about how it was saved.
+    note: Option<String>,
+    /// No more text will come.
+    is_complete: bool,
+    /// See [`Reply::flaw`](crate::provider::reply::Reply::flaw).
+    flaw: Option<String>,
 }
 
 /// As much of an answer as has come.
 #[derive(Clone, Default)]
 pub struct Answer {
-    /// `None`: nothing is saved, or it has been.
-    saver: Option<Saver>,
-    /// What the user has not been told about how it was saved.
-    note: Option<String>,
+    /// The model that gives it.
+    pub model: String,
     pub text: String,
-    /// No more text will come.
-    is_complete: bool,
-    /// See [`Reply::flaw`](crate::provider::reply::Reply::flaw).
-    flaw: Option<String>,
     /// What the model said and called before the answer.
     pub steps: Vec<Step>,
     /// The pages that the answer and these steps name.
@@ -102,42 +110,42 @@ impl Answer {
 }
 
 impl Record {
-    /// `saver` is `None` if nothing is saved.
-    pub fn new(question: Message, saver: Option<Saver>, context: &Context) -> Record {
-        let answer = Answer {
+    /// `model` is the one that is asked first. `saver` is `None` if nothing is saved.
+    pub fn new(
+        question: Message,
+        model: String,
+        saver: Option<Saver>,
+        context: &Context,
+    ) -> Record {
+        let progress = Progress {
+            answer: Answer {
+                model,
+                ..Answer::default()
+            },
             saver,
-            ..Answer::default()
+            ..Progress::default()
         };
         Record {
             question,
             notes: context.notes.clone(),
             interrupts: Arc::clone(&context.interrupts),
-            answer: Mutex::new(answer),
+            progress: Mutex::new(progress),
         }
     }
 
-    /// What has come. Once a signal has come, which saves that, this does not return.
-    pub fn answer(&self) -> MutexGuard<'_, Answer> {
-        let answer = lock(&self.answer);
-        if !self.interrupts.has_signal() {
-            return answer;
-        }
-        drop(answer);
-        loop {
-            std::thread::park();
-        }
+    /// What has come. Once a signal has saved it, its thread keeps the lock until q ends.
+    pub fn lock(&self) -> MutexGuard<'_, Progress> {
+        lock(&self.progress)
     }
 
-    /// Notes that another model replaces the chosen one.
+    /// Replaces the model that is asked.
     pub fn set_model(&self, model: &str) {
-        if let Some(saver) = &mut self.answer().saver {
-            saver.responder.model = Some(model.to_owned());
-        }
+        self.lock().answer.model = model.to_owned();
     }
 
     /// Adds the usage of a request.
     pub fn add_usage(&self, usage: Option<Usage>) {
-        let mut answer = self.answer();
+        let answer = &mut self.lock().answer;
         answer.usage = either(answer.usage, usage, Usage::plus);
     }
 
@@ -149,9 +157,10 @@ impl Record {
         if !text.is_empty() {
             self.interrupts.install();
         }
-        let answer = &mut *self.answer();
-        answer.is_complete = piece.is_last || (answer.is_complete && text.is_empty());
-        answer.flaw.clone_from(&piece.flaw);
+        let progress = &mut *self.lock();
+        progress.is_complete = piece.is_last || (progress.is_complete && text.is_empty());
+        progress.flaw.clone_from(&piece.flaw);
+        let answer = &mut progress.answer;
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {
@@ -174,10 +183,11 @@ impl Record {
     pub fn begin_step(&self, echo: Vec<Value>) {
         // A signal must also end the programs that are about to run.
         self.interrupts.install();
-        let mut answer = self.answer();
+        let mut progress = self.lock();
+        progress.is_complete = false;
+        progress.flaw = None;
+        let answer = &mut progress.answer;
         let text = std::mem::take(&mut answer.text);
-        answer.is_complete = false;
-        answer.flaw = None;
         answer.steps.push(Step {
             text,
             echo,
@@ -187,7 +197,7 @@ impl Record {
 
     /// Adds calls of the last step that have ended. No other call is running then.
     pub fn calls_finished(&self, runs: Vec<ToolRun>) {
-        let mut answer = self.answer();
+        let answer = &mut self.lock().answer;
         answer.running.clear();
         if let Some(step) = answer.steps.last_mut() {
             step.calls.extend(runs);
@@ -197,8 +207,7 @@ impl Record {
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
     pub fn leave_out_images(&self) -> bool {
         let mut has_images = false;
-        let mut answer = self.answer();
-        for step in &mut answer.steps {
+        for step in &mut self.lock().answer.steps {
             for run in &mut step.calls {
                 has_images |= !run.images.is_empty();
                 run.images.clear();
@@ -210,12 +219,13 @@ impl Record {
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
     pub fn save(&self, breaks_off: bool, finish: Option<&str>) -> Saved {
-        let mut answer = self.answer();
-        let saved = self.commit(&mut answer, breaks_off, finish);
-        answer.note.clone_from(&saved.note);
-        drop(answer);
-        // If a signal has come meanwhile, its thread writes the note.
-        let note = self.answer().note.take();
+        let mut progress = self.lock();
+        let saved = self.commit(&mut progress, breaks_off, finish);
+        progress.note.clone_from(&saved.note);
+        drop(progress);
+        // If a signal has come meanwhile, its thread writes the note, and ends q.
+        self.interrupts.wait_if_ending();
+        let note = self.lock().note.take();
         if let Some(note) = note {
             self.notes.note(&note);
         }
@@ -231,18 +241,21 @@ impl Record {
 
     fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
         let began = Instant::now();
-        let mut answer = loop {
-            match self.answer.try_lock() {
-                Ok(answer) => break answer,
+        let mut progress = loop {
+            match self.progress.try_lock() {
+                Ok(progress) => break progress,
                 // The run is saving already, and the disk may hang.
                 Err(_) if began.elapsed() > SAVE_PATIENCE_ON_SIGNAL => return,
                 Err(_) => std::thread::sleep(SAVE_POLL),
             }
         };
-        let breaks_off = !answer.is_complete;
-        let flaw = answer.flaw.take();
-        let saved = self.commit(&mut answer, breaks_off, flaw.as_deref());
-        if let Some(note) = saved.note.or(answer.note.take()) {
+        let breaks_off = !progress.is_complete;
+        let flaw = progress.flaw.take();
+        let saved = self.commit(&mut progress, breaks_off, flaw.as_deref());
+        let note = saved.note.or(progress.note.take());
+        // The run must not go on.
+        std::mem::forget(progress);
+        if let Some(note) = note {
             let notes = self.notes.clone();
             threads::run_briefly(move || {
                 end_line();
@@ -251,10 +264,12 @@ impl Record {
         }
     }
 
-    fn commit(&self, answer: &mut Answer, breaks_off: bool, finish: Option<&str>) -> Saved {
-        let Some(saver) = answer.saver.take() else {
+    fn commit(&self, progress: &mut Progress, breaks_off: bool, finish: Option<&str>) -> Saved {
+        let Some(mut saver) = progress.saver.take() else {
             return Saved::default();
         };
+        let answer = &progress.answer;
+        saver.responder.model = Some(answer.model.clone());
         if answer.kept.is_too_much() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");
             return Saved::unsaved(&reason);
@@ -282,7 +297,7 @@ impl Record {
 
 impl Observer for Record {
     fn started(&self, calls: &[&ToolCall]) {
-        let mut answer = self.answer();
+        let answer = &mut self.lock().answer;
         answer.has_run |= !calls.is_empty();
         for call in calls {
             answer.running.push(ToolRun::new(call, NO_RESULT, true));
@@ -290,7 +305,7 @@ impl Observer for Record {
     }
 
     fn ended(&self, run: ToolRun) {
-        let mut answer = self.answer();
+        let answer = &mut self.lock().answer;
         let mut running = answer.running.iter_mut();
         if let Some(place) = running.find(|other| other.id == run.id) {
             *place = run;

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
+use super::dialogue::Dialogue;
 use super::run::Run;
 use crate::error::Error;
 use crate::provider::failure::{self, Meaning};
@@ -16,15 +17,14 @@ const TOO_LONG: &str =
 /// How many bytes of base64 a terminal shows.
 const SHOWN_OF_BASE64: usize = 32;
 
-impl Run {
+impl Run<'_> {
     /// The next request.
-    pub fn request(&self) -> Result<Request, Error> {
+    pub fn request(&self, dialogue: &Dialogue) -> Result<Request, Error> {
         let values = &self.settings.values;
-        let progress = &self.progress;
-        let form = self.form();
+        let form = self.form(dialogue);
         // A copy shares the text.
         let mut question = self.question.clone();
-        if let Some(shape) = &self.shape
+        if let Some(shape) = self.output.shape()
             && !matches!(form, AnswerForm::Shaped(_))
         {
             let schema = &shape.schema;
@@ -32,34 +32,29 @@ impl Run {
                 format!("Answer with nothing but JSON that fits this JSON Schema:\n{schema}");
             question.text = fence::join([&*question.text, &order]).into();
         }
-        let sends = |extra| !progress.left_out.contains(&extra);
+        let sends = |extra| !dialogue.left_out.contains(&extra);
         let mut effort = None;
         if sends(Extra::Effort) {
             effort = self.effort();
         }
-        let answer = self.record.answer();
+        let answer = &self.record.lock().answer;
         let prompt = Prompt {
-            model: &self.model,
+            model: &answer.model,
             system: &self.system,
-            messages: self.window.with(question),
+            messages: dialogue.window.with(question),
             max_tokens: values.max_tokens,
             effort,
             refuses_storage: sends(Extra::Store),
             caches: sends(Extra::Cache),
-            stream: !self.settings.typed.no_stream,
-            tools: self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools),
+            stream: self.output.streams,
+            tools: dialogue.tools(),
             web: self.settings.typed.web,
             steps: &answer.steps,
-            paused_turn: &progress.paused_turn,
-            forbids_calls: self.must_answer(answer.steps.len()),
+            paused_turn: &dialogue.paused.turn,
+            forbids_calls: dialogue.must_answer(answer.steps.len(), values.rounds),
             form,
         };
         self.target.request(&prompt, &self.settings.options)
-    }
-
-    /// Whether the model has called so often that it must answer now.
-    pub fn must_answer(&self, rounds: usize) -> bool {
-        self.toolbox.is_some() && rounds >= self.settings.values.rounds
     }
 
     /// The effort that is asked for.
@@ -70,14 +65,14 @@ impl Run {
 
     /// How the API enforces the shape; after each refusal, in a way that more servers support. Not every API does so
     /// together with tools or a search.
-    fn form(&self) -> AnswerForm<'_> {
+    fn form(&self, dialogue: &Dialogue) -> AnswerForm<'_> {
         let api = self.target.provider().api;
-        let is_alone = self.toolbox.is_none() && !self.settings.typed.web;
-        let shape = match &self.shape {
+        let is_alone = dialogue.toolbox.is_none() && !self.settings.typed.web;
+        let shape = match self.output.shape() {
             Some(shape) if is_alone && api.can_enforce(shape) => shape,
             _ => return AnswerForm::Any,
         };
-        let left_out = self.progress.left_out.iter();
+        let left_out = dialogue.left_out.iter();
         match left_out.filter(|extra| **extra == Extra::Form).count() {
             0 => AnswerForm::Shaped(shape),
             1 if api.enforces_maps && shape.is_object() => AnswerForm::Object,
@@ -86,12 +81,12 @@ impl Run {
     }
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
-    pub fn body_to_show(&self) -> Result<String, Error> {
-        let mut body = self.request()?.body.unwrap_or_default().to_string();
+    pub fn body_to_show(&self, dialogue: &Dialogue) -> Result<String, Error> {
+        let mut body = self.request(dialogue)?.body.unwrap_or_default().to_string();
         if !io::stdout().is_terminal() {
             return Ok(body);
         }
-        for message in self.window.messages.iter().chain([&self.question]) {
+        for message in dialogue.window.messages.iter().chain([&self.question]) {
             for attachment in &message.attachments {
                 let data = &*attachment.data;
                 if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
@@ -106,24 +101,24 @@ impl Run {
 
     /// Changes what the provider did not accept, for another request. Returns whether anything can be changed; if not, the
     /// failure may have got advice.
-    pub fn adapt_to(&mut self, failed: &mut CallError) -> bool {
+    pub fn adapt_to(&self, failed: &mut CallError, dialogue: &mut Dialogue) -> bool {
         match failed.meaning {
             Meaning::TooLong => {
-                let is_shorter = self.window.halve();
+                let is_shorter = dialogue.window.halve();
                 if !is_shorter {
                     failed.error = failed.error.clone().advise_also(TOO_LONG);
                 }
                 is_shorter
             }
             Meaning::UnknownModel => self.heal(failed),
-            Meaning::Refuses(extra) => self.leave_out(extra, failed),
+            Meaning::Refuses(extra) => self.leave_out(extra, failed, dialogue),
             _ => false,
         }
     }
 
     /// Leaves out of further requests what the server has refused in this one, unless only the user can leave it out.
-    fn leave_out(&mut self, extra: Extra, failed: &mut CallError) -> bool {
-        let notes = &self.notes;
+    fn leave_out(&self, extra: Extra, failed: &mut CallError, dialogue: &mut Dialogue) -> bool {
+        let notes = self.notes;
         let provider = &self.target.provider().name;
         let error = &mut failed.error;
         match extra {
@@ -148,15 +143,14 @@ impl Run {
             Extra::Attachments | Extra::Cache | Extra::Form => {}
         }
         notes.detail(|| format!("{error}; asking again without what it refuses"));
-        self.progress.left_out.push(extra);
+        dialogue.left_out.push(extra);
         true
     }
 
     /// Replaces a model that the server does not know with the newest one of its family, if that is another one.
-    fn heal(&mut self, failed: &mut CallError) -> bool {
-        let healed = self
-            .target
-            .heal(&self.model, failed.error.clone(), &self.notes);
+    fn heal(&self, failed: &mut CallError) -> bool {
+        let model = self.record.lock().answer.model.clone();
+        let healed = self.target.heal(&model, failed.error.clone(), self.notes);
         let newest = match healed {
             Ok(newest) => newest,
             Err(error) => {
@@ -165,14 +159,12 @@ impl Run {
             }
         };
         let provider = &self.target.provider().name;
-        let model = &self.model;
         let file = self.settings.file.display();
         self.notes.note(&format!(
             "{provider} no longer serves {model}; asking {newest}: model = \"{newest}\" in {file}, or Q_MODEL={newest}, \
              silences this note"
         ));
         self.record.set_model(&newest);
-        self.model = newest;
         true
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::choice::{self, Choice, Model};
 use super::target::Target;
+use super::whom::{self, Choice, Claim, Model, Whom};
 use crate::error::Error;
 use crate::output::Notes;
-use crate::session::Conversation;
 use crate::settings::{Cached, Key, Settings};
 use crate::threads;
 
@@ -18,19 +17,18 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 /// How many variables for keys an error names.
 const SHOWN_VARIABLES: usize = 3;
 
-/// The server that options, settings or the conversation choose, else the first local one.
-pub fn find(
-    settings: &Settings,
-    keeps: Option<&Conversation>,
-    notes: &Notes,
-) -> Result<Target, Error> {
-    if let Some(target) = chosen(settings, keeps)? {
-        return Ok(target);
+/// The server to ask: the chosen one, else the first local one that answers.
+///
+/// # Errors
+/// Nobody can be asked, or the provider, its key or its address is wrong.
+pub fn find_server(settings: &Settings, claim: Claim, notes: &Notes) -> Result<Target, Error> {
+    if let Whom::Server(choice) = whom::decide(settings, claim)? {
+        return Target::new(choice, settings);
     }
-    if settings.cached() == Cached::Only {
+    if settings.cached == Cached::Only {
         return Err(unknown_without_asking("provider", "-p or Q_PROVIDER"));
     }
-    let Some(choice) = running(settings) else {
+    let Some(choice) = first_running(settings, claim) else {
         return Err(no_provider(settings));
     };
     let name = &choice.provider.name;
@@ -41,22 +39,14 @@ pub fn find(
     Target::new(choice, settings)
 }
 
-/// The server that options, settings or the conversation choose. `None`: nothing names a provider, and no key is set.
-pub fn chosen(settings: &Settings, keeps: Option<&Conversation>) -> Result<Option<Target>, Error> {
-    let choice = choice::choose(settings, keeps)?;
-    choice
-        .map(|choice| Target::new(choice, settings))
-        .transpose()
-}
-
 /// The error if the provider or the model is not named, and nobody may be asked.
 pub fn unknown_without_asking(what: &str, names: &str) -> Error {
     let message = format!("cached = only asks no server, and no {what} is named");
     Error::settings(message).advise(format!("{names} names one"))
 }
 
-/// The first provider that needs no key and answers in time with at least one model. The first is asked, if none is named.
-pub fn running(settings: &Settings) -> Option<Choice> {
+/// The first provider that needs no key and answers in time with at least one model.
+fn first_running(settings: &Settings, claim: Claim) -> Option<Choice> {
     // Each server has a channel of its own, so that their answers can be awaited in order.
     let mut asked = Vec::new();
     for provider in &settings.providers {
@@ -81,9 +71,9 @@ pub fn running(settings: &Settings) -> Option<Choice> {
     for (provider, answer) in asked {
         let left = deadline.saturating_duration_since(Instant::now());
         if let Ok(first) = answer.recv_timeout(left) {
-            let model = match &settings.model {
-                Some(named) => Model::Named(named.text.clone()),
-                None => Model::Default(first),
+            let model = match whom::model_of(provider, settings, claim) {
+                Model::First => Model::Default(first),
+                chosen => chosen,
             };
             return Some(Choice {
                 provider: Arc::clone(provider),

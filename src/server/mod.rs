@@ -1,7 +1,6 @@
 //! Servers: which provider q asks, with which key, and each request over HTTP.
 
 pub mod call;
-pub mod choice;
 pub mod client;
 pub mod discover;
 pub mod key_command;
@@ -9,3 +8,4 @@ pub mod reading;
 pub mod retry;
 pub mod stream;
 pub mod target;
+pub mod whom;

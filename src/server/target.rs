@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::call::Call;
-use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
+use super::whom::{Choice, Model};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::provider::request::{Field, ListedModel, Prompt, Request};
@@ -48,7 +48,10 @@ impl Target {
         let environment = &settings.environment;
         let values = &settings.values;
         let target = Target::bare(choice, values.timeout, values.retries, environment);
-        if settings.cached() != Cached::Off {
+        if settings.typed.web {
+            target.check_web()?;
+        }
+        if settings.cached != Cached::Off {
             return Ok(target);
         }
         // A dry run sends nothing.
@@ -58,6 +61,15 @@ impl Target {
         }
         target.client()?;
         Ok(target)
+    }
+
+    /// The same server, asked for this model. A connection that is open stays open.
+    pub fn with_model(self, model: Model) -> Target {
+        let provider = self.choice.provider;
+        Target {
+            choice: Choice { provider, model },
+            ..self
+        }
     }
 
     /// A server that is not checked yet. `timeout` is the longest silence.
@@ -94,7 +106,7 @@ impl Target {
     /// Opens the connection for the first request, while q waits for something else. A dry run sends nothing, and a known
     /// answer needs no request.
     pub fn open_ahead(&self, settings: &Settings) {
-        if settings.typed.dry_run || settings.cached() != Cached::Off {
+        if settings.typed.dry_run || settings.cached != Cached::Off {
             return;
         }
         if let Ok(client) = self.client() {
@@ -107,7 +119,7 @@ impl Target {
     }
 
     /// Checks that the provider can search the web over its API.
-    pub fn check_web(&self) -> Result<(), Error> {
+    fn check_web(&self) -> Result<(), Error> {
         let provider = self.provider();
         if provider.api.searches || provider.quirks.searches {
             return Ok(());

@@ -60,7 +60,7 @@ pub enum Intent {
 
 impl Intent {
     /// The conversation as it was read, if one is continued.
-    pub fn read(&self) -> Option<&Conversation> {
+    pub fn continued(&self) -> Option<&Conversation> {
         match self {
             Intent::Follow(read) | Intent::Again(read) => Some(read),
             _ => None,

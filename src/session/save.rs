@@ -96,7 +96,7 @@ impl Saver {
         let mut found = Ok(None);
         // A new question does not need what another one has left.
         if self.intent != Intent::New {
-            found = disk::read_again(&path, self.intent.read());
+            found = disk::read_again(&path, self.intent.continued());
         }
         let decided = rules::decide(&self.intent, found, exchange, &self.responder, &self.rules);
         if let Some(conversation) = decided.map_err(io::Error::other)? {

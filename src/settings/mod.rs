@@ -1,5 +1,4 @@
-//! Settings: built-in defaults, then the configuration file, then the environment, then options. They decide which
-//! provider and model are asked.
+//! Settings, from the lowest layer to the highest: built-in defaults, the configuration file, the environment and options.
 
 mod commands;
 mod duration;
@@ -16,7 +15,6 @@ mod text;
 mod tools;
 mod value;
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +24,7 @@ pub use key::{Key, check_key};
 pub use origin::{Environment, Origin, Sourced};
 pub use program::LocalProgram;
 pub use providers::Provider;
-pub use table::{Cached, History, Values};
+pub use table::{Cached, History, SettingRow, Values};
 pub use text::{MAX_TEXT, read_text};
 pub use tools::{NO_TOOLS, READS, RemoteServer, ServerKind, ToolServer};
 
@@ -36,12 +34,59 @@ use crate::provider::request::Field;
 use crate::text::json;
 use crate::text::nearest::did_you_mean;
 
-/// The settings after all levels.
+/// A setting, with what each layer says about it.
+#[derive(Debug)]
+pub struct Setting {
+    pub row: &'static SettingRow,
+    layers: Layers,
+}
+
+/// What each layer sets, from the lowest to the highest: the defaults, the file, the environment and the options.
+type Layers = [Option<Sourced>; 4];
+
+const UNSET: Layers = [const { None }; 4];
+
+impl Setting {
+    fn new(
+        row: &'static SettingRow,
+        file: &file::File,
+        environment: &Environment,
+        arguments: &Arguments,
+    ) -> Setting {
+        let has_default = !row.default.is_empty();
+        let default = has_default.then(|| Sourced::new(row.default, Origin::Default));
+        let in_file = file.settings.get(row.key).cloned();
+        let variable = environment.get(&row.variable());
+        let variable = variable.map(|text| Sourced::new(text, Origin::Variable(row.variable())));
+        let below = variable.as_ref().or(in_file.as_ref());
+        // A typed --cached does not loosen it.
+        let is_strictest = row.key == "cached" && below.is_some_and(|set| set.text == "only");
+        let option = table::typed(row.key, arguments).filter(|_| !is_strictest);
+        let option = option.map(|(name, text)| Sourced::new(&text, Origin::Option(name)));
+        Setting {
+            row,
+            layers: [default, in_file, variable, option],
+        }
+    }
+
+    /// The value that holds: that of the highest layer that has one.
+    pub fn effective(&self) -> Option<&Sourced> {
+        highest(&self.layers)
+    }
+}
+
+fn highest(layers: &Layers) -> Option<&Sourced> {
+    layers.iter().flatten().last()
+}
+
+/// The settings after all layers.
 #[derive(Debug)]
 pub struct Settings {
     /// The arguments of the command line, with the options of their role.
     pub typed: Arguments,
     pub values: Values,
+    /// How this question uses cached answers.
+    pub cached: Cached,
     /// The providers of the file, in its order, then those of the table.
     pub providers: Vec<Arc<Provider>>,
     /// In the order of the file.
@@ -59,60 +104,86 @@ pub struct Settings {
     pub file: PathBuf,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
-    /// By key.
-    levels: BTreeMap<&'static str, Levels>,
+    /// All settings, in the order of the table.
+    rows: Vec<Setting>,
 }
 
-/// What each level sets, from the lowest to the highest: the defaults, the file, the environment and the options.
-type Levels = [Option<Sourced>; 4];
-
 impl Settings {
-    /// Reads all levels and checks every value.
+    /// Reads all layers and checks every value.
     pub fn load(
         arguments: &Arguments,
         environment: &Environment,
-        file: &Path,
+        path: &Path,
     ) -> Result<Settings, Error> {
-        let written = read_file(file)?;
-        let typed = roles::apply(arguments, &written.roles, file)?;
+        Settings::of_layers(read_file(path)?, environment, arguments, path)
+    }
+
+    /// Resolves the settings of a file that has been read. It is at this path, beside which the files of roles are.
+    fn of_layers(
+        file: file::File,
+        environment: &Environment,
+        arguments: &Arguments,
+        path: &Path,
+    ) -> Result<Settings, Error> {
+        let typed = roles::apply(arguments, &file.roles, path)?;
         let mut values = Values::default();
-        let mut levels = BTreeMap::new();
+        let mut rows = Vec::new();
         for row in table::SETTINGS {
-            let set = levels_of(row, &typed, environment, &written);
-            for Sourced { text, origin } in set.iter().flatten() {
+            let setting = Setting::new(row, &file, environment, &typed);
+            // Each layer must be right, even where another one decides.
+            for Sourced { text, origin } in setting.layers.iter().flatten() {
                 row.set(&mut values, text)
                     .map_err(|reason| origin.wrong(row.key, &reason))?;
             }
-            levels.insert(row.key, set);
-        }
-        let providers = providers::all(written.providers, environment);
-        let unnamed =
-            first_with_key(&providers, environment).map(|provider| provider.name.as_str());
-        if !model_fits(&levels["provider"], &levels["model"], unnamed) {
-            levels.remove("model");
+            rows.push(setting);
         }
         let mut options = Vec::new();
         for text in &typed.options {
             let field = Field::parse(text);
             options.push(field.map_err(|reason| Error::usage(format!("--option: {reason}")))?);
         }
-
-        let settings = Settings {
+        let mut settings = Settings {
             options,
             effort_is_typed: arguments.effort.is_some(),
+            cached: values.cached,
             typed,
             values,
-            providers,
-            tools: written.tools,
-            provider: highest(&levels, "provider").cloned(),
-            model: highest(&levels, "model").cloned(),
+            providers: providers::all(file.providers, environment),
+            tools: file.tools,
+            provider: None,
+            model: None,
             environment: environment.clone(),
-            file: file.to_owned(),
-            roles: written.roles,
-            levels,
+            file: path.to_owned(),
+            roles: file.roles,
+            rows,
         };
+        if settings.wants_results() {
+            settings.cached = Cached::Off;
+        }
+        settings.name_provider_and_model();
         settings.check_providers()?;
         Ok(settings)
+    }
+
+    /// Finds the provider and the model that are named. A model that was set for another provider counts as unset.
+    fn name_provider_and_model(&mut self) {
+        let first = first_with_key(&self.providers, &self.environment);
+        let unnamed = first.map(|provider| provider.name.as_str());
+        if !model_fits(self.layers("provider"), self.layers("model"), unnamed) {
+            for setting in &mut self.rows {
+                if setting.row.key == "model" {
+                    setting.layers = UNSET;
+                }
+            }
+        }
+        self.provider = highest(self.layers("provider")).cloned();
+        self.model = highest(self.layers("model")).cloned();
+    }
+
+    /// What each layer says about a setting.
+    fn layers(&self, key: &str) -> &Layers {
+        let setting = self.rows.iter().find(|setting| setting.row.key == key);
+        setting.map_or(&UNSET, |setting| &setting.layers)
     }
 
     /// Refuses the name of a provider that is not configured, of a role even if no question uses it.
@@ -122,8 +193,8 @@ impl Settings {
                 self.check_provider(name, |reason| role.wrong("provider", reason))?;
             }
         }
-        // As with any setting, a level must be right even where another one decides.
-        for Sourced { text, origin } in self.levels["provider"].iter().flatten() {
+        // As with any setting, a layer must be right even where another one decides.
+        for Sourced { text, origin } in self.layers("provider").iter().flatten() {
             self.check_provider(text, |reason| origin.wrong("provider", reason))?;
         }
         Ok(())
@@ -144,34 +215,27 @@ impl Settings {
 
     /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
     /// missing; if that does not help, `Q_…` variables count as unset.
-    pub fn for_actions(environment: &Environment, file: &Path) -> Values {
-        let load = |path: &Path| Settings::load(&Arguments::default(), environment, path);
-        let settings = load(file)
-            .or_else(|_| load(Path::new("")))
+    pub fn for_actions(environment: &Environment, path: &Path) -> Values {
+        let none = Arguments::default();
+        let settings = Settings::load(&none, environment, path)
+            .or_else(|_| Settings::without_file(environment))
             .or_else(|_| Settings::defaults(environment));
         settings.map(|settings| settings.values).unwrap_or_default()
     }
 
     /// The default settings, with the environment's providers.
     pub fn defaults(environment: &Environment) -> Result<Settings, Error> {
-        Settings::load(
-            &Arguments::default(),
-            &environment.without_settings(),
-            Path::new(""),
-        )
+        Settings::without_file(&environment.without_settings())
+    }
+
+    fn without_file(environment: &Environment) -> Result<Settings, Error> {
+        let none = Arguments::default();
+        Settings::of_layers(file::File::default(), environment, &none, Path::new(""))
     }
 
     /// Whether the exchange of this run is saved.
     pub fn saves(&self) -> bool {
         self.values.save && !self.typed.dry_run
-    }
-
-    /// How this question uses known answers.
-    pub fn cached(&self) -> Cached {
-        if self.wants_results() {
-            return Cached::Off;
-        }
-        self.values.cached
     }
 
     /// Whether tools or searches are asked for. No request shows what they will return, so their answers are never known.
@@ -183,13 +247,12 @@ impl Settings {
     /// Whether the answer of this run is kept as a known one.
     pub fn keeps_answer(&self) -> bool {
         let may_keep = self.values.save || self.typed.cached;
-        may_keep && self.cached() != Cached::Off
+        may_keep && self.cached != Cached::Off
     }
 
-    /// Every setting by key, with its value and where it comes from; `None` if it is unset.
-    pub fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
-        let rows = table::SETTINGS.iter();
-        rows.map(|row| (row.key, highest(&self.levels, row.key)))
+    /// Every setting, in the order of the table.
+    pub fn rows(&self) -> &[Setting] {
+        &self.rows
     }
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
@@ -244,14 +307,10 @@ impl Settings {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
             // Which keys are set must not decide which known answer is looked for.
-            None if self.typed.mode == Mode::Ask && self.cached() == Cached::Only => None,
+            None if self.typed.mode == Mode::Ask && self.cached == Cached::Only => None,
             None => first_with_key(&self.providers, &self.environment),
         }
     }
-}
-
-fn highest<'a>(levels: &'a BTreeMap<&str, Levels>, key: &str) -> Option<&'a Sourced> {
-    levels.get(key)?.iter().flatten().last()
 }
 
 fn first_with_key<'a>(
@@ -277,36 +336,18 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
     file::read(&text, path)
 }
 
-fn levels_of(
-    row: &table::SettingRow,
-    arguments: &Arguments,
-    environment: &Environment,
-    written: &file::File,
-) -> Levels {
-    let has_default = !row.default.is_empty();
-    let default = has_default.then(|| Sourced::new(row.default, Origin::Default));
-    let in_file = written.settings.get(row.key).cloned();
-    let variable = environment.get(&row.variable());
-    let variable = variable.map(|text| Sourced::new(text, Origin::Variable(row.variable())));
-    let before = variable.as_ref().or(in_file.as_ref());
-    let is_strictest = row.key == "cached" && before.is_some_and(|set| set.text == "only");
-    let typed = table::typed(row.key, arguments).filter(|_| !is_strictest);
-    let option = typed.map(|(name, text)| Sourced::new(&text, Origin::Option(name)));
-    [default, in_file, variable, option]
-}
-
 /// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it
-/// does not count if a higher level names another one. Until a level names a provider, it is `unnamed`.
-fn model_fits(providers: &Levels, models: &Levels, unnamed: Option<&str>) -> bool {
+/// does not count if a higher layer names another one. Until a layer names a provider, it is `unnamed`.
+fn model_fits(providers: &Layers, models: &Layers, unnamed: Option<&str>) -> bool {
     let Some(of_model) = models.iter().rposition(Option::is_some) else {
         return false;
     };
     let mut own = unnamed;
-    for (level, provider) in providers.iter().enumerate() {
+    for (layer, provider) in providers.iter().enumerate() {
         let Some(Sourced { text, .. }) = provider else {
             continue;
         };
-        if level > of_model && own.is_some_and(|own| own != text) {
+        if layer > of_model && own.is_some_and(|own| own != text) {
             return false;
         }
         own = Some(text);

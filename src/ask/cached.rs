@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::delivery::Delivery;
+use super::dialogue::Dialogue;
+use super::printer::Printer;
 use super::run::Run;
 use crate::answers::{self, AnswerFile, KnownAnswer};
 use crate::context::Context;
@@ -15,10 +16,14 @@ use crate::session::timestamp::Timestamp;
 use crate::settings::Cached;
 use crate::text::fence;
 
-impl Run {
+impl Run<'_> {
     /// The place of the answer to the first request; `None` if it must not be known.
-    pub fn answer_file(&self, context: &Context) -> Result<Option<AnswerFile>, Error> {
-        if self.settings.cached() == Cached::Off {
+    pub fn answer_file(
+        &self,
+        dialogue: &Dialogue,
+        context: &Context,
+    ) -> Result<Option<AnswerFile>, Error> {
+        if self.settings.cached == Cached::Off {
             return Ok(None);
         }
         let Some(answers) = context.answers(&self.settings.values) else {
@@ -27,13 +32,14 @@ impl Run {
         };
         let provider = self.target.provider();
         let base_url = provider.address()?.without_keys();
-        let body = self.request()?.body.unwrap_or_default();
-        let key = answers::key(&base_url, provider.api.name, &self.model, body);
+        let body = self.request(dialogue)?.body.unwrap_or_default();
+        let model = self.record.lock().answer.model.clone();
+        let key = answers::key(&base_url, provider.api.name, &model, body);
         let mut question = String::new();
         if !self.question.input_alone {
             question = fence::split_input(&self.question.text).1.to_owned();
         }
-        Ok(Some(answers.file(&key, question, self.model.clone())))
+        Ok(Some(answers.file(&key, question, model)))
     }
 
     /// The known answer, unless it is to be replaced. If nobody may be asked, it is an error that there is none.
@@ -49,7 +55,7 @@ impl Run {
         if known.is_some() {
             let detail = || format!("the answer is known: {path}");
             self.notes.detail(detail);
-        } else if self.settings.cached() == Cached::Only {
+        } else if self.settings.cached == Cached::Only {
             let message =
                 format!("the answer is not known, and cached = only asks no server: {path}");
             let error = Error::nothing(message);
@@ -60,9 +66,13 @@ impl Run {
 
     /// Delivers a known answer, as if it had just come. The conversation stays with the model that is asked: whoever writes in
     /// the folder must not choose the next one.
-    pub fn deliver(&mut self, known: KnownAnswer, delivery: &Delivery) -> Result<(), Error> {
-        self.progress.is_known = true;
-        self.model = known.model;
+    pub fn deliver(
+        &self,
+        known: KnownAnswer,
+        dialogue: &mut Dialogue,
+        printer: &Printer,
+    ) -> Result<(), Error> {
+        dialogue.cached_from = Some(known.model);
         let reply = Reply::of_known(known.answer.len(), &known.finish);
         let piece = Piece {
             text: known.answer,
@@ -70,8 +80,8 @@ impl Run {
             sources: Sources::from_json(&known.sources).list,
             ..Piece::default()
         };
-        let end = delivery.take(piece).map_err(CallEnd::Output);
-        self.finish(&reply, end, delivery)
+        let end = printer.take(piece).map_err(CallEnd::Output);
+        self.conclude(end, &reply, dialogue, printer)
     }
 
     /// Keeps an answer that was delivered, though perhaps without code in it, unless it would not do another time.
@@ -79,8 +89,8 @@ impl Run {
         let is_whole = matches!(reply.finished(), None | Some(Finish::Complete(_)));
         let failure = result.as_ref().err();
         let is_delivered = failure.is_none_or(|failure| failure.kind == ErrorKind::NoCode);
-        let answer = self.record.answer().clone();
-        let shape = self.shape.as_ref();
+        let answer = &self.record.lock().answer;
+        let shape = self.output.shape();
         let is_misshapen = shape.is_some_and(|shape| shape.find_in(&answer.text).is_err());
         // It is blank if it was too long to be kept.
         let is_blank = answer.text.trim().is_empty();
@@ -90,9 +100,9 @@ impl Run {
         let known = KnownAnswer {
             version: answers::VERSION,
             question: file.question.clone(),
-            answer: answer.text,
+            answer: answer.text.clone(),
             provider: self.target.provider().name.clone(),
-            model: self.model.clone(),
+            model: answer.model.clone(),
             asked: file.asked.clone(),
             finish: reply.finished().map_or("stop", Finish::word).to_owned(),
             usage: json!(answer.usage),

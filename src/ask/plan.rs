@@ -1,4 +1,4 @@
-//! Checks what was typed, as far as that is possible before q waits for input.
+//! Plans a question: checks what was typed as far as that needs no waiting, and decides what follows from it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,48 +7,47 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use super::input::{self, Reader};
+use super::output::Output;
 use super::question::{Draft, non_blank};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::manual;
 use crate::output::Notes;
-use crate::settings::{Cached, MAX_TEXT, Settings, read_text};
-use crate::shape::Shape;
+use crate::settings::{Cached, Settings};
 use crate::tools::Selection;
 use crate::unix;
 
-/// The forms of SPEC, for errors.
-const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
-
-/// The arguments of a question, and what follows from them before its input is read.
-pub struct CheckedArguments {
+/// What is decided about a question before its input is read.
+pub struct Plan<'a> {
+    pub settings: &'a Settings,
     words: Option<String>,
     reads_stdin: bool,
+    /// The tools of `-t`, if it is given.
     pub selection: Option<Selection>,
-    pub shape: Option<Shape>,
+    /// A system prompt that stays with the conversation.
     pub system: Option<String>,
-    pub settings: Settings,
+    pub output: Output,
 }
 
-impl CheckedArguments {
-    pub fn new(settings: Settings, notes: &Notes) -> Result<CheckedArguments, Error> {
+impl Plan<'_> {
+    pub fn new<'a>(settings: &'a Settings, notes: &Notes) -> Result<Plan<'a>, Error> {
         let text = |typed: OsString, name| input::text(typed.into_encoded_bytes(), name, notes);
         let arguments = &settings.typed;
         refuse_file_as_word(arguments)?;
-        check_cached(&settings)?;
+        check_cached(settings)?;
         let words = text(arguments.words.join(OsStr::new(" ")), "the command line");
         let words = non_blank(words);
-        let reads_stdin = reads_stdin(&settings, words.is_some(), notes)?;
+        let reads_stdin = reads_stdin(settings, words.is_some(), notes)?;
         let selection = Selection::from_option(&arguments.tools)?;
-        let shape = arguments.schema.as_deref().map(read_shape).transpose()?;
+        let output = Output::new(arguments)?;
         let system = arguments.system.clone();
-        Ok(CheckedArguments {
+        Ok(Plan {
+            settings,
             words,
             reads_stdin,
             selection,
-            shape,
             system: system.map(|system| text(system, "the system prompt")),
-            settings,
+            output,
         })
     }
 
@@ -60,8 +59,8 @@ impl CheckedArguments {
     }
 
     /// Reads standard input, after the files, and puts the question together.
-    pub fn read(&self, reader: Reader, notes: &Notes) -> Result<Draft, Error> {
-        let (files, input) = reader.finish(self.reads_stdin)?;
+    pub fn read_input(&self, files: Reader, notes: &Notes) -> Result<Draft, Error> {
+        let (files, input) = files.finish(self.reads_stdin)?;
         // A command that failed may be the reason.
         if let Some(input) = &input
             && input.trim().is_empty()
@@ -143,21 +142,6 @@ fn reads_stdin(settings: &Settings, has_words: bool, notes: &Notes) -> Result<bo
         return Err(no_question());
     }
     Ok(reads_stdin)
-}
-
-/// Reads the shape that `--schema` asks for.
-fn read_shape(spec: &str) -> Result<Shape, Error> {
-    let shape = if spec.ends_with(".json") {
-        let named = |reason| format!("{spec}: {reason}");
-        let text = read_text(spec.as_ref(), MAX_TEXT);
-        text.and_then(|text| Shape::from_json(&text).map_err(named))
-    } else {
-        Shape::from_spec(spec)
-    };
-    shape.map_err(|reason| {
-        let error = format!("--schema: {reason}");
-        Error::usage(error).advise(SHAPES)
-    })
 }
 
 fn no_question() -> Error {

@@ -1,61 +1,62 @@
-//! Delivers the answer to the user and to the record: as text, code or JSON, piece by piece or once it is complete.
+//! Prints the answer and records it: as text, code or JSON, piece by piece or once it is complete.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
+use super::dialogue::Dialogue;
+use super::output::{Recipient, advise_last};
 use super::record::{Answer, Record};
 use super::run::Run;
 use super::screen::Screen;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
-use crate::output::code::{self, Audience};
+use crate::output::code::Audience;
 use crate::output::{Notes, OutputError, Stdout, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
 use crate::session::save::Saved;
-use crate::text::escape;
 
-/// An answer on its way to the user and to the record.
-pub struct Delivery {
+/// Standard output, and the record of what comes.
+pub struct Printer {
     screen: Arc<Screen>,
     /// Each piece is printed as it comes, not the answer once it is complete.
-    shows_pieces: bool,
+    streams: bool,
     record: Arc<Record>,
     notes: Notes,
 }
 
-impl Delivery {
+impl Printer {
     /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
-    pub fn new(run: &Run, context: &Context) -> Result<Delivery, Error> {
+    pub fn new(run: &Run, has_tools: bool, context: &Context) -> Result<Printer, Error> {
         let mut stdout = Stdout::open(run.notes.terminal())?;
-        let mut shows_pieces = false;
-        if run.prints_prose() {
+        let mut streams = false;
+        if run.output.is_text() {
             stdout.format(context.look(&run.settings.values));
-            let shows_steps = run.toolbox.is_none() || stdout.is_terminal;
-            shows_pieces = shows_steps && !run.settings.typed.no_stream;
+            let shows_steps = !has_tools || stdout.is_terminal;
+            streams = shows_steps && run.output.streams;
         }
         let screen = Screen::new(stdout);
         let shown = Arc::clone(&screen);
         run.record.save_on_signal(move || drop(shown.end()));
-        Ok(Delivery {
+        Ok(Printer {
             screen,
-            shows_pieces,
+            streams,
             record: Arc::clone(&run.record),
             notes: run.notes.clone(),
         })
     }
 
-    /// Records a piece of the answer, and shows it if the answer is printed as it arrives.
+    /// Records a piece of the answer, and prints it if the answer is printed as it arrives.
     pub fn take(&self, mut piece: Piece) -> Result<(), OutputError> {
         let is_kept = self.record.push(&mut piece);
         let text = &piece.text;
-        if !is_kept && !self.shows_pieces {
+        if !is_kept && !self.streams {
             return Err(too_long());
         }
-        if text.is_empty() || !self.shows_pieces {
+        if text.is_empty() || !self.streams {
             return Ok(());
         }
         self.notes.spinner().stop();
@@ -65,7 +66,7 @@ impl Delivery {
     /// Ends the text before calls, which are about to run.
     pub fn end_text(&self) -> Result<(), OutputError> {
         self.notes.spinner().stop();
-        if self.shows_pieces {
+        if self.streams {
             self.screen.end()?;
         }
         Ok(())
@@ -73,14 +74,20 @@ impl Delivery {
 
     /// Whether a person watches the run.
     pub fn is_watched(&self) -> bool {
-        self.shows_pieces && self.screen.is_terminal
+        self.streams && self.screen.is_terminal
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.
-    pub fn finish(&self, end: Result<(), CallEnd>, reply: &Reply, run: &Run) -> Result<(), Error> {
+    pub fn finish(
+        &self,
+        end: Result<(), CallEnd>,
+        reply: &Reply,
+        run: &Run,
+        dialogue: &Dialogue,
+    ) -> Result<(), Error> {
         self.notes.spinner().stop();
         match end {
-            Ok(()) => self.finish_complete(reply, run),
+            Ok(()) => self.finish_complete(reply, run, dialogue),
             Err(CallEnd::Output(OutputError::TooLong(error))) => Err(error),
             Err(CallEnd::Output(error)) => {
                 let breaks_off = !reply.is_complete();
@@ -95,7 +102,7 @@ impl Delivery {
                     Some(Finish::Blocked(word)) => Some(word.as_str()),
                     _ => None,
                 };
-                let is_blank = self.record.answer().is_blank();
+                let is_blank = self.record.lock().answer.is_blank();
                 let saved = self.record.save(true, finish);
                 if is_blank {
                     return Err(failed.error);
@@ -106,102 +113,71 @@ impl Delivery {
     }
 
     /// Does the same for an answer that came to its end, though perhaps to a limit.
-    fn finish_complete(&self, reply: &Reply, run: &Run) -> Result<(), Error> {
-        let answer = self.record.answer().clone();
+    fn finish_complete(&self, reply: &Reply, run: &Run, dialogue: &Dialogue) -> Result<(), Error> {
+        let output = &run.output;
         // Text and its last newline do not wait for the disk.
-        let mut printed = if run.prints_prose() && !self.shows_pieces {
-            self.screen.print(&answer.text)
+        let printed = if output.is_text() && !self.streams {
+            let text = self.record.lock().answer.text.clone();
+            self.screen.print(&text)
         } else {
             self.screen.end()
         };
         let saved = self.record.save(false, reply.flaw());
-        let result = check_complete(reply);
-        // Nobody must run half a script, or read half an object.
-        let is_code_to_run = run.settings.typed.extract && !self.screen.is_terminal;
-        if let Err(mut error) = result.clone()
-            && (is_code_to_run || run.shape.is_some())
+        let complete = check_complete(reply);
+        if let Err(mut error) = complete.clone()
+            && output.withholds_incomplete(self.screen.is_terminal)
         {
             error.kind = ErrorKind::Withheld;
             return Err(advise_last(error, &saved));
         }
-        if !run.prints_prose() {
-            let mut excerpt = self.excerpt(&answer.text, reply, run, &saved)?;
-            if run.settings.typed.json {
-                excerpt = as_json(&excerpt, &answer, reply, run, &saved);
-            }
-            printed = self.screen.print(&excerpt);
+        if output.is_text() {
+            return printed.map_or_else(|failed| unless_reader_gone(Err(failed)), |()| complete);
         }
-        match printed {
-            Ok(()) => result,
+        let answer = self.record.lock().answer.clone();
+        let recipient = Recipient {
+            audience: Audience::of_stdout(self.screen.is_terminal),
+            terminal: self.notes.terminal(),
+            saved: &saved,
+        };
+        let last_part = reply.last_part(&answer.text);
+        let mut excerpt = output.excerpt(&answer.text, last_part, &recipient)?;
+        if output.json {
+            excerpt = as_json(&excerpt, &answer, reply, run, dialogue, &saved);
+        }
+        match self.screen.print(&excerpt) {
+            Ok(()) => complete,
             failed => unless_reader_gone(failed),
         }
     }
-
-    /// The part of the answer that is to be printed.
-    fn excerpt(
-        &self,
-        answer: &str,
-        reply: &Reply,
-        run: &Run,
-        saved: &Saved,
-    ) -> Result<String, Error> {
-        if let Some(shape) = &run.shape {
-            let mut json = shape.find_in(answer);
-            if json.is_err() {
-                // Before a search, or in an earlier message, the model may say what it looks for.
-                json = shape.find_in(reply.last_part(answer));
-            }
-            return json.map(str::to_owned).map_err(|misfit| {
-                let error = Error::new(ErrorKind::Misshapen, misfit.to_string());
-                advise_last(error, saved)
-            });
-        }
-        if !run.settings.typed.extract {
-            return Ok(answer.to_owned());
-        }
-        let audience = Audience::of_stdout(self.screen.is_terminal);
-        let conversation = saved.id.as_ref().map(|_| saved.option.as_str());
-        let code = code::extract(answer, audience);
-        let code = code.map_err(|reason| reason.to_error(conversation))?;
-        let terminal = self.notes.terminal();
-        if !terminal.fills_command_line {
-            return Ok(code);
-        }
-        let line = escape::command_line(&code, terminal.charset());
-        line.map(str::to_owned)
-            .map_err(|reason| Error::new(ErrorKind::NoCode, reason))
-    }
-}
-
-/// Adds how to see the answer anyway, if it was saved.
-fn advise_last(error: Error, saved: &Saved) -> Error {
-    if saved.id.is_none() {
-        return error;
-    }
-    let option = &saved.option;
-    error.advise_also(format!("q --last{option} prints the answer as it came"))
 }
 
 /// The JSON output: the part of the answer that is printed, and how it came about.
-fn as_json(excerpt: &str, answer: &Answer, reply: &Reply, run: &Run, saved: &Saved) -> String {
+fn as_json(
+    excerpt: &str,
+    answer: &Answer,
+    reply: &Reply,
+    run: &Run,
+    dialogue: &Dialogue,
+    saved: &Saved,
+) -> String {
     let sources = &answer.sources.list;
     let mut object = json!({
         "answer": excerpt,
         "provider": run.target.provider().name,
-        "model": run.model,
+        "model": dialogue.cached_from.as_ref().unwrap_or(&answer.model),
         "finish": reply.finished().map_or("stop", Finish::reported),
         "usage": answer.usage,
         "id": saved.id,
         "session": saved.path.as_ref().map(|path| path.to_string_lossy()),
-        "messages_sent": run.window.messages.len(),
+        "messages_sent": dialogue.window.messages.len(),
     });
-    if run.progress.is_known {
+    if dialogue.cached_from.is_some() {
         object["cached"] = true.into();
     }
     if run.settings.typed.web || !sources.is_empty() {
         object["sources"] = json!(sources);
     }
-    if run.toolbox.is_some() {
+    if dialogue.toolbox.is_some() {
         let mut calls = Vec::new();
         for call in answer.steps.iter().flat_map(|step| &step.calls) {
             let arguments = call.json_arguments();

@@ -1,0 +1,94 @@
+//! What changes while a question is answered, and what follows a reply (pure).
+
+use serde_json::Value;
+
+use super::window::Window;
+use crate::message::Tool;
+use crate::provider::finish::Finish;
+use crate::provider::reply::{Reply, Tail};
+use crate::provider::request::Extra;
+use crate::tools::Toolbox;
+
+/// What changes from request to request.
+pub struct Dialogue {
+    /// The earlier messages that are sent; fewer once the provider says that they are too many.
+    pub window: Window,
+    /// The tools that the model may call, and the servers that run them.
+    pub toolbox: Option<Toolbox>,
+    /// What the provider has refused; further requests do without it.
+    pub left_out: Vec<Extra>,
+    pub paused: Paused,
+    /// Why searches of the provider failed.
+    pub failed_searches: Vec<String>,
+    /// The model that gave the answer, if it is a cached one; so nobody is asked.
+    pub cached_from: Option<String>,
+}
+
+/// An answer that the API has paused, to be continued by another request.
+#[derive(Default)]
+pub struct Paused {
+    /// What the API wants back.
+    pub turn: Vec<Value>,
+    /// What its text ends with.
+    pub tail: Tail,
+    /// How often an answer to this question was paused.
+    count: usize,
+}
+
+/// What follows a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    RunCalls,
+    ContinuePaused,
+    Stop,
+}
+
+impl Dialogue {
+    pub fn new(window: Window, toolbox: Option<Toolbox>) -> Dialogue {
+        Dialogue {
+            window,
+            toolbox,
+            left_out: Vec::new(),
+            paused: Paused::default(),
+            failed_searches: Vec::new(),
+            cached_from: None,
+        }
+    }
+
+    /// The tools that the model may call.
+    pub fn tools(&self) -> &[Tool] {
+        self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools)
+    }
+
+    /// What follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they do not run.
+    pub fn next(&self, reply: &Reply, rounds: usize) -> Next {
+        let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));
+        if !reply.calls().is_empty() && !is_cut {
+            Next::RunCalls
+        } else if reply.is_paused() && self.paused.count < rounds {
+            Next::ContinuePaused
+        } else {
+            Next::Stop
+        }
+    }
+
+    /// Keeps what the API wants back to continue the answer that it has paused with this reply.
+    pub fn pause(&mut self, reply: &Reply) {
+        self.paused.count += 1;
+        self.paused.tail = reply.tail;
+        self.paused.turn.extend(reply.echo());
+    }
+
+    /// The turn that has ended with this reply, as the API wants it back, with what came before a pause.
+    pub fn end_turn(&mut self, reply: &Reply) -> Vec<Value> {
+        let mut turn = std::mem::take(&mut self.paused.turn);
+        turn.extend(reply.echo());
+        self.paused.tail = Tail::default();
+        turn
+    }
+
+    /// Whether the model has called so often that it must answer now.
+    pub fn must_answer(&self, rounds_so_far: usize, rounds: usize) -> bool {
+        self.toolbox.is_some() && rounds_so_far >= rounds
+    }
+}

@@ -1,0 +1,135 @@
+//! How an answer is printed, decided once.
+
+use crate::error::{Error, ErrorKind};
+use crate::flags::Arguments;
+use crate::output::Terminal;
+use crate::output::code::{self, Audience};
+use crate::session::save::Saved;
+use crate::settings::{MAX_TEXT, read_text};
+use crate::shape::Shape;
+use crate::text::escape;
+
+/// The forms of SPEC, for errors.
+const SHAPES: &str = "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
+
+/// How an answer is printed.
+pub struct Output {
+    pub form: Form,
+    /// As JSON, with how the answer came about.
+    pub json: bool,
+    /// The answer is asked for, and may be printed, piece by piece.
+    pub streams: bool,
+}
+
+/// What of an answer is printed.
+pub enum Form {
+    Prose,
+    /// The contents of its code blocks.
+    Code,
+    /// JSON of this shape.
+    Shaped(Shape),
+}
+
+impl Output {
+    pub fn new(arguments: &Arguments) -> Result<Output, Error> {
+        let form = match &arguments.schema {
+            Some(spec) => Form::Shaped(read_shape(spec)?),
+            None if arguments.extract => Form::Code,
+            None => Form::Prose,
+        };
+        Ok(Output {
+            form,
+            json: arguments.json,
+            streams: !arguments.no_stream,
+        })
+    }
+
+    /// The shape that the answer must have.
+    pub fn shape(&self) -> Option<&Shape> {
+        match &self.form {
+            Form::Shaped(shape) => Some(shape),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer is printed as it is, and not a part of it or JSON about it.
+    pub fn is_text(&self) -> bool {
+        matches!(self.form, Form::Prose) && !self.json
+    }
+
+    /// Whether nothing of an incomplete answer is printed: nobody must run half a script, or read half an object.
+    pub fn withholds_incomplete(&self, is_terminal: bool) -> bool {
+        match self.form {
+            Form::Prose => false,
+            Form::Code => !is_terminal,
+            Form::Shaped(_) => true,
+        }
+    }
+
+    /// The part of the answer that is printed. `last_part` is the text after the provider's last search, or the last of
+    /// several messages.
+    pub fn excerpt(&self, answer: &str, last_part: &str, to: &Recipient) -> Result<String, Error> {
+        match &self.form {
+            Form::Prose => Ok(answer.to_owned()),
+            Form::Code => to.code_in(answer),
+            Form::Shaped(shape) => {
+                let mut json = shape.find_in(answer);
+                if json.is_err() {
+                    // Before a search, or in an earlier message, the model may say what it looks for.
+                    json = shape.find_in(last_part);
+                }
+                json.map(str::to_owned).map_err(|misfit| {
+                    let error = Error::new(ErrorKind::Misshapen, misfit.to_string());
+                    advise_last(error, to.saved)
+                })
+            }
+        }
+    }
+}
+
+/// Who gets the part of an answer that is printed.
+pub struct Recipient<'a> {
+    pub audience: Audience,
+    pub terminal: &'a Terminal,
+    /// Where all of the answer is.
+    pub saved: &'a Saved,
+}
+
+impl Recipient<'_> {
+    /// The contents of the code blocks; for a command line, one line.
+    fn code_in(&self, answer: &str) -> Result<String, Error> {
+        let conversation = self.saved.id.as_ref().map(|_| self.saved.option.as_str());
+        let code = code::extract(answer, self.audience);
+        let code = code.map_err(|reason| reason.to_error(conversation))?;
+        if !self.terminal.fills_command_line {
+            return Ok(code);
+        }
+        let line = escape::command_line(&code, self.terminal.charset());
+        line.map(str::to_owned)
+            .map_err(|reason| Error::new(ErrorKind::NoCode, reason))
+    }
+}
+
+/// Adds how to see the answer anyway, if it was saved.
+pub fn advise_last(error: Error, saved: &Saved) -> Error {
+    if saved.id.is_none() {
+        return error;
+    }
+    let option = &saved.option;
+    error.advise_also(format!("q --last{option} prints the answer as it came"))
+}
+
+/// Reads the shape that `--schema` asks for.
+fn read_shape(spec: &str) -> Result<Shape, Error> {
+    let shape = if spec.ends_with(".json") {
+        let named = |reason| format!("{spec}: {reason}");
+        let text = read_text(spec.as_ref(), MAX_TEXT);
+        text.and_then(|text| Shape::from_json(&text).map_err(named))
+    } else {
+        Shape::from_spec(spec)
+    };
+    shape.map_err(|reason| {
+        let error = format!("--schema: {reason}");
+        Error::usage(error).advise(SHAPES)
+    })
+}
