@@ -225,7 +225,7 @@ impl CheckedEntry<'_> {
 }
 
 /// Where a part of a text is.
-fn place_in(text: &str, part: &str) -> Range<usize> {
+pub fn place_in(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     start..start + part.len()
 }

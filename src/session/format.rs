@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, VERSION, grouped};
-use super::entry::CheckedEntry;
+use super::entry::{CheckedEntry, place_in};
 use super::timestamp::Timestamp;
 use crate::message::{Unknown, or_default};
 use crate::text::{json, surrogates};
@@ -53,6 +53,13 @@ struct Messages<'a> {
     messages: Vec<&'a RawValue>,
 }
 
+/// The list of messages of a file as it is written there.
+#[derive(Deserialize)]
+struct RawMessages<'a> {
+    #[serde(borrow)]
+    messages: &'a RawValue,
+}
+
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
 pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     // To check all of it once is faster than each string for itself.
@@ -61,9 +68,7 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     check_weight(&source)?;
     let mut parsed = parse(&source);
     if parsed.is_err() {
-        // Its own fields may have lone surrogates.
-        let repaired = surrogates::repaired(&source, &mut String::new());
-        parsed = parse(&Arc::new(repaired)).or(parsed);
+        parsed = parse(&Arc::new(repaired(&source))).or(parsed);
     }
     let version = if let Ok(conversation) = &parsed {
         conversation.version
@@ -103,6 +108,19 @@ fn check_weight(text: &str) -> Result<(), String> {
         return Err("it has too many values".to_owned());
     }
     Ok(())
+}
+
+/// The file with its own fields repaired, if they have lone surrogates. Its messages may keep theirs, so they stay as they are.
+fn repaired(text: &str) -> String {
+    let mut half = String::new();
+    let Ok(fields) = serde_json::from_str::<RawMessages>(text) else {
+        return surrogates::repaired(text, &mut half);
+    };
+    let messages = place_in(text, fields.messages.get());
+    let mut repaired = surrogates::repaired(&text[..messages.start], &mut half);
+    repaired += &text[messages.clone()];
+    repaired += &surrogates::repaired(&text[messages.end..], &mut String::new());
+    repaired
 }
 
 fn unparsable(error: &dyn Display) -> String {
@@ -247,6 +265,8 @@ mod tests {
         let prompt = r#"{"system":"a\ud800b","#;
         let written = rewritten(&text.replacen('{', prompt, 1));
         assert!(written.contains("\"system\":\"a\u{FFFD}b\""), "{written}");
+        // The messages keep every byte.
+        assert!(written.contains(r#""content":"a\ud800b""#), "{written}");
     }
 
     #[test]
