@@ -110,54 +110,94 @@ fn read_stream(
     reply: &mut Reply,
     take: TakePiece,
 ) -> Result<(), ReadError> {
-    let mut parser = stream::Parser::default();
-    let mut has_events = false;
-    // How the body ended, once it has.
-    let mut end: Option<io::Result<()>> = None;
-    loop {
-        let mut read = Ok(());
-        let mut event = |data: &str| {
-            has_events = true;
-            // An event after the end does not belong to the answer.
-            if read.is_ok() && !reply.ended {
-                read = api.read_event(data, reply);
-            }
-        };
-        let fed = match end {
-            None => parser.feed(body.bytes(), &mut event),
-            Some(_) => parser.finish(&mut event),
-        };
-        take(reply.take_piece(fed.is_ok() && read.is_ok()))?;
-        fed.map_err(|TooLong| too_long("a line of the stream", MAX_EVENT))?;
-        // At the end, an event that cannot be read may have been cut off. The reason for that follows below.
-        if end.is_none() || !matches!(read, Err(ReplyError::Malformed(_))) {
-            read?;
-        }
-        if reply.ended {
-            failure::check(parser.stray_json())?;
-            body.read_rest(reply);
-            return Ok(());
-        }
-        if let Some(end) = end {
-            failure::check(parser.stray_json())?;
-            // Where text has followed a finish reason, more of it may have been lost.
-            let ended_well = reply.finished().is_some() && end.is_ok();
-            if ended_well || reply.is_finished() {
-                reply.end();
-                return Ok(take(reply.take_piece(true))?);
-            }
-            end.map_err(ReadError::Connection)?;
-            return Err(why_incomplete(has_events, &parser, &body.response));
-        }
+    let mut events = EventStream {
+        api,
+        parser: stream::Parser::default(),
+        has_events: false,
+    };
+    events.feed(body.bytes(), reply, take)?;
+    while !reply.ended {
         let mut limit = None;
         if reply.is_finished() {
             limit = Some(END_SILENCE);
         }
-        end = match body.fill(limit) {
-            Ok(0) => Some(Ok(())),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
+        match body.fill(limit) {
+            Ok(0) => return events.finish(Ok(()), &body.response, reply, take),
+            Ok(_) => events.feed(body.bytes(), reply, take)?,
+            Err(lost) => return events.finish(Err(lost), &body.response, reply, take),
+        }
+    }
+    body.read_rest(reply);
+    Ok(())
+}
+
+/// A stream of events that become a reply.
+struct EventStream<'a> {
+    api: &'a Dialect,
+    parser: stream::Parser,
+    has_events: bool,
+}
+
+impl EventStream<'_> {
+    /// Reads the events that end in these bytes.
+    fn feed(&mut self, bytes: &[u8], reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
+        self.read_events(Some(bytes), reply, take)??;
+        if reply.ended {
+            failure::check(self.parser.stray_json())?;
+        }
+        Ok(())
+    }
+
+    /// Reads what is left once the body has ended, or the connection is lost, and says whether the answer is complete.
+    fn finish(
+        &mut self,
+        end: io::Result<()>,
+        response: &Response,
+        reply: &mut Reply,
+        take: TakePiece,
+    ) -> Result<(), ReadError> {
+        let read = self.read_events(None, reply, take)?;
+        // An event that cannot be read may have been cut off. Why it was is reported below.
+        if !matches!(read, Err(ReplyError::Malformed(_))) {
+            read?;
+        }
+        failure::check(self.parser.stray_json())?;
+        if reply.ended {
+            return Ok(());
+        }
+        // Where text has followed a finish reason, more of it may have been lost.
+        let ended_well = reply.finished().is_some() && end.is_ok();
+        if ended_well || reply.is_finished() {
+            reply.end();
+            return Ok(take(reply.take_piece(true))?);
+        }
+        end.map_err(ReadError::Connection)?;
+        Err(why_incomplete(self.has_events, &self.parser, response))
+    }
+
+    /// Reads the events that end in these bytes, or without bytes the last one, and hands on what they add to the answer.
+    /// Returns how the events could be read.
+    fn read_events(
+        &mut self,
+        bytes: Option<&[u8]>,
+        reply: &mut Reply,
+        take: TakePiece,
+    ) -> Result<Result<(), ReplyError>, ReadError> {
+        let mut read = Ok(());
+        let mut event = |data: &str| {
+            self.has_events = true;
+            // An event after the end does not belong to the answer.
+            if read.is_ok() && !reply.ended {
+                read = self.api.read_event(data, reply);
+            }
         };
+        let parsed = match bytes {
+            Some(bytes) => self.parser.feed(bytes, &mut event),
+            None => self.parser.finish(&mut event),
+        };
+        take(reply.take_piece(parsed.is_ok() && read.is_ok()))?;
+        parsed.map_err(|TooLong| too_long("a line of the stream", MAX_EVENT))?;
+        Ok(read)
     }
 }
 
