@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, Counts, Json, List, Object, Scalar, Text, text_field};
+use super::lenient::{self, Counts, Index, Json, Object, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt};
 use super::{calls, schema};
@@ -184,7 +184,7 @@ fn usage_of(counts: &Counts) -> Usage {
 struct MessageEvent<'a> {
     #[serde(rename = "type", borrow)]
     kind: Text<'a>,
-    index: Scalar<u64>,
+    index: Index,
     delta: Object<BlockDelta<'a>>,
     error: Json<'a>,
     content_block: Json<'a>,
@@ -212,7 +212,7 @@ struct BlockDelta<'a> {
 #[serde(default)]
 struct WholeMessage<'a> {
     #[serde(borrow)]
-    content: List<Json<'a>>,
+    content: Json<'a>,
     stop_reason: Text<'a>,
     stop_details: Json<'a>,
     usage: Json<'a>,
@@ -254,16 +254,19 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: MessageEvent = serde_json::from_str(data)?;
     let kind = &*event.kind;
     let delta = event.delta.0.unwrap_or_default();
-    if kind == "content_block_delta" && event.error.is_null() {
+    let is_delta = kind == "content_block_delta";
+    if !is_delta || !event.error.is_null() {
+        failure::check(data)?;
+    }
+    if is_delta {
         add_delta(event.index.0, &delta, reply);
         return Ok(());
     }
-    failure::check(data)?;
     if kind == "content_block_start" {
         add_block(event.index.0, event.content_block, reply)?;
     }
     let message: WholeMessage = event.message.object()?;
-    reply.add_usage(usage_of(&message.usage.object()?));
+    reply.add_usage(usage_of(&message.usage.counts()));
     if kind == "message_stop" || !delta.stop_reason.is_empty() {
         read_calls(reply);
     }
@@ -277,7 +280,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
 fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
     let message: Object<WholeMessage> = serde_json::from_str(body)?;
     let message = message.0.unwrap_or_default();
-    for block in message.content.0 {
+    for block in message.content.entries()? {
         add_block(None, block, reply)?;
     }
     read_calls(reply);
@@ -295,7 +298,7 @@ fn finish(reason: &str, details: Json, usage: Json, reply: &mut Reply) -> ReplyR
     reply.explain(&details.category);
     reply.explain(&details.explanation);
     reply.finish(reason);
-    reply.add_usage(usage_of(&usage.object()?));
+    reply.add_usage(usage_of(&usage.counts()));
     Ok(())
 }
 
@@ -323,7 +326,7 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     if kind.starts_with("web_") && !result.error_code.is_empty() {
         reply.fail_search(&result.error_code);
     }
-    reply.sources.extend(block.citations.sources());
+    reply.add_sources(block.citations.sources());
     reply.called |= kind == TOOL_USE;
 
     // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
@@ -366,7 +369,7 @@ fn add_delta(index: Option<u64>, delta: &BlockDelta, reply: &mut Reply) {
     }
     if delta.citation.is_object() {
         let citation = delta.citation.value();
-        reply.sources.extend(Source::all_in(&json!([citation])));
+        reply.add_sources(Source::all_in(&json!([citation])));
         keep_citation(index, delta.citation, reply);
     }
 }

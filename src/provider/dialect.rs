@@ -116,7 +116,7 @@ impl Dialect {
     /// Adds an answer that came in one piece to the reply.
     pub fn read_whole(&self, body: &str, reply: &mut Reply) -> ReplyResult {
         let body = surrogates::joined(body, &mut reply.half);
-        read_mended(self.whole, &body, reply)?;
+        read_with_null(self.whole, &body, reply)?;
         reply.end();
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Dialect {
         let data = data.trim_ascii();
         if data.starts_with('{') {
             let data = surrogates::joined(data, &mut reply.half);
-            read_mended(self.event, &data, reply)?;
+            read_with_null(self.event, &data, reply)?;
             if reply.has_cut_call() {
                 return Err(ReplyError::TooLong);
             }
@@ -142,16 +142,11 @@ impl Dialect {
     }
 }
 
-/// Reads an event or an answer. If it is no JSON because of a number, the number is left out.
-fn read_mended(read: ReadFn, json: &str, reply: &mut Reply) -> ReplyResult {
-    let mut result = read(json, reply);
+/// Reads an event or an answer. If it is no JSON because of a number, it is read with null in its place.
+fn read_with_null(read: ReadFn, json: &str, reply: &mut Reply) -> ReplyResult {
     // What is no JSON has added nothing.
-    if matches!(result, Err(ReplyError::Malformed(_)))
-        && let Some(mended) = not_a_number::as_null(json)
-    {
-        result = read(&mended, reply);
-    }
-    result
+    let is_no_json = |error: &ReplyError| matches!(error, ReplyError::Malformed(_));
+    not_a_number::read(json, is_no_json, |json| read(json, reply))
 }
 
 /// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.
@@ -223,6 +218,7 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::super::kept::MAX_KEPT;
+    use super::super::lenient::NO_ENTRIES;
     use super::super::request::AnswerForm;
     use super::super::table;
     use super::*;
@@ -446,6 +442,10 @@ pub(super) mod tests {
         }
     }
 
+    fn is_readable(result: &ReplyResult) -> bool {
+        !matches!(result, Err(ReplyError::Malformed(why)) if why != NO_ENTRIES)
+    }
+
     /// What may stand in the place of any value.
     fn odd_values() -> impl Strategy<Value = Value> {
         let words = vec![
@@ -538,6 +538,185 @@ pub(super) mod tests {
         }
     }
 
+    /// The text after an event, and after a whole answer, and what went wrong instead.
+    fn texts(api: &Dialect, json: &str) -> [Result<String, ReplyError>; 2] {
+        [api.event, api.whole].map(|read| {
+            let mut reply = Reply::default();
+            read_with_null(read, json, &mut reply)?;
+            reply.end();
+            Ok(reply.take_piece(false).text)
+        })
+    }
+
+    #[test]
+    fn an_empty_error_is_no_error() {
+        let table = r##"
+            openai | {"error":EMPTY,"choices":[{"message":{"content":"a"}}]}
+            openai | {"choices":[{"error":EMPTY,"message":{"content":"a"}}]}
+            responses | {"type":"response.output_text.delta","delta":"a","status":"completed","output":[{"type":"message","content":"a"}],"error":EMPTY}
+            anthropic | {"type":"content_block_delta","delta":{"text":"a"},"content":[{"type":"text","text":"a"}],"error":EMPTY}
+            anthropic | {"type":"content_block_start","content_block":{"type":"text","text":"a"},"content":[{"type":"text","text":"a"}],"error":EMPTY}
+            gemini | {"error":EMPTY,"candidates":[{"content":{"parts":[{"text":"a"}]}}]}
+        "##;
+        for [dialect, json] in rows(table) {
+            for empty in [
+                "null",
+                "{}",
+                "[]",
+                "\"\"",
+                "false",
+                "0",
+                r#"{"message":""}"#,
+                r#"{"message":"","code":null,"type":""}"#,
+            ] {
+                let json = json.replace("EMPTY", empty);
+                let found = texts(named(dialect), &json);
+                assert_eq!(found, [Ok("a".into()), Ok("a".into())], "{json}");
+            }
+            let json = json.replace("EMPTY", r#"{"message":"no"}"#);
+            if dialect != "anthropic" {
+                assert!(texts(named(dialect), &json)[1].is_err(), "{json}");
+            }
+            assert!(texts(named(dialect), &json)[0].is_err(), "{json}");
+        }
+        let citation =
+            r#"{"type":"content_block_delta","delta":{"citation":{"url":"https://a"}},"error":{}}"#;
+        let words = r#"{"type":"content_block_delta","delta":{"text":"a"}}"#;
+        let mut reply = replied(named("anthropic"), &[citation, words]);
+        assert_eq!(reply.take_piece(false).sources.len(), 1);
+    }
+
+    #[test]
+    fn a_count_that_is_there_twice_costs_no_answer() {
+        let table = r##"
+            openai | {"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1,"prompt_tokens":7}}
+            openai | {"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":1,"cached_tokens":2}}}
+            responses | {"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":"a"}],"usage":{"input_tokens":1,"input_tokens":7}}}
+            anthropic | {"type":"content_block_start","content_block":{"type":"text","text":"a"},"usage":{"input_tokens":1,"input_tokens":7}}
+            anthropic | {"type":"content_block_start","content_block":{"type":"text","text":"a"},"message":{"usage":{"input_tokens":1,"input_tokens":7}}}
+            gemini | {"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":1,"promptTokenCount":7}}
+        "##;
+        for [dialect, json] in rows(table) {
+            let mut reply = replied(named(dialect), &[json]);
+            reply.end();
+            assert_eq!(reply.take_piece(false).text, "a", "{json}");
+            let usage = reply.usage().expect(json);
+            assert_eq!(usage.input_tokens, Some(7), "{json}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_of_several_answers_is_the_answer() {
+        // The answer, and the entries that one event or a whole answer has.
+        let table = r##"
+            a | 0 a ; 1 b
+            a | 1 b ; 0 a
+            ab | 0 a ; 0 b ; 1 c
+            a | "0" a ; "1" b
+            a | "1" b ; "0" a
+            a | 0.0 a ; 1.0 b
+            a | 1.0 b ; 0.0 a
+            a | "1.0" b ; 0e0 a
+            - | 1 b
+            - | "1" b
+            a | - a ; - b
+            a | null a ; null b
+            a | -1 a ; true b
+            a | - a ; 1 b
+            a | 1 b ; - a
+            ab | 0 a ; - b ; 2 c
+        "##;
+        for [expected, entries] in rows(table) {
+            let forms = [
+                ("openai", "choices", r#""message":{"content":"TEXT"}"#),
+                (
+                    "gemini",
+                    "candidates",
+                    r#""content":{"parts":[{"text":"TEXT"}]}"#,
+                ),
+            ];
+            for (dialect, list, form) in forms {
+                let mut made = Vec::new();
+                for entry in entries.split(" ; ") {
+                    let (index, text) = entry.split_once(' ').expect(entry);
+                    let text = form.replace("TEXT", text);
+                    match index {
+                        "-" => made.push(format!("{{{text}}}")),
+                        index => made.push(format!("{{\"index\":{index},{text}}}")),
+                    }
+                }
+                let json = format!("{{\"{list}\":[{}]}}", made.join(","));
+                let found = texts(named(dialect), &json);
+                let text = expected.replace('-', "");
+                assert_eq!(found, [Ok(text.clone()), Ok(text)], "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn calls_are_told_apart_by_an_index_of_any_type() {
+        for [one, two] in [["0", "1"], ["\"0\"", "\"1\""], ["0.0", "1.0"]] {
+            let events = [(one, "x", "a"), (two, "y", "b"), (one, "", "")].map(|(index, id, name)| {
+                format!(
+                    r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{index},"id":"{id}","function":{{"name":"{name}","arguments":"1"}}}}]}}}}]}}"#
+                )
+            });
+            let events: Vec<&str> = events.iter().map(String::as_str).collect();
+            let reply = replied_with_tools(named("openai"), &events);
+            assert_eq!(
+                calls_of(&reply),
+                [("x", "a", "11"), ("y", "b", "1")],
+                "{one}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_in_an_odd_place_is_read_or_an_error() {
+        // The text, or nothing if it is an error.
+        let table = r##"
+            openai | a | {"choices":{"message":{"content":"a"}}}
+            openai | a | {"choices":[null,"",[],{"message":{"content":"a"}}]}
+            openai | ERROR | {"choices":"a"}
+            openai | ERROR | {"choices":["a"]}
+            openai | ERROR | {"choices":[["a"]]}
+            openai | ERROR | {"choices":[{"message":{"content":"a"}},"b"]}
+            openai | - | {"choices":null}
+            openai | - | {"choices":7}
+            openai | - | {"choices":""}
+            openai | - | {"choices":[7]}
+            openai | - | {"choices":[{"delta":"a","message":7}]}
+            gemini | a | {"candidates":{"content":{"parts":[{"text":"a"}]}}}
+            gemini | a | {"candidates":[{"content":{"parts":{"text":"a"}}}]}
+            gemini | ERROR | {"candidates":"a"}
+            gemini | ERROR | {"candidates":[["a"]]}
+            gemini | ERROR | {"candidates":[{"content":{"parts":"a"}}]}
+            gemini | - | {"candidates":[{"content":{"parts":""}}]}
+        "##;
+        for [dialect, expected, json] in rows(table) {
+            for found in texts(named(dialect), json) {
+                match expected {
+                    "ERROR" => {
+                        let expected = ReplyError::Malformed(NO_ENTRIES.to_owned());
+                        assert_eq!(found, Err(expected), "{json}");
+                    }
+                    text => assert_eq!(found, Ok(text.replace('-', "")), "{json}"),
+                }
+            }
+        }
+        let table = r##"
+            anthropic | a | {"content":{"type":"text","text":"a"}}
+            anthropic | ERROR | {"content":"a"}
+            responses | a | {"output":{"type":"message","content":"a"}}
+            responses | ERROR | {"output":"a"}
+        "##;
+        for [dialect, expected, json] in rows(table) {
+            let [_, found] = texts(named(dialect), json);
+            let found = found.unwrap_or_else(|_| "ERROR".to_owned());
+            assert_eq!(found, expected, "{json}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_event_breaks_a_dialect_and_when_text_is_taken_does_not_matter(
@@ -560,9 +739,9 @@ pub(super) mod tests {
             let read = |takes_early: bool| {
                 let (mut reply, mut text) = (Reply::new(offers_tools), String::new());
                 for event in &events {
-                    // It may be an error, but never one of the form.
+                    // It may be an error, but of the form only where the answer would be lost.
                     let result = api.read_event(event, &mut reply);
-                    prop_assert!(!matches!(result, Err(ReplyError::Malformed(_))), "{event}: {result:?}");
+                    prop_assert!(is_readable(&result), "{event}: {result:?}");
                     if takes_early {
                         text.push_str(&reply.take_piece(false).text);
                     }
@@ -574,7 +753,7 @@ pub(super) mod tests {
             prop_assert_eq!(read(true)?, read(false)?);
             for event in events.iter().filter(|event| event.starts_with('{')) {
                 let result = api.read_whole(event, &mut Reply::new(offers_tools));
-                prop_assert!(!matches!(result, Err(ReplyError::Malformed(_))), "{event}: {result:?}");
+                prop_assert!(is_readable(&result), "{event}: {result:?}");
             }
         }
     }

@@ -8,7 +8,7 @@ use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::finish::Finish;
 use super::lenient::{
-    self, Content, Counts, Json, List, Object, Scalar, Text, elements, text_field,
+    self, Content, Counts, Entries, Index, Json, Object, Scalar, Text, elements, text_field,
 };
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks};
@@ -21,8 +21,8 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
     chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
-    event: |data, reply| read(data, false, reply),
-    whole: |body, reply| read(body, true, reply),
+    event: read,
+    whole: read,
     ends_with_done: false,
     extras: &[
         (Extra::Effort, "/generationConfig/thinkingConfig"),
@@ -184,7 +184,7 @@ fn tool_config(prompt: &Prompt) -> Option<Value> {
 #[serde(default, rename_all = "camelCase")]
 struct Generated<'a> {
     #[serde(borrow)]
-    candidates: List<Object<Candidate<'a>>>,
+    candidates: Entries<Candidate<'a>>,
     error: Json<'a>,
     usage_metadata: Json<'a>,
     prompt_feedback: Json<'a>,
@@ -193,7 +193,7 @@ struct Generated<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Candidate<'a> {
-    index: Scalar<u64>,
+    index: Index,
     #[serde(borrow)]
     content: Object<CandidateContent<'a>>,
     finish_reason: Text<'a>,
@@ -205,7 +205,7 @@ struct Candidate<'a> {
 #[serde(default)]
 struct CandidateContent<'a> {
     #[serde(borrow)]
-    parts: List<Json<'a>>,
+    parts: Json<'a>,
 }
 
 /// A part of a candidate: text, reasoning or a call.
@@ -268,21 +268,20 @@ fn usage_of(counts: &Counts) -> Usage {
 }
 
 /// Reads an event of a stream, or a complete answer.
-fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
+fn read(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Object<Generated> = serde_json::from_str(data)?;
     let event = event.0.unwrap_or_default();
-    if event.candidates.0.is_empty() || !event.error.is_null() {
+    let candidates = event
+        .candidates
+        .of_first_choice(|candidate| candidate.index)?;
+    if candidates.is_empty() || !event.error.is_null() {
         failure::check(data)?;
     }
     // Options may ask for several candidates; q prints the first, of which an event may have several entries.
-    for (candidate, position) in event.candidates.0.into_iter().zip(0..) {
-        let candidate = candidate.0.unwrap_or_default();
-        let unnumbered = if is_whole { position } else { 0 };
-        if candidate.index.0.unwrap_or(unnumbered) == 0 {
-            read_candidate(candidate, reply)?;
-        }
+    for candidate in candidates {
+        read_candidate(candidate, reply)?;
     }
-    reply.add_usage(usage_of(&event.usage_metadata.object()?));
+    reply.add_usage(usage_of(&event.usage_metadata.counts()));
     // The prompt itself may be blocked.
     let feedback: PromptFeedback = event.prompt_feedback.object()?;
     if !feedback.block_reason.is_empty() {
@@ -293,12 +292,12 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
 }
 
 fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
-    for part in candidate.content.0.unwrap_or_default().parts.0 {
+    for part in candidate.content.0.unwrap_or_default().parts.entries()? {
         read_part(part, reply)?;
     }
     if !candidate.grounding_metadata.is_null() {
         let grounding = candidate.grounding_metadata.object()?;
-        reply.sources.extend(sources_of(grounding));
+        reply.add_sources(sources_of(grounding));
     }
     reply.finish(&candidate.finish_reason);
     reply.explain(&candidate.finish_message);

@@ -242,6 +242,122 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+/// Why the entries of a list cannot be read.
+pub const NO_ENTRIES: &str = "a text or a list stands in place of an object";
+
+/// A list of objects in one of which the answer is. One object may stand in its place.
+#[derive(Debug)]
+pub struct Entries<T> {
+    list: Vec<T>,
+    /// Something else than objects stands there, so a part of the answer may be lost.
+    lacks_some: bool,
+}
+
+impl<T> Default for Entries<T> {
+    fn default() -> Entries<T> {
+        Entries {
+            list: Vec::new(),
+            lacks_some: false,
+        }
+    }
+}
+
+impl<T> Entries<T> {
+    /// The objects. What is null, empty or a number is left out.
+    ///
+    /// # Errors
+    ///
+    /// A text or a list stands in place of an object.
+    pub fn read(self) -> serde_json::Result<Vec<T>> {
+        if self.lacks_some {
+            return Err(Error::custom(NO_ENTRIES));
+        }
+        Ok(self.list)
+    }
+
+    /// Those of the objects that belong to the first choice, of several answers that a server may make at once. An event may
+    /// have several of them. Where one says its index, a missing index is 0, which some servers leave out; where none does,
+    /// they are in order.
+    ///
+    /// # Errors
+    ///
+    /// See [`Entries::read`].
+    pub fn of_first_choice(self, index: fn(&T) -> Index) -> serde_json::Result<Vec<T>> {
+        let mut list = self.read()?;
+        if list.iter().all(|entry| index(entry).0.is_none()) {
+            list.truncate(1);
+        }
+        list.retain(|entry| index(entry).0.unwrap_or(0) == 0);
+        Ok(list)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Lenient<'de> for Entries<T> {
+    fn from_text(text: Cow<'de, str>) -> Entries<T> {
+        Entries {
+            list: Vec::new(),
+            lacks_some: !text.is_empty(),
+        }
+    }
+
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Entries<T>, A::Error> {
+        let mut entries = Entries::default();
+        while let Some(Entry(mut element)) = list.next_element()? {
+            entries.list.append(&mut element.list);
+            entries.lacks_some |= element.lacks_some;
+            check_count(&entries.list)?;
+        }
+        Ok(entries)
+    }
+
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Entries<T>, A::Error> {
+        let fields = T::deserialize(MapAccessDeserializer::new(object))?;
+        Ok(Entries {
+            list: vec![fields],
+            lacks_some: false,
+        })
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Entries<T>, D::Error> {
+        value.deserialize_any(AnyValue(PhantomData))
+    }
+}
+
+/// An element of a list of [`Entries`].
+struct Entry<T>(Entries<T>);
+
+impl<T> Default for Entry<T> {
+    fn default() -> Entry<T> {
+        Entry(Entries::default())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Lenient<'de> for Entry<T> {
+    fn from_text(text: Cow<'de, str>) -> Entry<T> {
+        Entry(Entries::from_text(text))
+    }
+
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Entry<T>, A::Error> {
+        let mut entry = Entry::default();
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            entry.0.lacks_some = true;
+        }
+        Ok(entry)
+    }
+
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Entry<T>, A::Error> {
+        Entries::from_object(object).map(Entry)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entry<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Entry<T>, D::Error> {
+        value.deserialize_any(AnyValue(PhantomData))
+    }
+}
+
 fn check_count<T, E: Error>(elements: &[T]) -> Result<(), E> {
     if elements.len() > MAX_ELEMENTS {
         let reason = format!("a list has more than {MAX_ELEMENTS} elements");
@@ -258,6 +374,25 @@ impl<'de, T: FromStr> Deserialize<'de> for Scalar<T> {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Scalar<T>, D::Error> {
         let json = <&RawValue>::deserialize(value)?;
         Ok(Scalar(json.get().parse().ok()))
+    }
+}
+
+/// A place in a list, as a number or as the text of one; nothing if the value is no such one.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Index(pub Option<u64>);
+
+impl<'de> Deserialize<'de> for Index {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Index, D::Error> {
+        let json = <&RawValue>::deserialize(value)?;
+        let digits = json.get().trim_matches('"');
+        let mut index = digits.parse::<u32>();
+        // Some servers write 1.0, which is 1 in Rust's words.
+        if index.is_err()
+            && let Ok(number) = digits.parse::<f64>()
+        {
+            index = number.to_string().parse();
+        }
+        Ok(Index(index.ok().map(u64::from)))
     }
 }
 
@@ -297,6 +432,14 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// The counts in an object. A count that is there twice must not cost an answer, so the last one counts.
+    pub fn counts(self) -> Counts {
+        self.object().unwrap_or_else(|_| {
+            let each_once = self.value().to_string();
+            serde_json::from_str(&each_once).unwrap_or_default()
+        })
+    }
+
     /// The elements of a list; none if it is another value.
     ///
     /// # Errors
@@ -309,6 +452,21 @@ impl<'a> Json<'a> {
         }
         let list: List<T> = serde_json::from_str(self.get())?;
         Ok(list.0)
+    }
+
+    /// The elements of a list, which one object may stand for; none if it is null, empty or a number.
+    ///
+    /// # Errors
+    ///
+    /// It is a text, or see [`Json::object`].
+    pub fn entries(self) -> serde_json::Result<Vec<Json<'a>>> {
+        if self.is_object() {
+            return Ok(vec![self]);
+        }
+        if self.is_text() && self.get() != "\"\"" {
+            return Err(Error::custom(NO_ENTRIES));
+        }
+        self.list()
     }
 
     /// The value as a tree; null if it would take too much memory.

@@ -8,7 +8,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
 use super::kept;
-use super::lenient::{self, Content, Counts, Json, List, Object, Scalar, Text};
+use super::lenient::{self, Content, Counts, Entries, Index, Json, Object, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
@@ -224,7 +224,7 @@ fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
 #[serde(default)]
 struct Chunk<'a> {
     #[serde(borrow)]
-    choices: List<Object<Choice<'a>>>,
+    choices: Entries<Choice<'a>>,
     error: Json<'a>,
     usage: Json<'a>,
     /// The addresses of Perplexity's sources.
@@ -236,7 +236,7 @@ struct Chunk<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Choice<'a> {
-    index: Scalar<u64>,
+    index: Index,
     /// In a stream.
     #[serde(borrow)]
     delta: Object<Delta<'a>>,
@@ -267,7 +267,7 @@ struct Delta<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CallFragment<'a> {
-    index: Scalar<u32>,
+    index: Index,
     #[serde(borrow)]
     id: Text<'a>,
     function: Object<CalledFunction<'a>>,
@@ -296,29 +296,26 @@ fn usage_of(counts: &Counts) -> Usage {
 fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let chunk: Chunk = serde_json::from_str(data)?;
     // vLLM and Mistral report errors in fields of their own.
-    if chunk.choices.0.is_empty() || !chunk.error.is_null() {
+    let choices = chunk.choices.of_first_choice(|choice| choice.index)?;
+    if choices.is_empty() || !chunk.error.is_null() {
         failure::check(data)?;
     }
     let mut error = Json::default();
     // Options may ask for several choices; q prints the first, of which an event may have several entries, as Dynamo sends
-    // them. An entry without an index belongs to the first choice, but a complete answer has the choices in order.
-    for (choice, position) in chunk.choices.0.into_iter().zip(0..) {
-        let choice = choice.0.unwrap_or_default();
-        let unnumbered = if is_whole { position } else { 0 };
-        if choice.index.0.unwrap_or(unnumbered) == 0 {
-            if error.is_null() {
-                error = choice.error;
-            }
-            read_choice(choice, is_whole, reply)?;
+    // them.
+    for choice in choices {
+        if error.is_null() {
+            error = choice.error;
         }
+        read_choice(choice, is_whole, reply)?;
     }
     // The sources of the text come first, as they do in a stream. These are Perplexity's.
     for pages in [chunk.citations, chunk.search_results] {
-        reply.sources.extend(pages.sources());
+        reply.add_sources(pages.sources());
     }
     // Few events have it.
     if !chunk.usage.is_null() {
-        reply.add_usage(usage_of(&chunk.usage.object()?));
+        reply.add_usage(usage_of(&chunk.usage.counts()));
     }
     if !error.is_null() {
         failure::check_field(&error.value())?;
@@ -337,7 +334,7 @@ fn read_choice(choice: Choice, is_whole: bool, reply: &mut Reply) -> ReplyResult
     if !delta.refusal.is_null() {
         reply.refuse(&delta.refusal.content()?.text);
     }
-    reply.sources.extend(delta.annotations.sources());
+    reply.add_sources(delta.annotations.sources());
     reply.finish(&choice.finish_reason);
     Ok(())
 }
@@ -348,7 +345,7 @@ fn add_calls(calls: Json, reply: &mut Reply) -> ReplyResult {
     for (fragment, position) in fragments.into_iter().zip(0..) {
         let fragment = fragment.0.unwrap_or_default();
         let function = fragment.function.0.unwrap_or_default();
-        let index = fragment.index.0.map_or(position, u64::from);
+        let index = fragment.index.0.unwrap_or(position);
         let call = ToolCall {
             id: fragment.id.to_string(),
             name: function.name.to_string(),

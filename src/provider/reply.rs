@@ -9,11 +9,14 @@ use super::finish::Finish;
 use super::kept::{self, Kept, VALUE};
 use super::reasoning::Filter;
 use super::request::Request;
-use crate::message::{Source, ToolCall, Usage};
+use crate::message::{Source, Sources, ToolCall, Usage};
 use crate::secret::{self, Secrets};
 
 /// The finish reason of a reply that calls a tool that q cannot run, if the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";
+
+/// What stands between two paragraphs.
+const PARAGRAPH: &str = "\n\n";
 
 /// What the waiting sign says while reasoning comes.
 const THINKING: &str = "thinking";
@@ -76,8 +79,10 @@ pub struct Reply {
     reasoning: Filter,
     /// The latest sign, see [`Piece::sign`].
     sign: Option<&'static str>,
-    /// Sources that have not been taken yet.
-    pub(super) sources: Vec<Source>,
+    /// Sources that have not been taken yet, each once.
+    sources: Sources,
+    /// Counts them. Once they are too much, the rest is dropped.
+    kept_sources: Kept,
     /// Why each search that has failed did so.
     pub failed_searches: Vec<String>,
     /// The first half of a character whose second one has not come, see [`crate::text::surrogates::joined`].
@@ -228,12 +233,28 @@ impl Reply {
         }
     }
 
+    /// Adds sources. They may wait long for the first word, so once there are too many of them, the rest is dropped.
+    pub(super) fn add_sources(&mut self, sources: impl IntoIterator<Item = Source>) {
+        for source in sources {
+            if self.kept_sources.is_too_much() {
+                return;
+            }
+            let bytes = self.sources.add(source);
+            if bytes > 0 {
+                self.kept_sources.add(VALUE + bytes);
+            }
+        }
+    }
+
     /// A message begins. It is a paragraph of the answer, or commentary.
     pub(super) fn begin_message(&mut self, is_commentary: bool) {
         self.in_commentary = is_commentary;
         if is_commentary {
             self.reasoning.thoughts.push('\n');
-            self.commentary.push_str("\n\n");
+            // Many messages may begin without a word.
+            if !self.commentary.is_empty() && !self.commentary.ends_with(PARAGRAPH) {
+                self.commentary.push_str(PARAGRAPH);
+            }
         } else {
             self.tail.ends_paragraph = true;
         }
@@ -283,7 +304,7 @@ impl Reply {
             if std::mem::take(&mut self.tail.ends_paragraph) {
                 let runs_on = self.tail.last.is_some_and(|end| !end.is_whitespace());
                 if runs_on && !added.starts_with(char::is_whitespace) {
-                    self.text.insert_str(at, "\n\n");
+                    self.text.insert_str(at, PARAGRAPH);
                 }
                 self.length_of_last_part = 0;
             }
@@ -352,7 +373,8 @@ impl Reply {
         let mut sources = Vec::new();
         // They wait for the first word, because without one the request may be sent again.
         if self.says_something || is_last || (is_whole && self.has_paused()) {
-            sources = std::mem::take(&mut self.sources);
+            sources = std::mem::take(&mut self.sources).list;
+            self.kept_sources = Kept::default();
         }
         Piece {
             text: std::mem::take(&mut self.text),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ReplyResult};
-use super::lenient::{self, Content, Counts, Json, List, Object, Text, text_field};
+use super::lenient::{self, Content, Json, Object, Text, text_field};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Extra, Prompt, SHAPE_NAME};
 use super::{openai, schema};
@@ -167,7 +167,7 @@ struct WholeResponse<'a> {
     status: Text<'a>,
     usage: Json<'a>,
     error: Json<'a>,
-    output: List<Json<'a>>,
+    output: Json<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -241,7 +241,7 @@ fn read_event(data: &str, reply: &mut Reply) -> ReplyResult {
         }
         "response.output_text.annotation.added" => {
             let pages = json!([event.annotation.value()]);
-            reply.sources.extend(Source::all_in(&pages));
+            reply.add_sources(Source::all_in(&pages));
         }
         kind if kind.starts_with("response.reasoning") => {
             reply.think(delta);
@@ -263,14 +263,13 @@ fn read_whole(body: &str, reply: &mut Reply) -> ReplyResult {
 
 /// Reads a complete response. `word` says how it ended, if it does not say so itself.
 fn read_response(response: WholeResponse, word: &str, reply: &mut Reply) -> ReplyResult {
+    let output = response.output.entries()?;
     let details = response.incomplete_details.0.unwrap_or_default();
     let words = [&*details.reason, &*response.status, word];
     let given = words.into_iter().find(|text| !text.is_empty());
     reply.finish(given.unwrap_or_default());
-    let counts: Counts = response.usage.object()?;
-    reply.add_usage(counts.usage());
+    reply.add_usage(response.usage.counts().usage());
     failure::check_field(&response.error.value())?;
-    let output = response.output.0;
     if reply.echo.is_empty() {
         for json in &output {
             let item: Item = json.object()?;
@@ -330,7 +329,7 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
     }
     if let Some(rest) = item.content.content()?.rest {
         for pages in rest.annotations {
-            reply.sources.extend(pages.sources());
+            reply.add_sources(pages.sources());
         }
     }
     let is_secret = item.encrypted_content.is_text();

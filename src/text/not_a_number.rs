@@ -3,8 +3,23 @@
 /// The words for such numbers, in lower case, the longer one first.
 const WORDS: [&str; 3] = ["infinity", "inf", "nan"];
 
+/// Reads JSON. If it `is_no_json`, by the error, and has such numbers, it is read again with null in their place.
+pub fn read<T, E>(
+    json: &str,
+    is_no_json: impl Fn(&E) -> bool,
+    mut read: impl FnMut(&str) -> Result<T, E>,
+) -> Result<T, E> {
+    let result = read(json);
+    if result.as_ref().is_err_and(is_no_json)
+        && let Some(without) = as_null(json)
+    {
+        return read(&without);
+    }
+    result
+}
+
 /// JSON with null in place of such numbers; `None` if it has none.
-pub fn as_null(json: &str) -> Option<String> {
+fn as_null(json: &str) -> Option<String> {
     let mut replaced = String::new();
     // Up to where it has been copied.
     let mut copied = 0;

@@ -57,6 +57,15 @@ fn sources(count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// So many thousands of sources, as a stream of Perplexity's in which no word has come.
+fn citations(count: usize) -> Vec<Vec<u8>> {
+    let event = |thousand: usize| {
+        let pages = (0..1000).map(|page| format!("https://example.com/{thousand}/{page}"));
+        data(&json!({"choices": [], "citations": Vec::from_iter(pages)}))
+    };
+    Vec::from_iter((0..count).map(event))
+}
+
 /// A sandbox with a conversation.
 fn talked() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -69,6 +78,7 @@ fn an_endless_answer_takes_little_memory() {
     for (what, dialect, events) in [
         ("text", &DIALECTS[0], text(FAR_TOO_MANY)),
         ("sources", &DIALECTS[2], sources(FAR_TOO_MANY)),
+        ("many sources", &DIALECTS[0], citations(300)),
     ] {
         let _case = case(what);
         let server = Server::always(Reply::sse(events).pieces((dialect.stream)(&["the end"])));

@@ -112,11 +112,8 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
 /// What may be an error, in JSON that may have anything beside it; `None` if it is no JSON. Of a list, that is its first
 /// element.
 fn errors_in(json: &str) -> Option<Value> {
-    if let Ok(json) = serde_json::from_str(json) {
-        return what_may_be_error(json);
-    }
-    let mended = not_a_number::as_null(json)?;
-    what_may_be_error(serde_json::from_str(&mended).ok()?)
+    let read = |json: &str| serde_json::from_str(json).map(what_may_be_error);
+    not_a_number::read(json, |_| true, read).ok()?
 }
 
 fn what_may_be_error(mut json: &RawValue) -> Option<Value> {
