@@ -1,21 +1,30 @@
 //! Assembles the calls of a reply from their fragments (pure).
 
+use std::collections::HashMap;
+
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::lenient;
 use crate::message::ToolCall;
 use crate::text::json;
+use crate::text::one_line::beginning;
 
 /// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
+
+/// The most characters of the name of a call. APIs take 64.
+const MAX_NAME: usize = 200;
+
+/// Arguments with fewer bytes than this may be a number or a word of JSON.
+const MAX_SCALAR: usize = 40;
 
 /// The calls of a reply while it is read.
 #[derive(Debug, Default)]
 pub struct Calls {
     calls: Vec<ToolCall>,
-    /// The provider's index of each call; `None` if the call came in one piece.
-    indexes: Vec<Option<u64>>,
+    /// The latest call with each index of the provider's. A call that came in one piece has none.
+    open: HashMap<u64, OpenCall>,
     /// How many calls of the question came in earlier replies.
     before: usize,
 }
@@ -37,11 +46,11 @@ impl Calls {
     /// Adds a call in one piece, or a fragment of the call with this index. It may begin another call. Returns the position of
     /// the call.
     pub fn add(&mut self, index: Option<u64>, fragment: ToolCall) -> usize {
-        let last = self.indexes.iter().rposition(|known| *known == index);
-        if let Some(position) = last
-            && index.is_some()
-            && !begins_another(&self.calls[position], &fragment)
+        if let Some(index) = index
+            && let Some(open) = self.open.get_mut(&index)
+            && !begins_another(&self.calls[open.position], &fragment, &mut open.scan)
         {
+            let position = open.position;
             let call = &mut self.calls[position];
             if call.id.is_empty() {
                 call.id = fragment.id;
@@ -54,11 +63,13 @@ impl Calls {
         }
         let position = self.calls.len();
         let mut call = fragment;
-        if index.is_none() {
+        if let Some(index) = index {
+            let scan = Scan::default();
+            self.open.insert(index, OpenCall { position, scan });
+        } else {
             call = settled(call, self.before + position);
         }
         self.calls.push(call);
-        self.indexes.push(index);
         position
     }
 
@@ -73,15 +84,86 @@ impl Calls {
     }
 }
 
+/// A call that more fragments may belong to.
+#[derive(Debug)]
+struct OpenCall {
+    position: usize,
+    scan: Scan,
+}
+
+/// Looks for the end of JSON that grows, and reads each byte of it once.
+#[derive(Debug, Default)]
+struct Scan {
+    /// Up to where it has been read.
+    at: usize,
+    /// Where it begins, after white space.
+    start: Option<usize>,
+    depth: usize,
+    in_text: bool,
+    is_escaped: bool,
+    /// Once the list, object or text has ended: whether it is JSON.
+    is_valid: Option<bool>,
+}
+
+impl Scan {
+    /// Whether the text is one value of JSON. It only grows between calls.
+    fn is_complete(&mut self, json: &str) -> bool {
+        let bytes = json.as_bytes();
+        if self.start.is_none() {
+            self.skip_white_space(bytes);
+            self.start = (self.at < bytes.len()).then_some(self.at);
+        }
+        let Some(start) = self.start else {
+            return false;
+        };
+        if !matches!(bytes[start], b'{' | b'[' | b'"') {
+            let scalar = &bytes[start..];
+            return scalar.len() < MAX_SCALAR && is_json(scalar);
+        }
+        while self.is_valid.is_none() && self.at < bytes.len() {
+            self.read(bytes[self.at]);
+            self.at += 1;
+            if self.depth == 0 && !self.in_text {
+                self.is_valid = Some(is_json(&bytes[start..self.at]));
+            }
+        }
+        self.skip_white_space(bytes);
+        self.is_valid == Some(true) && self.at == bytes.len()
+    }
+
+    fn skip_white_space(&mut self, bytes: &[u8]) {
+        while !self.in_text && bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    fn read(&mut self, byte: u8) {
+        if std::mem::take(&mut self.is_escaped) {
+            return;
+        }
+        match byte {
+            b'"' => self.in_text = !self.in_text,
+            b'\\' => self.is_escaped = self.in_text,
+            b'{' | b'[' if !self.in_text => self.depth += 1,
+            b'}' | b']' if !self.in_text => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
 /// Whether a fragment at the index of a call begins another call. Ollama gives all calls the index 0. LM Studio
 /// gives each fragment of a call another id, but only the first fragment has a name.
-fn begins_another(call: &ToolCall, fragment: &ToolCall) -> bool {
+fn begins_another(call: &ToolCall, fragment: &ToolCall, scan: &mut Scan) -> bool {
     if fragment.name.is_empty() || call.name.is_empty() {
         return false;
     }
     if fragment.id.is_empty() || call.id.is_empty() {
         // Some servers repeat the name in each fragment, so only a complete call is followed by another one.
-        return serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
+        return scan.is_complete(&call.arguments);
     }
     fragment.id != call.id
 }
@@ -91,6 +173,8 @@ fn settled(mut call: ToolCall, number: usize) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
+    // No tool has such a name, and it is shown and saved.
+    call.name = beginning(&call.name, MAX_NAME);
     // Some servers encode the arguments twice.
     if let Ok(decoded) = serde_json::from_str::<String>(&call.arguments)
         && json::is_object(&decoded)
@@ -183,6 +267,52 @@ mod tests {
                 found.push(format!("{id} {} {}", call.name, call.arguments));
             }
             assert_eq!(found.join(" ; "), expected.replace('␊', "\n"), "{case}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_each_fragment_takes_time_for_each_byte_once() {
+        for (begin, piece, end, count) in [
+            ("{\"a\":[", "0, [\"}\"],", "0]}", 1),
+            ("\"", "\\\"{}", "\"", 1),
+            ("", "  ", "{}", 1),
+            ("{}", " ", "\n", 2),
+            ("{no}", " ", "", 1),
+            ("", "1", "", 100_000),
+            ("{}", " {}", "", 100_001),
+        ] {
+            let mut calls = Calls::default();
+            calls.add(Some(0), call("", "a", begin));
+            for _ in 0..100_000 {
+                calls.add(Some(0), call("", "a", piece));
+            }
+            calls.add(Some(0), call("", "", end));
+            assert_eq!(calls.list().len(), count, "{begin}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_scan_finds_what_is_json(pieces in prop::collection::vec("[\\[\\]{}\",: \\\\1a]{0,3}", 0..9)) {
+            let (mut text, mut scan) = (String::new(), Scan::default());
+            for piece in pieces {
+                text.push_str(&piece);
+                prop_assert_eq!(scan.is_complete(&text), is_json(text.as_bytes()), "{}", text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_tool_has_is_cut() {
+        for index in [None, Some(0)] {
+            let mut calls = Calls::default();
+            calls.add(index, call("", &"ä".repeat(100_000), ""));
+            calls.settle();
+            let name = &calls.list()[0].name;
+            assert_eq!(
+                (name.chars().count(), name.ends_with('…')),
+                (MAX_NAME, true)
+            );
         }
     }
 

@@ -11,9 +11,13 @@ use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, Sources, ToolCall, Usage};
 use crate::secret::{self, Secrets};
+use crate::text::one_line::beginning;
 
 /// The finish reason of a reply that calls a tool that q cannot run, if the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";
+
+/// The most characters of a word of the server's.
+const MAX_WORD: usize = 200;
 
 /// What stands between two paragraphs.
 const PARAGRAPH: &str = "\n\n";
@@ -37,7 +41,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Removes secrets from what comes with the text.
+    /// Removes secrets from what comes with the text, and cuts the flaw if it is long.
     pub fn redact(&mut self, secrets: &Secrets) {
         for source in &mut self.sources {
             source.url = secret::redact(&source.url, secrets);
@@ -46,9 +50,15 @@ impl Piece {
             }
         }
         if let Some(flaw) = &mut self.flaw {
-            *flaw = secret::redact(flaw, secrets);
+            *flaw = shown_word(flaw, secrets);
         }
     }
+}
+
+/// What is shown and saved of a word of the server's, which may be any text. It is cut after secrets are removed, so that no
+/// part of one stays.
+pub fn shown_word(word: &str, secrets: &Secrets) -> String {
+    beginning(&secret::redact(word, secrets), MAX_WORD)
 }
 
 /// The end of the answer so far.
@@ -397,14 +407,14 @@ impl Reply {
         !self.says_something
     }
 
-    /// Removes secrets from what the server says of the answer, which may be any text.
+    /// Removes secrets from what the server says of the answer, and cuts it if it is long.
     pub fn redact(&mut self, secrets: &Secrets) {
         if let Some(finish) = &mut self.finish {
             let word = finish.word_mut();
-            *word = secret::redact(word, secrets);
+            *word = shown_word(word, secrets);
         }
         for reason in &mut self.failed_searches {
-            *reason = secret::redact(reason, secrets);
+            *reason = shown_word(reason, secrets);
         }
     }
 
@@ -449,6 +459,7 @@ mod tests {
 
     use super::super::kept::MAX_KEPT;
     use super::*;
+    use crate::secret::Secret;
 
     /// Adds a call of the tool `a`, or a part of it.
     fn call(reply: &mut Reply) {
@@ -458,6 +469,34 @@ mod tests {
             ..ToolCall::default()
         };
         reply.add_call(Some(0), call);
+    }
+
+    #[test]
+    fn words_of_a_server_are_cut_after_secrets_are_removed() {
+        let mut secrets = Secrets::default();
+        secrets.add(&Secret::new("sesame-sesame".to_owned()));
+        // The secret would be cut in its middle.
+        let word = format!(
+            "{}sesame-sesame{}",
+            "x".repeat(MAX_WORD - 5),
+            "x".repeat(MAX_WORD)
+        );
+        let mut reply = Reply::default();
+        reply.finish(&word);
+        reply.fail_search(&word);
+        let mut piece = reply.take_piece(false);
+        piece.redact(&secrets);
+        reply.redact(&secrets);
+        let found = reply.finished().map(Finish::word);
+        for word in [
+            piece.flaw.as_deref(),
+            found,
+            Some(&reply.failed_searches[0]),
+        ] {
+            let word = word.expect("a word");
+            assert_eq!(word.chars().count(), MAX_WORD);
+            assert!(word.ends_with('…') && !word.contains("ses"), "{word}");
+        }
     }
 
     #[test]

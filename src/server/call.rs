@@ -10,7 +10,7 @@ use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, ServerError, TRANSIENT_STATUSES};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
-use crate::provider::reply::{Piece, Reply, Tail};
+use crate::provider::reply::{self, Piece, Reply, Tail};
 use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
@@ -173,10 +173,12 @@ impl Call<'_> {
     fn check(&self, reply: &Reply) -> Result<(), CallError> {
         let (mut message, meaning) = match reply.finished() {
             Some(Finish::Blocked(word)) => {
+                let word = reply::shown_word(word, &self.secrets);
                 let message = format!("the provider blocked the answer ({word})");
                 (message, Meaning::Other)
             }
             Some(Finish::Failed(word)) => {
+                let word = reply::shown_word(word, &self.secrets);
                 let message = format!("the answer ended in an error ({word})");
                 // The model or the server may do better at the next try.
                 (message, Meaning::Transient)

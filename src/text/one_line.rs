@@ -16,6 +16,15 @@ pub fn without_breaks(text: &str) -> String {
     text.replace("\r\n", " ").replace(is_line_break, " ")
 }
 
+/// At most so many characters of a text. An ellipsis says that there were more.
+pub fn beginning(text: &str, limit: usize) -> String {
+    if text.chars().nth(limit).is_none() {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(limit - 1);
+    kept.chain(['…']).collect()
+}
+
 /// A word of a shell's command, in quotes if it has characters that may mean something to a shell.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || PLAIN.contains(character);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::headers;
+use crate::text::one_line::beginning;
 
 /// The most characters of a tool's description.
 const MAX_DESCRIPTION: usize = 4_000;
@@ -76,15 +77,6 @@ impl ListedTool {
             reads: entry["annotations"]["readOnlyHint"] == true,
         })
     }
-}
-
-/// At most so many characters of a text. An ellipsis says that there were more.
-fn beginning(text: &str, limit: usize) -> String {
-    if text.chars().nth(limit).is_none() {
-        return text.to_owned();
-    }
-    let kept = text.chars().take(limit - 1);
-    kept.chain(['…']).collect()
 }
 
 /// A string in a message; empty for any other value.
