@@ -237,6 +237,8 @@ struct ContentBlock<'a> {
     text: Text<'a>,
     thinking: Text<'a>,
     citations: Json<'a>,
+    /// See [`INPUT`].
+    input: Json<'a>,
     /// Of a search.
     content: Object<SearchResult<'a>>,
 }
@@ -330,14 +332,14 @@ fn add_block(index: Option<u64>, json: Json, reply: &mut Reply) -> ReplyResult {
     reply.called |= kind == TOOL_USE;
 
     // It is sent back after a pause or with the results of its calls. Until it is complete, its input is text.
-    if let Some(kept) = reply.keep(index, json.get())
+    if let Some(kept) = reply.keep_call(index, json.get(), block.input, "{}")
         && kind.ends_with(TOOL_USE)
     {
-        let input = match &kept[INPUT] {
-            Value::Object(fields) if !fields.is_empty() => kept[INPUT].to_string(),
+        let mut input = block.input.as_text();
+        if !block.input.is_object() || input == "{}" {
             // It comes in fragments.
-            _ => String::new(),
-        };
+            input.clear();
+        }
         kept[INPUT] = input.into();
     }
     Ok(())

@@ -306,7 +306,9 @@ fn read_candidate(candidate: Candidate, reply: &mut Reply) -> ReplyResult {
 
 fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     let part: CandidatePart = json.object()?;
+    let mut arguments = Json::default();
     if let Some(call) = part.function_call.0 {
+        arguments = call.args;
         let call = ToolCall {
             id: call.id.to_string(),
             name: call.name.to_string(),
@@ -340,7 +342,7 @@ fn read_part(json: Json, reply: &mut Reply) -> ReplyResult {
     let is_empty = content.text.is_empty() && json.value() == json!({"text": ""});
     let says_nothing = is_thought || is_empty;
     if reply.offers_tools && (is_signed || !says_nothing) {
-        reply.keep(None, json.get());
+        reply.keep_call(None, json.get(), arguments, "{}");
     }
     Ok(())
 }

@@ -419,6 +419,11 @@ impl<'a> Json<'a> {
         self.0.map_or("null", RawValue::get)
     }
 
+    /// Whether it would take more memory as a tree than what q keeps of a reply.
+    pub fn is_too_heavy(self) -> bool {
+        kept::weight(self.get()) > MAX_KEPT
+    }
+
     /// The fields of an object; none if it is another value.
     ///
     /// # Errors

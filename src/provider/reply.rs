@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::calls::Calls;
 use super::finish::Finish;
 use super::kept::{self, Kept, VALUE};
+use super::lenient::Json;
 use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, Sources, ToolCall, Usage};
@@ -205,6 +206,24 @@ impl Reply {
         let place = index.unwrap_or(last.map_or(0, |last| last + 1));
         self.echo.insert(place, value);
         self.echo.get_mut(&place)
+    }
+
+    /// The same for a call. If its `arguments`, which are a part of the JSON, have too many values to be kept, `instead` stands
+    /// in their place: the tool does not run with them.
+    pub(super) fn keep_call(
+        &mut self,
+        index: Option<u64>,
+        json: &str,
+        arguments: Json,
+        instead: &str,
+    ) -> Option<&mut Value> {
+        if !arguments.is_too_heavy() {
+            return self.keep(index, json);
+        }
+        let arguments = arguments.get();
+        // They are kept as text elsewhere.
+        self.kept.add(arguments.len().saturating_sub(instead.len()));
+        self.keep(index, &json.replacen(arguments, instead, 1))
     }
 
     /// The provider says why the model has stopped. More may come: text, usage, the end. Another finish reason replaces only

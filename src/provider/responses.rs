@@ -186,6 +186,8 @@ struct Item<'a> {
     phase: Text<'a>,
     status: Text<'a>,
     content: Json<'a>,
+    /// Of a call.
+    arguments: Json<'a>,
     /// A list of parts with reasoning.
     summary: Json<'a>,
     encrypted_content: Json<'a>,
@@ -334,7 +336,11 @@ fn read_item(json: Json, item: &Item, reply: &mut Reply) -> ReplyResult {
     }
     let is_secret = item.encrypted_content.is_text();
     if json.is_object() && (&*item.kind != REASONING || is_secret) {
-        reply.keep(None, json.get());
+        let mut text = String::new();
+        if item.arguments.is_too_heavy() {
+            text = json!(item.arguments.as_text()).to_string();
+        }
+        reply.keep_call(None, json.get(), item.arguments, &text);
     }
     // A call for which there is no room cannot run.
     reply.called |= &*item.kind == FUNCTION_CALL && reply.is_too_long();

@@ -296,6 +296,44 @@ fn what_a_model_calls_with_takes_little_memory() {
 }
 
 #[test]
+fn arguments_that_come_as_values_take_little_memory() {
+    let values = format!("{{\"x\":{}}}", zeros(3_000_000));
+    for (provider, event) in [
+        (
+            "gemini",
+            r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"db__echo","args":VALUES},"thoughtSignature":"s"}]},"finishReason":"STOP"}]}"#,
+        ),
+        (
+            "anthropic",
+            r#"{"stop_reason":"tool_use","content":[{"type":"tool_use","id":"x","name":"db__echo","input":VALUES}]}"#,
+        ),
+        (
+            "responses",
+            r#"{"status":"completed","output":[{"type":"function_call","call_id":"x","name":"db__echo","arguments":VALUES}]}"#,
+        ),
+    ] {
+        let _case = case(provider);
+        let dialect = Dialect::named(provider);
+        let body = event.replace("VALUES", &values);
+        let reply = Reply::new(200).header("content-type", "application/json");
+        let reply = reply.piece(body);
+        let server = Server::start(move |request, number| match number {
+            0 => reply.clone(),
+            _ => (dialect.reply)(request, "the answer"),
+        });
+        let sandbox = Sandbox::new();
+        sandbox.config(&section(&sandbox, "db", "", "allow = [\"*\"]"));
+        let q = limited(&sandbox, MEMORY_WITH_TOOLS, "--no-stream -t db go");
+        let q = q.env("Q_PROVIDER", provider);
+        let outcome = q.speaks(dialect, &server).run();
+        outcome.success().stdout("the answer\n");
+        let call = &sandbox.current()["messages"][1]["steps"][0]["calls"][0];
+        let result = "The arguments have more than 4000000 bytes.";
+        assert_eq!(call["result"], result);
+    }
+}
+
+#[test]
 fn many_values_in_a_response_take_little_memory() {
     let many = zeros(4_500_000);
     let in_event = format!(r#"{{"choices":[{{"delta":{{"content":"a","x":{many}}}}}]}}"#);
