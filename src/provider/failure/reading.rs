@@ -112,7 +112,7 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
 /// What may be an error, in JSON that may have anything beside it; `None` if it is no JSON. Of a list, that is its first
 /// element.
 fn errors_in(json: &str) -> Option<Value> {
-    let read = |json: &str| serde_json::from_str(json).map(what_may_be_error);
+    let read = |text: &str| serde_json::from_str(text).map(what_may_be_error);
     not_a_number::read(json, |_| true, read).ok()?
 }
 
