@@ -206,40 +206,75 @@ impl Secrets {
         self.forms.push(form);
     }
 
-    /// Where the last word of a text may begin a secret that more text completes; the end of the text if it cannot.
-    pub fn open_end(&self, text: &str) -> usize {
-        let last_blank = text.rfind(|char: char| char.is_ascii_whitespace());
-        let begin = last_blank.map_or(0, |at| at + 1);
-        let word = &text[begin..];
-        if word.contains(['%', '\\', '&']) && !self.forms.is_empty() {
-            return begin;
-        }
-        let may_begin = |rest: &str| {
-            let mut forms = self.forms.iter().map(|form| &form.bytes);
-            forms.any(|form| form.starts_with(rest.to_ascii_lowercase().as_bytes()))
-        };
-        let mut starts = word.char_indices().map(|(at, _)| at);
-        let open = starts.find(|at| may_begin(&word[*at..]));
-        open.map_or(text.len(), |at| begin + at)
+    /// How many bytes of a text a secret with escapes may take; 0 if there is none to look for.
+    fn reach(&self) -> usize {
+        (self.longest() * LONGEST_ESCAPE).min(MAX_ESCAPED)
     }
 
-    /// The places of secrets in a text, in order. They may overlap.
-    fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
-        let Some(longest) = self.forms.iter().map(|form| form.bytes.len()).max() else {
+    fn longest(&self) -> usize {
+        let lengths = self.forms.iter().map(|form| form.bytes.len());
+        lengths.max().unwrap_or_default()
+    }
+
+    /// Where the end of a text may begin a secret that more text completes; the length of the text if it cannot.
+    fn open_end(&self, text: &[u8]) -> usize {
+        if self.forms.is_empty() {
+            return text.len();
+        }
+        let start = text.len().saturating_sub(self.reach());
+        let tail = &text[start..];
+        let mut open = self.open_end_without_escapes(tail);
+        let rounds = unescaped(tail);
+        for round in &rounds {
+            let place = round.places[self.open_end_without_escapes(&round.bytes)];
+            open = open.min(place);
+        }
+        if let Some(last) = rounds.last() {
+            // No escape is cut, nor is one that has been escaped itself.
+            let count = last.places.partition_point(|place| *place <= open);
+            open = last.places[..count].last().copied().unwrap_or_default();
+        }
+        start + open
+    }
+
+    fn open_end_without_escapes(&self, text: &[u8]) -> usize {
+        let start = text.len().saturating_sub(self.longest());
+        let tail = text[start..].to_ascii_lowercase();
+        for at in 0..tail.len() {
+            let rest = &tail[at..];
+            let may_begin = self.forms.iter().filter(|form| form.is_continued(rest));
+            let places = may_begin.map(|form| form.with_bits_around(text, start + at..text.len()));
+            if let Some(open) = places.map(|place| place.start).min() {
+                return open;
+            }
+        }
+        text.len()
+    }
+
+    /// The places of secrets in a text, in order. They may overlap. If the text may have been cut, the beginning of a secret
+    /// at its end is one, too.
+    fn places(&self, text: &[u8], may_be_cut: bool) -> Vec<Range<usize>> {
+        if self.forms.is_empty() {
             return Vec::new();
-        };
-        let mut places = self.find(text, true);
+        }
+        let mut places = self.find(text, may_be_cut);
         // Escapes are looked for in one part of the text after another, because their places take much memory. A secret that
         // does not end in one part is whole in the next.
-        let overlap = (longest * LONGEST_ESCAPE).min(MAX_ESCAPED);
+        let overlap = self.reach();
         let mut start = 0;
         while start < text.len() {
             let end = text.len().min(start + overlap + WINDOW);
             let is_end = end == text.len();
+            let is_cut = is_end && may_be_cut;
             for round in unescaped(&text[start..end]) {
-                for found in self.find(&round.bytes, is_end) {
-                    let place = |at: usize| start + round.places[at];
-                    places.push(place(found.start)..place(found.end));
+                for found in self.find(&round.bytes, is_cut) {
+                    let mut place =
+                        start + round.places[found.start]..start + round.places[found.end];
+                    if is_cut && found.end == round.bytes.len() {
+                        // An escape that has been cut belongs to it.
+                        place.end = end;
+                    }
+                    places.push(place);
                 }
             }
             start = if is_end { end } else { end - overlap };
@@ -335,6 +370,12 @@ impl Form {
         forms
     }
 
+    /// Whether a text in lower case is the beginning of this form, and more text may belong to it.
+    fn is_continued(&self, text: &[u8]) -> bool {
+        let is_open = text.len() < self.bytes.len() || self.has_bits_after;
+        is_open && self.bytes.starts_with(text)
+    }
+
     /// The place of this form in a text, if it begins at `start`. A text that may have been cut may end before the form does.
     fn place_in(&self, text: &[u8], start: usize, may_be_cut: bool) -> Option<Range<usize>> {
         let end = text.len().min(start + self.bytes.len());
@@ -366,22 +407,92 @@ impl Form {
 
 /// The text without the secrets. The text may have been cut within one: the beginning of a secret at its end is removed, too.
 pub fn redact(text: &str, secrets: &Secrets) -> String {
+    without_places(text, 0..text.len(), &secrets.places(text.as_bytes(), true))
+}
+
+/// A part of a text without these places, which are in order, but may overlap, and may begin or end within a character.
+fn without_places(text: &str, part: Range<usize>, places: &[Range<usize>]) -> String {
     let mut redacted = String::new();
-    let mut shown = 0;
-    for place in secrets.places(text.as_bytes()) {
-        // Places may overlap.
-        if let Some(before) = text.get(shown..place.start) {
-            redacted.push_str(before);
+    let mut shown = part.start;
+    for place in places {
+        let start = char_before(text, place.start);
+        if start >= part.end {
+            break;
+        }
+        if start >= shown {
+            redacted.push_str(&text[shown..start]);
             redacted.push_str(REDACTED);
         }
-        shown = shown.max(place.end);
+        shown = shown.max(char_after(text, place.end));
     }
-    redacted + text.get(shown..).unwrap_or_default()
+    redacted + text.get(shown..part.end).unwrap_or_default()
+}
+
+/// The next place before or at this one where a character begins.
+fn char_before(text: &str, mut place: usize) -> usize {
+    while !text.is_char_boundary(place) {
+        place -= 1;
+    }
+    place
+}
+
+/// The next place after or at this one where a character ends.
+fn char_after(text: &str, mut place: usize) -> usize {
+    while !text.is_char_boundary(place) {
+        place += 1;
+    }
+    place
+}
+
+/// Removes secrets from text that comes in pieces. What may be the beginning of a secret is held back until more has come.
+pub struct Redaction<'a> {
+    secrets: &'a Secrets,
+    held: String,
+    /// How many bytes of what is held belong to a secret that has been replaced already.
+    hidden: usize,
+}
+
+impl Redaction<'_> {
+    pub fn new(secrets: &Secrets) -> Redaction<'_> {
+        Redaction {
+            secrets,
+            held: String::new(),
+            hidden: 0,
+        }
+    }
+
+    /// Takes a piece, and returns what can be shown now.
+    pub fn feed(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        let open = self.secrets.open_end(self.held.as_bytes());
+        self.show(char_before(&self.held, open), false)
+    }
+
+    /// Returns the rest. The text may have been cut within a secret.
+    pub fn finish(&mut self) -> String {
+        self.show(self.held.len(), true)
+    }
+
+    /// The text up to this place, which is no longer held then.
+    fn show(&mut self, end: usize, may_be_cut: bool) -> String {
+        let places = self.secrets.places(self.held.as_bytes(), may_be_cut);
+        let shown = without_places(&self.held, self.hidden..end, &places);
+        // A secret that is whole may end where another one has begun.
+        let mut hidden = self.hidden;
+        for place in places {
+            if place.start < end {
+                hidden = hidden.max(char_after(&self.held, place.end));
+            }
+        }
+        self.hidden = hidden.saturating_sub(end);
+        self.held.drain(..end);
+        shown
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
     use serde_json::Value;
 
     use super::*;
@@ -426,8 +537,8 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_text_is_open_where_more_may_make_it_a_secret() {
-        let secrets = Secrets::from_iter(&[Secret::new("sk-12345678")]);
+    fn the_end_of_a_text_is_held_where_more_may_make_it_a_secret() {
+        let secrets = Secrets::from_iter(&[Secret::new("sk-12345678"), Secret::new("pass word 9")]);
         for (certain, open) in [
             ("", ""),
             ("a word", ""),
@@ -436,14 +547,54 @@ mod tests {
             ("the key", "s"),
             ("sk-1234 ", ""),
             ("sk-9", ""),
-            ("key ", "x%73k"),
+            ("it is ", "pass "),
+            ("it is ", "pass Wo"),
+            ("it is ", "pass+w"),
+            ("the", "%73k"),
+            ("50", "%"),
+            ("50", "%25%"),
+            ("a=1", "&"),
+            ("an ", "%2573%25"),
             ("key ", "c2stMTI"),
             ("é", "s"),
         ] {
-            let text = format!("{certain}{open}");
-            assert_eq!(secrets.open_end(&text), certain.len(), "{text}");
+            for before in ["", &"x".repeat(5000)] {
+                let text = format!("{before}{certain}{open}");
+                let mut redaction = Redaction::new(&secrets);
+                let shown = redaction.feed(&text);
+                assert_eq!(shown.strip_prefix(before), Some(certain), "{certain}{open}");
+                assert_eq!(redaction.finish(), open, "{certain}{open}");
+            }
         }
-        assert_eq!(Secrets::default().open_end("50%"), 3);
+        assert_eq!(Redaction::new(&Secrets::default()).feed("50%"), "50%");
+    }
+
+    #[test]
+    fn a_place_that_ends_within_a_character_takes_no_more_than_that_character() {
+        for (secret, text, shown) in [
+            (
+                "abcdefgh%C3",
+                "bad: abcdefghé and the rest",
+                "bad: [redacted] and the rest",
+            ),
+            (
+                "%A9abcdefgh",
+                "bad: éabcdefgh and the rest",
+                "bad: [redacted] and the rest",
+            ),
+            (
+                "%A9abcdefgh",
+                "éabcdefghé%A9abcdefgh é",
+                "[redacted]é[redacted] é",
+            ),
+        ] {
+            assert_eq!(without(&[secret], text), shown, "{secret}");
+            let secrets = Secrets::from_iter(&[Secret::new(secret)]);
+            let mut redaction = Redaction::new(&secrets);
+            let pieces = text.chars().map(|char| redaction.feed(&char.to_string()));
+            let streamed = pieces.collect::<String>() + &redaction.finish();
+            assert_eq!(streamed, shown, "{secret}");
+        }
     }
 
     #[test]
@@ -462,45 +613,50 @@ mod tests {
         }
     }
 
+    const SECRETS: [&str; 5] = [
+        "sk-12345678",
+        "k/e+y=&<\"'\\%7e-Zz",
+        "100%sure&amp;\\n+5",
+        "pässwörter 1",
+        "pass word long",
+    ];
+
+    /// The forms in which a server may repeat a secret, with their names.
+    fn forms_of(secret: &str) -> Vec<(&'static str, String)> {
+        let quoted = Value::from(secret).to_string();
+        let twice = Value::from(quoted.as_str()).to_string();
+        let html = secret
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('"', "&quot;");
+        let with_login = BASE64_STANDARD.encode(format!("login:{secret}"));
+        let percent = escaped(secret, |byte| format!("%{byte:02X}"));
+        vec![
+            ("as it is", secret.to_owned()),
+            ("in capitals", secret.to_ascii_uppercase()),
+            ("percent", percent.clone()),
+            ("small digits", percent.to_lowercase()),
+            ("percent twice", percent.replace('%', "%25")),
+            ("JSON", quoted[1..quoted.len() - 1].to_owned()),
+            ("JSON in JSON", twice[3..twice.len() - 3].to_owned()),
+            ("slashes", secret.replace('\\', "\\\\").replace('/', "\\/")),
+            ("HTML", html.replace('\'', "&#39;")),
+            (
+                "HTML of JSON",
+                quoted[1..quoted.len() - 1].replace('"', "&quot;"),
+            ),
+            ("base64", BASE64_STANDARD.encode(secret)),
+            ("without padding", BASE64_STANDARD_NO_PAD.encode(secret)),
+            ("for URLs", BASE64_URL_SAFE_NO_PAD.encode(secret)),
+            ("with a login", with_login.clone()),
+            ("of JSON", with_login.replace('/', "\\/")),
+        ]
+    }
+
     #[test]
     fn a_secret_is_found_in_every_form_in_which_a_server_may_repeat_it() {
-        for secret in [
-            "sk-12345678",
-            "k/e+y=&<\"'\\%7e-Zz",
-            "100%sure&amp;\\n+5",
-            "pässwörter 1",
-        ] {
-            let quoted = Value::from(secret).to_string();
-            let twice = Value::from(quoted.as_str()).to_string();
-            let html = secret
-                .replace('&', "&amp;")
-                .replace('<', "&lt;")
-                .replace('"', "&quot;");
-            let with_login = format!("login:{secret}");
-            let percent = escaped(secret, |byte| format!("%{byte:02X}"));
-            for (form, text) in [
-                ("as it is", secret.to_owned()),
-                ("in capitals", secret.to_ascii_uppercase()),
-                ("percent", percent.clone()),
-                ("small digits", percent.to_lowercase()),
-                ("percent twice", percent.replace('%', "%25")),
-                ("JSON", quoted[1..quoted.len() - 1].to_owned()),
-                ("JSON in JSON", twice[3..twice.len() - 3].to_owned()),
-                ("slashes", secret.replace('\\', "\\\\").replace('/', "\\/")),
-                ("HTML", html.replace('\'', "&#39;")),
-                (
-                    "HTML of JSON",
-                    quoted[1..quoted.len() - 1].replace('"', "&quot;"),
-                ),
-                ("base64", BASE64_STANDARD.encode(secret)),
-                ("without padding", BASE64_STANDARD_NO_PAD.encode(secret)),
-                ("for URLs", BASE64_URL_SAFE_NO_PAD.encode(secret)),
-                ("with a login", BASE64_STANDARD.encode(&with_login)),
-                (
-                    "of JSON",
-                    BASE64_STANDARD.encode(&with_login).replace('/', "\\/"),
-                ),
-            ] {
+        for secret in SECRETS {
+            for (form, text) in forms_of(secret) {
                 let found = without(&[secret], &format!("before {text} after"));
                 assert!(
                     found.starts_with("before ") && found.ends_with("[redacted] after"),
@@ -536,10 +692,72 @@ mod tests {
         }
     }
 
+    /// A text that comes in pieces, which end after these parts of it, without secrets.
+    fn streamed(secrets: &Secrets, text: &str, ends: &[f64]) -> String {
+        let mut ends = Vec::from_iter(ends.iter().map(|part| (text.len() as f64 * part) as usize));
+        ends.sort_unstable();
+        let mut redaction = Redaction::new(secrets);
+        let mut shown = String::new();
+        let mut start = 0;
+        for end in ends {
+            let end = char_before(text, end);
+            shown += &redaction.feed(&text[start..end]);
+            start = end;
+        }
+        shown + &redaction.feed(&text[start..]) + &redaction.finish()
+    }
+
+    /// Text that has no secret, but what may begin one.
+    const HARMLESS: &str = r"([a-z0-9é .+=&;%\\]|%[0-9a-f]{0,2}|sk-1|pass |&amp|\\u00){0,40}";
+
     proptest! {
         #[test]
         fn text_without_the_secret_stays(text in any::<String>()) {
             prop_assert_eq!(without(&["\u{7f}sk-12345678"], &text), text);
+        }
+
+        #[test]
+        fn text_in_pieces_without_the_secret_stays(
+            text in HARMLESS,
+            ends in prop::collection::vec(0.0..1.0, 0..20),
+        ) {
+            let secrets = Secrets::from_iter(&SECRETS.map(Secret::new));
+            prop_assert_eq!(streamed(&secrets, &text, &ends), text);
+        }
+
+        #[test]
+        fn no_form_of_a_secret_is_shown_wherever_the_text_is_split(
+            before in HARMLESS,
+            after in HARMLESS,
+            padding in prop::sample::select(vec![0, 5_000, WINDOW]),
+            secret in prop::sample::select(SECRETS.to_vec()),
+            form in any::<prop::sample::Index>(),
+            ends in prop::collection::vec(0.0..1.0, 0..20),
+            at in 0.0..1.0,
+            twice in any::<bool>(),
+        ) {
+            let secrets = Secrets::from_iter(&SECRETS.map(Secret::new));
+            let forms = forms_of(secret);
+            let (name, hidden) = form.get(&forms);
+            let before = "x".repeat(padding) + &before;
+            let repeated = hidden.repeat(1 + usize::from(twice));
+            let text = format!("{before} {repeated} {after}");
+            // One of the ends is in the secret, whatever the others are.
+            let inside = (before.len() + 1) as f64 + hidden.len() as f64 * at;
+            let ends = [&ends[..], &[inside / text.len() as f64]].concat();
+            let shown = streamed(&secrets, &text, &ends);
+            let rest = shown.strip_prefix(&format!("{before} "));
+            let rest = rest.and_then(|rest| rest.strip_suffix(&format!(" {after}")));
+            prop_assert!(rest.is_some(), "{name} of {secret}: {shown}");
+            // Each part that has eight characters of the secret.
+            let characters = Vec::from_iter(hidden.chars());
+            let size = (characters.len() * MIN_REDACTED).div_ceil(secret.chars().count());
+            // A login is shown.
+            let login = if hidden.starts_with("bG9naW46") { 8 } else { 0 };
+            for part in characters[login..].windows(size.max(MIN_REDACTED)) {
+                let part = String::from_iter(part);
+                prop_assert!(!shown.contains(&part), "{part} of {name} of {secret}: {shown}");
+            }
         }
     }
 

@@ -14,10 +14,7 @@ use crate::provider::reply::{self, Piece, Reply, Tail};
 use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
-use crate::secret::{self, Secrets};
-
-/// The most bytes of what the model thinks that are held back.
-const MAX_HELD: usize = 4096;
+use crate::secret::{self, Redaction, Secrets};
 
 /// The most bytes of a response that is not an answer, such as a list of models.
 const MAX_LIST: usize = 8_000_000;
@@ -127,11 +124,12 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let response = self.send(request)?;
         let waiting = self.waiting();
-        let mut thoughts = String::new();
+        let mut thoughts = Redaction::new(&self.secrets);
         let mut take = |mut piece: Piece| {
             self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
-            thoughts.push_str(&piece.thoughts);
-            self.show_thoughts(&mut thoughts);
+            if self.notes.shows_thoughts() {
+                self.notes.think(&thoughts.feed(&piece.thoughts));
+            }
             if !piece.text.is_empty() {
                 self.end_thoughts(&mut thoughts);
             }
@@ -148,24 +146,9 @@ impl Call<'_> {
         }
     }
 
-    /// Shows what the model thinks. An end that may be the beginning of a secret is held back until more has come.
-    fn show_thoughts(&self, thoughts: &mut String) {
-        if !self.notes.shows_thoughts() {
-            thoughts.clear();
-        }
-        let mut end = thoughts.len();
-        if end <= MAX_HELD {
-            end = self.secrets.open_end(thoughts);
-        }
-        self.notes
-            .think(&secret::redact(&thoughts[..end], &self.secrets));
-        thoughts.drain(..end);
-    }
-
     /// Shows the rest of what the model thinks, and ends the line.
-    fn end_thoughts(&self, thoughts: &mut String) {
-        self.notes.think(&secret::redact(thoughts, &self.secrets));
-        thoughts.clear();
+    fn end_thoughts(&self, thoughts: &mut Redaction) {
+        self.notes.think(&thoughts.finish());
         self.notes.end_thoughts();
     }
 

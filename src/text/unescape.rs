@@ -18,7 +18,7 @@ const NAMED: [(&[u8], char); 5] = [
 /// A text whose escapes are replaced by what they stand for.
 pub struct Unescaped {
     pub bytes: Vec<u8>,
-    /// The place of each byte in the original text. Last is the length of that.
+    /// The place of each byte in the original text. Last is its end, or where the escape begins that is left out.
     pub places: Vec<usize>,
 }
 
@@ -59,6 +59,7 @@ fn unescape(text: &[u8], place_of: impl Fn(usize) -> usize) -> Option<Unescaped>
     let mut places = Vec::from_iter((0..first).map(&place_of));
     let mut has_escape = false;
     let mut at = first;
+    let mut end = text.len();
     while at < text.len() {
         let length = match read(&text[at..]) {
             Escape::None => {
@@ -73,13 +74,16 @@ fn unescape(text: &[u8], place_of: impl Fn(usize) -> usize) -> Option<Unescaped>
                 bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                 length
             }
-            Escape::Cut => text.len() - at,
+            Escape::Cut => {
+                end = at;
+                text.len() - at
+            }
         };
         has_escape |= length > 1 || bytes.len() == places.len();
         places.resize(bytes.len(), place_of(at));
         at += length;
     }
-    places.push(place_of(text.len()));
+    places.push(place_of(end));
     has_escape.then_some(Unescaped { bytes, places })
 }
 
