@@ -18,11 +18,14 @@ const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR X
     npm_config_* UV_*";
 
 /// A variable with one of these words in its name, in any case, or with this end may be a key. Only `env` and `env_from`
-/// pass it on.
+/// pass it on. This list is longer than that of [`KEYS`], because nobody has asked for these variables: one that a program
+/// does not get does little harm, and `env_from` can name it.
 const MAY_BE_KEYS: &str = "token auth pass key secret cred otp basic username";
 const END_OF_CERTIFICATES: &str = "_cert";
 
-/// Of variables that a pattern of `env_from` passes on, those with one of these words in their names are keys.
+/// Of variables that a pattern of `env_from` passes on, those with one of these words in their names are keys: their values
+/// are removed from what the model and the user get. This list is shorter than that of [`MAY_BE_KEYS`], because an ordinary
+/// value, such as that of a user name, must not be removed from all results.
 const KEYS: &str = "token auth pass key secret credential";
 
 /// A program that q starts.
