@@ -4,6 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use serde_json::json;
 
+use crate::secret::{self, Secrets};
+
 /// A failure that ends q: what failed and why, and what the user can do about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
@@ -92,6 +94,18 @@ impl Error {
         self
     }
 
+    /// Removes secrets from all that it says.
+    pub fn redact(&mut self, secrets: &Secrets) {
+        self.message = secret::redact(&self.message, secrets);
+        // Each line of the quote may have been cut.
+        let quote = secret::redact(&self.quote, secrets);
+        let lines = quote.split('\n').map(|line| secret::redact(line, secrets));
+        self.quote = Vec::from_iter(lines).join("\n");
+        if let Some(advice) = &mut self.advice {
+            *advice = secret::redact(advice, secrets);
+        }
+    }
+
     /// `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.
     pub fn to_json(&self) -> String {
         let status = match self.kind {
@@ -123,5 +137,24 @@ impl Error {
 impl Display for Error {
     fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
         formatter.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    #[test]
+    fn no_part_of_an_error_has_secrets_and_lines_may_be_cut_within_one() {
+        let secrets = Secrets::from_iter(&[Secret::new("sk-12345678")]);
+        let mut error = Error {
+            quote: "a sk-1234567\nb sk-12345678 c\nsk-12".to_owned(),
+            ..Error::usage("no sk-12345678").advise("give sk-12345678\nor another")
+        };
+        error.redact(&secrets);
+        assert_eq!(error.message, "no [redacted]");
+        assert_eq!(error.quote, "a [redacted]\nb [redacted] c\nsk-12");
+        assert_eq!(error.advice.as_deref(), Some("give [redacted]\nor another"));
     }
 }

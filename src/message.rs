@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::secret::{self, Secrets};
 use crate::text::one_line::on_one_line;
 use crate::text::{fence, json};
 
@@ -168,6 +169,14 @@ pub struct Source {
 }
 
 impl Source {
+    /// Removes secrets from what a page or a provider says of itself.
+    pub fn redact(&mut self, secrets: &Secrets) {
+        self.url = secret::redact(&self.url, secrets);
+        if let Some(title) = &mut self.title {
+            *title = secret::redact(title, secrets);
+        }
+    }
+
     /// A source, if it is a page of the web. Google's may have blanks. A title of digits is no title, but the number of the
     /// source in the answer.
     pub fn new(url: &str, title: &str) -> Option<Source> {

@@ -22,7 +22,8 @@ FLOORS = [
     ["provider"],
     ["output", "flags", "address"],
     ["message"],
-    ["shape", "secret", "threads", "error", "whole_file"],
+    ["shape", "threads", "error", "whole_file"],
+    ["secret"],
     ["text", "unix"],
 ]
 

@@ -45,10 +45,7 @@ impl Piece {
     /// Removes secrets from what comes with the text, and cuts the flaw if it is long.
     pub fn redact(&mut self, secrets: &Secrets) {
         for source in &mut self.sources {
-            source.url = secret::redact(&source.url, secrets);
-            if let Some(title) = &mut source.title {
-                *title = secret::redact(title, secrets);
-            }
+            source.redact(secrets);
         }
         if let Some(flaw) = &mut self.flaw {
             *flaw = shown_word(flaw, secrets);

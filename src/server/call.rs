@@ -14,7 +14,7 @@ use crate::provider::reply::{self, Piece, Reply, Tail};
 use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
-use crate::secret::{self, Redaction, Secrets};
+use crate::secret::{Redaction, Secrets};
 
 /// The most bytes of a response that is not an answer, such as a list of models.
 const MAX_LIST: usize = 8_000_000;
@@ -276,12 +276,13 @@ impl Call<'_> {
     fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> CallError {
         let says = client::with_status(status, &error.words());
         let message = format!("{}: {says} ({})", self.provider, self.client.address);
-        let message = secret::redact(&message, &self.secrets);
         let kind = ErrorKind::Provider { status };
+        let mut shown = Error::new(kind, message);
+        shown.redact(&self.secrets);
         CallError {
             meaning,
             retry_after: error.retry_after,
-            error: Error::new(kind, message),
+            error: shown,
         }
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::headers;
+use crate::secret::{self, Secrets};
 use crate::text::one_line::beginning;
 
 /// The most characters of a tool's description.
@@ -50,6 +51,25 @@ impl About {
             tools: Vec::new(),
         }
     }
+
+    /// Removes the keys that the server knows. Neither the model nor a file gets them.
+    pub fn redact(&mut self, keys: &Secrets) {
+        let About {
+            name,
+            version,
+            revision,
+            instructions,
+            tools,
+        } = self;
+        for text in [name, version, revision, instructions] {
+            *text = secret::redact(text, keys);
+        }
+        for tool in tools {
+            // Its name and those of its arguments stay: a call needs them.
+            tool.description = secret::redact(&tool.description, keys);
+            redact_schema(Arc::make_mut(&mut tool.schema), keys);
+        }
+    }
 }
 
 impl ListedTool {
@@ -76,6 +96,26 @@ impl ListedTool {
             // By default, a tool may change anything.
             reads: entry["annotations"]["readOnlyHint"] == true,
         })
+    }
+}
+
+/// Removes keys from what a schema says. The names of properties stay, also in the list of those that are required.
+fn redact_schema(schema: &mut Value, keys: &Secrets) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if name != "required" || !value.is_array() {
+                    redact_schema(value, keys);
+                }
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                redact_schema(value, keys);
+            }
+        }
+        Value::String(text) => *text = secret::redact(text, keys),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

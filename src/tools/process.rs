@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// the pipe open.
 pub const REST_WAIT: Duration = Duration::from_millis(500);
 
-/// Prints a detail about a server, for `-v`. Runs on any thread.
+/// Prints a line that a server writes to its standard error, for `-v`. Runs on any thread.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The process groups of all servers and commands, for the thread that handles signals.
@@ -380,6 +380,8 @@ fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &Report) 
     let mut stderr = BufReader::new(stderr);
     while let Some(line) = read_line(&mut stderr, MAX_KEPT_LINE) {
         let text = String::from_utf8_lossy(&line);
+        // Where the line is cut within a character, its end would not look like the beginning of a secret.
+        let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
         let text = text.trim_end();
         if text.is_empty() {
             continue;
@@ -625,6 +627,15 @@ mod tests {
         let expected = "21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
         assert_eq!(numbers.join(" "), expected);
         assert!(kept.iter().all(|line| line.len() == MAX_KEPT_LINE));
+    }
+
+    #[test]
+    fn a_line_of_standard_error_is_not_kept_with_half_a_character() {
+        let (mut process, lines) =
+            shell("printf '%0499dé.\\n' 0 >&2; echo done", &Groups::default());
+        assert_eq!(lines.recv().expect("a line"), "done");
+        process.end(Duration::ZERO);
+        assert_eq!(process.lines(), ["0".repeat(MAX_KEPT_LINE - 1)]);
     }
 
     #[test]

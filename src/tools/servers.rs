@@ -1,11 +1,8 @@
 //! The servers of a question: those that are ready, and those that are still starting while the model is asked.
 
-use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-
-use serde_json::Value;
 
 use super::about::About;
 use super::connection::Spec;
@@ -65,7 +62,7 @@ impl Slot {
         }
         self.opened = match arrived {
             Some(Ok(mut server)) => {
-                server.about = without_keys(mem::take(&mut server.about), keys);
+                server.about.redact(keys);
                 if server.is_connected() {
                     let text = introduction(&self.section.name, &server);
                     notes.detail(|| secret::redact(&text, secrets));
@@ -73,8 +70,8 @@ impl Slot {
                 self.list.replace(&server.about);
                 Some(Ok(Arc::new(server)))
             }
-            Some(Err(error)) => {
-                let error = redacted(error, secrets);
+            Some(Err(mut error)) => {
+                error.redact(secrets);
                 if self.list.about.is_some() {
                     notes.note_error(&error);
                 }
@@ -144,9 +141,10 @@ impl Servers {
     pub fn report_failures(&self, notes: &Notes) {
         for slot in &self.slots {
             if let Some(Ok(server)) = &slot.opened
-                && let Some(error) = server.failed()
+                && let Some(mut error) = server.failed()
             {
-                notes.note_error(&redacted(error, &self.secrets));
+                error.redact(&self.secrets);
+                notes.note_error(&error);
             }
         }
     }
@@ -180,57 +178,6 @@ impl Drop for Servers {
                 }
             }
         });
-    }
-}
-
-/// An error without secrets.
-pub fn redacted(error: Error, secrets: &Secrets) -> Error {
-    let hide = |text: &String| secret::redact(text, secrets);
-    Error {
-        message: hide(&error.message),
-        quote: hide(&error.quote),
-        advice: error.advice.as_ref().map(hide),
-        ..error
-    }
-}
-
-/// What a server lists without the keys that it knows. Neither the model nor a file gets them.
-pub fn without_keys(mut about: About, keys: &Secrets) -> About {
-    let About {
-        name,
-        version,
-        revision,
-        instructions,
-        tools,
-    } = &mut about;
-    for text in [name, version, revision, instructions] {
-        *text = secret::redact(text, keys);
-    }
-    for tool in tools {
-        // Its name and those of its arguments stay: a call needs them.
-        tool.description = secret::redact(&tool.description, keys);
-        redact_schema(Arc::make_mut(&mut tool.schema), keys);
-    }
-    about
-}
-
-/// Removes keys from what a schema says. The names of properties stay, also in the list of those that are required.
-fn redact_schema(schema: &mut Value, keys: &Secrets) {
-    match schema {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if name != "required" || !value.is_array() {
-                    redact_schema(value, keys);
-                }
-            }
-        }
-        Value::Array(values) => {
-            for value in values {
-                redact_schema(value, keys);
-            }
-        }
-        Value::String(text) => *text = secret::redact(text, keys),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

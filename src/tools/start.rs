@@ -9,7 +9,7 @@ use super::names::Selection;
 use super::offers::{self, Offer};
 use super::prepare::Preparation;
 use super::process::Groups;
-use super::servers::{self, Servers, Slot};
+use super::servers::{Servers, Slot};
 use super::toolbox::Toolbox;
 use crate::context::Context;
 use crate::error::Error;
@@ -66,9 +66,9 @@ impl Starting {
         for spec in prepared {
             let mut list = KnownList::read(context.cache.as_deref(), &spec, settings);
             // What was no key when it was written may be one now.
-            list.about = list
-                .about
-                .map(|about| servers::without_keys(about, &servers.keys));
+            if let Some(about) = &mut list.about {
+                about.redact(&servers.keys);
+            }
             servers.start(spec, list, &context.interrupts, notes)?;
         }
         servers.receive(|_| false, notes);

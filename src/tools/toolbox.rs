@@ -10,7 +10,7 @@ use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::Outcome;
 use super::server::Server;
-use super::servers::{self, Servers};
+use super::servers::Servers;
 use crate::message::{
     Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
     shortened,
@@ -139,8 +139,9 @@ impl Toolbox {
 
     /// The result of a call within the limits, without keys.
     fn result(&mut self, call: &ToolCall, mut outcome: Outcome, notes: &Notes) -> ToolRun {
-        if let Some(error) = outcome.server_failed.take() {
-            notes.note_error(&servers::redacted(error, &self.servers.secrets));
+        if let Some(mut error) = outcome.server_failed.take() {
+            error.redact(&self.servers.secrets);
+            notes.note_error(&error);
         }
         let text = outcome.without(&self.servers.keys);
         let is_error = outcome.is_error;
