@@ -94,10 +94,19 @@ impl Notes {
 
     /// Prints a detail of one line, for users who gave `-v`.
     pub fn detail(&self, text: impl FnOnce() -> String) {
+        self.detail_with(|message| message.add_line(&text()));
+    }
+
+    /// Prints one line from elsewhere, for users who gave `-v`. It does not look like one of q's own.
+    pub fn quote(&self, line: impl FnOnce() -> String) {
+        self.detail_with(|message| message.add_quote(&without_breaks(&line())));
+    }
+
+    fn detail_with(&self, add: impl FnOnce(&mut Message)) {
         if self.verbose {
             let _waits = lock(&self.question);
             let mut message = Message::new(self);
-            message.add_line(&text());
+            add(&mut message);
             self.write(&message.text);
         }
     }

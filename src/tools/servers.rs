@@ -97,7 +97,7 @@ impl Servers {
         let secrets = self.secrets.clone();
         let notes = notes.clone();
         let report: Report = Arc::new(move |text: &str| {
-            notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets));
+            notes.quote(|| secret::redact(&format!("{name}: {text}"), &secrets));
         });
         let groups = self.groups.clone();
         let (sender, arrival) = mpsc::channel();
