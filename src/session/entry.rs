@@ -152,7 +152,8 @@ impl StoredEntry {
 
     /// Decodes the message.
     pub fn entry(&self) -> Entry {
-        // That this can be done was checked, but for values that are one level below the deepest that is parsed.
+        // It was checked before, field by field. Each field was one level less deep there than it is within the message, so a
+        // value at the deepest level that is parsed makes this fail.
         surrogates::lossy(self.json()).unwrap_or_else(|_| Entry {
             role: self.role,
             text: self.text().into(),
@@ -264,7 +265,8 @@ fn without_place(error: &serde_json::Error) -> String {
 /// The fields of a message that have come, each checked for its type in [`Entry`].
 #[derive(Default)]
 struct CheckedFields<'a> {
-    names: Vec<String>,
+    /// The names of those that [`Entry`] has. There are few, whatever else the message has.
+    known_names: Vec<String>,
     first: Option<&'a str>,
     last: &'a str,
     role: Option<Role>,
@@ -279,7 +281,6 @@ impl<'a> CheckedFields<'a> {
         self.first.get_or_insert(name);
         self.last = value;
         let name: String = surrogates::lossy(name)?;
-        let mut is_known = true;
         match &*name {
             "role" => self.role = Some(serde_json::from_str(value)?),
             "content" => self.text = Some(undecoded(value)?),
@@ -299,15 +300,12 @@ impl<'a> CheckedFields<'a> {
                 let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
                 self.has_steps = steps.is_some_and(|steps| !steps.is_empty());
             }
-            _ => {
-                is_known = false;
-                check::<Value>(value)?;
-            }
+            _ => return check::<Value>(value),
         }
-        if is_known && self.names.contains(&name) {
+        if self.known_names.contains(&name) {
             return Err(Error::custom(format!("duplicate field `{name}`")));
         }
-        self.names.push(name);
+        self.known_names.push(name);
         Ok(())
     }
 
@@ -405,6 +403,16 @@ mod tests {
         let file = Arc::new(file.to_owned());
         let checked: CheckedEntry = serde_json::from_str(&file)?;
         Ok(checked.stored(&file))
+    }
+
+    #[test]
+    fn names_that_a_message_need_not_have_are_not_kept() {
+        let mut fields = CheckedFields::default();
+        for name in [r#""role""#, r#""x""#, r#""x""#, r#""y""#] {
+            let added = fields.add(name, r#""user""#);
+            assert!(added.is_ok(), "{name}: {added:?}");
+        }
+        assert_eq!(fields.known_names, ["role"]);
     }
 
     const NAMES: [&str; 16] = [
