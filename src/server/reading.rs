@@ -93,7 +93,7 @@ pub fn read_text(
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
-        Err(error) => match stream::lossy(error.as_bytes()) {
+        Err(error) => match stream::lossy(error.as_bytes(), limit) {
             Ok(text) => Ok(text.into_owned()),
             Err(TooLong) => Err(too_long("the response", limit)),
         },

@@ -43,7 +43,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// A parser of events of at most so many bytes.
+    /// A parser of events of at most this many bytes.
     pub fn with_limit(limit: usize) -> Parser {
         Parser {
             line: Vec::new(),
@@ -120,7 +120,7 @@ impl Parser {
             self.add_data(value.strip_prefix(b" ").unwrap_or(value))?;
         } else if let Some(value) = line.strip_prefix(b"error:") {
             // llama.cpp before October 2025 reports an error like this.
-            event(&as_error(&lossy(value)?));
+            event(&as_error(&lossy(value, self.limit)?));
         } else if !adds_nothing(line) && self.stray.len() < MAX_STRAY {
             let room = MAX_STRAY - self.stray.len();
             let kept = &line[..line.len().min(room)];
@@ -136,7 +136,7 @@ impl Parser {
         if self.data.is_empty() {
             return Ok(());
         }
-        let data = lossy(&self.data)?;
+        let data = lossy(&self.data, self.limit)?;
         if is_error {
             event(&as_error(&data));
         } else {
@@ -164,8 +164,9 @@ fn adds_nothing(line: &[u8]) -> bool {
     matches!(name, Some(b"" | b"data" | b"event" | b"id" | b"retry"))
 }
 
-/// Bytes as text, in which U+FFFD stands for those that are not UTF-8. That takes more room, but not without limit.
-pub(super) fn lossy(bytes: &[u8]) -> Result<Cow<'_, str>, TooLong> {
+/// Bytes as text, in which U+FFFD stands for those that are not UTF-8. That takes more room, but at
+/// most this many bytes.
+pub(super) fn lossy(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, TooLong> {
     // Most data is valid, and for valid data the plain check is much faster than a lossy one.
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(Cow::Borrowed(text));
@@ -176,7 +177,7 @@ pub(super) fn lossy(bytes: &[u8]) -> Result<Cow<'_, str>, TooLong> {
         if !chunk.invalid().is_empty() {
             text.push(char::REPLACEMENT_CHARACTER);
         }
-        if text.len() > MAX_EVENT {
+        if text.len() > limit {
             return Err(TooLong);
         }
     }
@@ -304,6 +305,17 @@ mod tests {
         assert_eq!(parser.feed(&line[..line.len() / 2], &mut ignore), Ok(()));
         assert_eq!(parser.feed(b"\n", &mut ignore), Ok(()));
         assert_eq!(parser.feed(&line, &mut ignore), Err(TooLong));
+    }
+
+    #[test]
+    fn data_that_is_no_text_has_the_limit_of_its_parser() {
+        // In place of each byte that is no text stand three.
+        for (limit, expected) in [(29, Err(TooLong)), (30, Ok(()))] {
+            let mut parser = Parser::with_limit(limit);
+            let line = [b"data:", &[0xff; 10][..], b"\n\n"].concat();
+            assert_eq!(parser.feed(&line, &mut ignore), expected, "{limit}");
+            assert_eq!(lossy(&[0xff; 10], limit).map(drop), expected, "{limit}");
+        }
     }
 
     proptest! {
