@@ -109,10 +109,11 @@ fn run(
     }
     environment.check()?;
     let variable = environment.get("Q_SESSION");
-    let mut which = Which::find(arguments.session.as_deref(), variable);
-    if arguments.session.is_some() {
-        which = Ok(which?);
-    }
+    let which = match arguments.session.as_deref() {
+        // What was typed must be right. A wrong variable fails only where a conversation is needed.
+        Some(typed) => Ok(Which::find(Some(typed), None)?),
+        None => Which::find(None, variable),
+    };
     let context = Context {
         which,
         environment,
