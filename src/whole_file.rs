@@ -214,7 +214,8 @@ impl Temporary {
     }
 }
 
-fn identity_of(metadata: &Metadata) -> Identity {
+/// What tells a file or a folder from all others.
+pub fn identity_of(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
 

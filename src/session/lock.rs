@@ -2,7 +2,6 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use crate::threads;
-use crate::whole_file::OrCannot;
+use crate::whole_file::{OrCannot, identity_of};
 
 /// How long to wait for the lock if nothing makes it urgent.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -47,7 +46,7 @@ pub fn try_acquire(directory: &Path) -> io::Result<Lock> {
     LockRequest::prepare(&[directory], false).wait(&|waited| waited >= ATTEMPT)
 }
 
-/// A request for locks that is not made yet. A network file system whose lock server is away lets flock wait for ever, although
+/// A request for locks that is not made yet. A network file system whose lock server is away lets flock wait forever, although
 /// it was told not to wait, so a thread makes the request, which takes a moment to start.
 pub struct LockRequest {
     attempt: Arc<Attempt>,
@@ -131,16 +130,17 @@ struct Attempt {
 impl Attempt {
     fn lock_all(&self, give_up: &dyn Fn() -> bool) -> io::Result<Lock> {
         self.has_begun.store(true, Ordering::Relaxed);
-        let mut locked: Vec<File> = Vec::new();
+        let mut locked = Vec::new();
+        let mut identities = Vec::new();
         for path in &self.directories {
             let directory = File::open(path).or_cannot("open", path)?;
             // One directory may have two paths, and would wait for itself.
-            let identity = identity_of(&directory)?;
-            let mut others = locked.iter();
-            if others.any(|other| identity_of(other).is_ok_and(|other| other == identity)) {
+            let identity = identity_of(&directory.metadata()?);
+            if identities.contains(&identity) {
                 continue;
             }
             self.lock(&directory, path, give_up)?;
+            identities.push(identity);
             locked.push(directory);
         }
         Ok(Lock {
@@ -172,11 +172,6 @@ impl Attempt {
         }
         io::Error::other("the file system does not answer a request for a lock")
     }
-}
-
-fn identity_of(directory: &File) -> io::Result<(u64, u64)> {
-    let metadata = directory.metadata()?;
-    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// The error of a lock that cannot be had, now or ever.
