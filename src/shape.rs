@@ -4,7 +4,6 @@ mod comparison;
 mod keywords;
 
 use std::collections::HashSet;
-use std::fmt::{self, Display, Formatter};
 
 use serde_json::{Value, json};
 
@@ -36,21 +35,6 @@ const NOT_STRICT: &[&str] = &[
 
 /// The words of JSON Schema that say what a value is. A strict schema must have one of them.
 const SAY_WHAT: &[&str] = &["type", "$ref", "anyOf", "enum", "const"];
-
-impl Display for Misfit {
-    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
-        match self {
-            Misfit::Differs(reason) => write!(
-                formatter,
-                "the answer does not have the shape that --schema asks for: {reason}"
-            ),
-            Misfit::Undecided => formatter.write_str(
-                "the answer cannot be compared with the schema of --schema: its references and alternatives lead to too many \
-                 comparisons",
-            ),
-        }
-    }
-}
 
 /// The most memory, by an estimate, that the values of an answer may take: several times as many as a model writes.
 const MAX_ANSWER_WEIGHT: usize = 30_000_000;

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Display, Formatter};
 use std::ptr;
 use std::rc::Rc;
 
@@ -23,6 +24,21 @@ pub enum Misfit {
     Differs(String),
     /// It is not known: the comparison takes too many steps.
     Undecided,
+}
+
+impl Display for Misfit {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
+        match self {
+            Misfit::Differs(reason) => write!(
+                formatter,
+                "the answer does not have the shape that --schema asks for: {reason}"
+            ),
+            Misfit::Undecided => formatter.write_str(
+                "the answer cannot be compared with the schema of --schema: its references and alternatives lead to too many \
+                 comparisons",
+            ),
+        }
+    }
 }
 
 fn differs(words: String) -> Misfit {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::about::About;
 use super::connection::{Spec, Target};
@@ -67,9 +67,15 @@ fn identity(spec: &Spec) -> Option<Value> {
             let metadata = fs::metadata(&program.file).ok()?;
             let time = (metadata.mtime(), metadata.mtime_nsec());
             let file = program.file.to_string_lossy();
-            Some(json!([version, section, file, metadata.len(), time]))
+            Some(serde_json::json!([
+                version,
+                section,
+                file,
+                metadata.len(),
+                time
+            ]))
         }
-        Target::Remote(_) => Some(json!([version, section])),
+        Target::Remote(_) => Some(serde_json::json!([version, section])),
         Target::Commands(_) => None,
     }
 }
