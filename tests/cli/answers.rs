@@ -5,7 +5,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::thread;
 
 use crate::dialect::openai_reply;
-use crate::fixtures::case;
+use crate::fixtures::{case, skip};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 
@@ -101,7 +101,7 @@ fn an_answer_of_another_user_is_used_only_in_a_folder_that_the_user_names() {
     fs::copy(&path, &elsewhere).expect("a copy");
     for given in [&path, &elsewhere] {
         if chown(given, Some(65_534), None).is_err() {
-            return eprintln!("skipped: only root can give a file away");
+            return skip("only root can give a file away");
         }
     }
     let named = sandbox.q(&args).env("Q_ANSWERS", &folder).run();
