@@ -44,7 +44,7 @@ pub fn utc_offset(moment: i64) -> i32 {
 }
 
 /// Lets signals arrive as usual, whatever the program that has started q does with its own: one that it blocks would be held
-/// back from q for ever, and where it ignores the end of its children, q could not wait for a program. Only for the beginning
+/// back from q forever, and where it ignores the end of its children, q could not wait for a program. Only for the beginning
 /// of the program.
 pub fn reset_signals() {
     // SAFETY: `sigset_t` is plain data, which the first call fills; a default action has no conditions.
@@ -208,7 +208,7 @@ pub fn controls_this_process(file: &impl AsRawFd) -> bool {
 /// The path of a terminal's device; `None` if the file is no terminal, or its device has no path here.
 pub fn terminal_path(terminal: &impl AsRawFd) -> Option<PathBuf> {
     let mut name = [0_u8; 256];
-    // SAFETY: the call writes at most so many bytes into the buffer, which outlives it.
+    // SAFETY: the call writes at most that many bytes into the buffer, which outlives it.
     let result =
         unsafe { libc::ttyname_r(terminal.as_raw_fd(), name.as_mut_ptr().cast(), name.len()) };
     if result != 0 {

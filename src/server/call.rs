@@ -133,7 +133,8 @@ impl Call<'_> {
             if !piece.text.is_empty() {
                 self.end_thoughts(&mut thoughts);
             }
-            // The answer stays as it came.
+            // This removes secrets from what stands beside the text: sources and the reason why it is incomplete. The text
+            // itself is printed as the model wrote it.
             piece.redact(&self.secrets);
             take(piece)
         };

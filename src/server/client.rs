@@ -75,7 +75,7 @@ pub fn is_authorization((name, _): &(String, Secret)) -> bool {
     name.eq_ignore_ascii_case("authorization")
 }
 
-/// How long a request may take; `None` is for ever.
+/// How long a request may take; `None` is forever.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     /// The longest silence.
@@ -91,7 +91,7 @@ pub struct TransportError {
     pub status: Option<u16>,
     /// What the server says, or why the connection failed.
     pub error: ServerError,
-    /// The body that came with the status, unchanged.
+    /// The beginning of the body that came with the status, with any secrets that it names.
     pub body: String,
     /// Where the server redirects to.
     pub location: Option<String>,

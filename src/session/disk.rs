@@ -168,7 +168,7 @@ fn keep_state(folder: &Folder, path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Copies a file elsewhere. The tools that it names may be the wish of somebody else, so the copy, which is the user's own,
+/// Copies a file elsewhere. Somebody else may have chosen the tools that it names, so the copy, which is the user's own,
 /// has none.
 fn keep_state_of_file(folder: &Folder, bytes: Vec<u8>) -> io::Result<PathBuf> {
     folder.prepare()?;

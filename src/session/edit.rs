@@ -42,7 +42,7 @@ pub fn copy(from: &Handle, to: &Handle) -> io::Result<()> {
     };
     conversation.created = Timestamp::now();
     if from.folder.kind(&path) == Kind::Foreign {
-        // They may be the wish of somebody else, and the copy is the user's own.
+        // Somebody else may have chosen them, and the copy is the user's own.
         conversation.tools.clear();
     }
     disk::create(&to.path, &format::to_bytes(&conversation)?)

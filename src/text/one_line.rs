@@ -16,7 +16,7 @@ pub fn without_breaks(text: &str) -> String {
     text.replace("\r\n", " ").replace(is_line_break, " ")
 }
 
-/// At most so many characters of a text. An ellipsis says that there were more.
+/// At most this many characters of a text. An ellipsis says that there were more.
 pub fn beginning(text: &str, limit: usize) -> String {
     if text.chars().nth(limit).is_none() {
         return text.to_owned();

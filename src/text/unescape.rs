@@ -61,7 +61,9 @@ fn unescape(text: &[u8], place_of: impl Fn(usize) -> usize) -> Option<Unescaped>
     let mut at = first;
     let mut end = text.len();
     while at < text.len() {
-        let length = match read(&text[at..]) {
+        let escape = read(&text[at..]);
+        let is_escape = escape != Escape::None;
+        let length = match escape {
             Escape::None => {
                 bytes.push(text[at]);
                 1
@@ -79,7 +81,7 @@ fn unescape(text: &[u8], place_of: impl Fn(usize) -> usize) -> Option<Unescaped>
                 text.len() - at
             }
         };
-        has_escape |= length > 1 || bytes.len() == places.len();
+        has_escape |= is_escape;
         places.resize(bytes.len(), place_of(at));
         at += length;
     }

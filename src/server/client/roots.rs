@@ -50,7 +50,7 @@ fn none_in(names: &str, reason: &str) -> Error {
     Error::settings(message).advise("unset it to use the system's certificates")
 }
 
-/// Checks that what is read for certificates ends: the library would wait for a pipe, and read a device for ever. What
+/// Checks that what is read for certificates ends: the library would wait for a pipe, and read a device forever. What
 /// cannot be opened is left to the library.
 fn check_readable(paths: &str, are_folders: bool) -> Result<(), String> {
     let mut files = Vec::new();
