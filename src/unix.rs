@@ -218,10 +218,10 @@ pub fn terminal_path(terminal: &impl AsRawFd) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name.to_bytes()).into())
 }
 
-/// Waits until a terminal has something to read, or can never have, but not longer than `patience`.
-pub fn wait_for_input(terminal: &File, patience: Duration) -> bool {
+/// Waits until a terminal or a pipe has something to read, or can never have, but not longer than `patience`.
+pub fn wait_for_input(file: &File, patience: Duration) -> bool {
     let mut wanted = libc::pollfd {
-        fd: terminal.as_raw_fd(),
+        fd: file.as_raw_fd(),
         events: libc::POLLIN,
         revents: 0,
     };

@@ -1,6 +1,8 @@
 //! Gets a key, perhaps from the command that prints it, such as a password manager's; its first line is the key.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
@@ -10,6 +12,7 @@ use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, check_key};
+use crate::unix;
 
 /// How a shell says that SIGINT has ended a command.
 const ENDED_BY_INTERRUPT: i32 = 128 + libc::SIGINT;
@@ -18,7 +21,13 @@ const ENDED_BY_INTERRUPT: i32 = 128 + libc::SIGINT;
 const MOMENT: Duration = Duration::from_millis(500);
 
 /// The most bytes that a command may print: the key, and whatever a password manager keeps beside it.
-const MAX_PRINTED: u64 = 1_000_000;
+const MAX_PRINTED: usize = 1_000_000;
+
+/// How much of it is read at once.
+const READ_SIZE: usize = 4 << 10;
+
+/// How often q looks whether a command has ended while its output is open.
+const POLL: Duration = Duration::from_millis(10);
 
 /// The key of a provider or a tool server; `None` if it needs none. A command runs without a shell, and its standard error
 /// passes through.
@@ -65,19 +74,42 @@ pub fn fetch(
     Ok(Some(secret))
 }
 
-/// What a command prints, and how it has ended; `None` if it printed too much, so that it was killed.
+/// What a command prints, and how it has ended; `None` if it printed too much, so that it was killed. Something that it has left
+/// running may hold its output open, and is not waited for.
 fn output_of(mut command: Command) -> io::Result<(Vec<u8>, Option<ExitStatus>)> {
     let mut running = command.spawn()?;
     let mut printed = Vec::new();
-    let mut read = Ok(0);
+    let mut status = None;
     if let Some(stdout) = running.stdout.take() {
-        let mut limited = stdout.take(MAX_PRINTED + 1);
-        read = limited.read_to_end(&mut printed);
+        let mut stdout = File::from(OwnedFd::from(stdout));
+        let mut buffer = [0; READ_SIZE];
+        loop {
+            // Asked first: all that it has printed can be read once it has ended.
+            status = running.try_wait()?;
+            if status.is_some() && printed.contains(&b'\n') {
+                break;
+            }
+            let patience = status.map_or(POLL, |_| Duration::ZERO);
+            if !unix::wait_for_input(&stdout, patience) {
+                if status.is_some() {
+                    break;
+                }
+                continue;
+            }
+            let read = stdout.read(&mut buffer);
+            if let Ok(count) = read {
+                printed.extend_from_slice(&buffer[..count]);
+            }
+            if read.is_err() || printed.len() > MAX_PRINTED {
+                let _ = running.kill();
+                running.wait()?;
+                return read.map(|_| (printed, None));
+            }
+            if matches!(read, Ok(0)) {
+                break;
+            }
+        }
     }
-    if read.is_err() || printed.len() as u64 > MAX_PRINTED {
-        let _ = running.kill();
-        running.wait()?;
-        return read.map(|_| (printed, None));
-    }
-    Ok((printed, Some(running.wait()?)))
+    let status = status.map_or_else(|| running.wait(), Ok)?;
+    Ok((printed, Some(status)))
 }
