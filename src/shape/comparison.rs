@@ -1,18 +1,22 @@
 //! Compares a value with a JSON Schema, in bounded time whatever its references lead to (pure).
 
+use std::cell::OnceCell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
 use std::ptr;
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::keywords::{elements, referred, required, types_in};
-use crate::text::number::{Decimal, is_same};
+use crate::text::number::Decimal;
 
 /// The most steps of a comparison. References may lead to the same schemas again and again.
 pub const MAX_STEPS: usize = 4_000_000;
+
+/// How many bytes of texts one step reads.
+const BYTES_OF_STEP: usize = 100;
 
 /// How many comparisons with lists of alternatives are remembered at once.
 const MAX_KNOWN: usize = 100_000;
@@ -48,44 +52,132 @@ fn differs(words: String) -> Misfit {
 /// Compares a value with a schema in at most this many steps, except for the keywords that are not read here. The error is the
 /// first difference.
 pub fn compare(value: &Value, schema: &Value, max_steps: usize) -> Result<(), Misfit> {
-    let whole = Part {
-        value,
-        place: String::new(),
-    };
+    let whole = Part::new(value, String::new());
     let mut comparison = Comparison {
         root: schema,
-        steps: max_steps,
+        steps: Steps { left: max_steps },
         known: HashMap::new(),
     };
     comparison.check(&whole, vec![schema])
 }
 
-fn is_of_type(value: &Value, kind: &str) -> bool {
-    match kind {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "integer" => matches!(value, Value::Number(number) if Decimal::new(number).is_integer()),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        _ => true,
+/// The steps that are left of a comparison.
+struct Steps {
+    left: usize,
+}
+
+impl Steps {
+    fn take(&mut self, count: usize) -> Result<(), Misfit> {
+        self.left = self.left.checked_sub(count).ok_or(Misfit::Undecided)?;
+        Ok(())
+    }
+
+    /// Takes the steps for reading texts with this many bytes together.
+    fn take_for_bytes(&mut self, count: usize) -> Result<(), Misfit> {
+        self.take(count / BYTES_OF_STEP)
+    }
+
+    /// The value of a number.
+    fn decimal(&mut self, number: &Number) -> Result<Decimal, Misfit> {
+        self.take_for_bytes(number.as_str().len())?;
+        Ok(Decimal::new(number))
+    }
+
+    /// Whether two values are the same, with numbers compared by their values.
+    fn is_same(&mut self, one: &Value, other: &Value) -> Result<bool, Misfit> {
+        match (one, other) {
+            (Value::Number(one), Value::Number(other)) => {
+                Ok(self.decimal(one)? == self.decimal(other)?)
+            }
+            (Value::String(one), Value::String(other)) => {
+                self.take_for_bytes(one.len().min(other.len()))?;
+                Ok(one == other)
+            }
+            (Value::Array(one), Value::Array(other)) => {
+                if one.len() != other.len() {
+                    return Ok(false);
+                }
+                for (item, counterpart) in one.iter().zip(other) {
+                    self.take(1)?;
+                    if !self.is_same(item, counterpart)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Object(one), Value::Object(other)) => {
+                if one.len() != other.len() {
+                    return Ok(false);
+                }
+                for (name, field) in one {
+                    self.take(1)?;
+                    self.take_for_bytes(name.len())?;
+                    let Some(counterpart) = other.get(name) else {
+                        return Ok(false);
+                    };
+                    if !self.is_same(field, counterpart)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(one == other),
+        }
     }
 }
 
 /// A value in an answer, to be compared with schemas.
 struct Part<'a> {
     value: &'a Value,
+    /// The value of a number, once it is known: a long one is compared with many.
+    decimal: OnceCell<Decimal>,
     /// Where it is, such as `items.0.age`; empty for the answer itself.
     place: String,
 }
 
 impl<'a> Part<'a> {
-    /// A field, or an item of a list.
-    fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
+    fn new(value: &'a Value, place: String) -> Part<'a> {
         Part {
             value,
-            place: self.place_of(name),
+            decimal: OnceCell::new(),
+            place,
+        }
+    }
+
+    /// A field, or an item of a list.
+    fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
+        Part::new(value, self.place_of(name))
+    }
+
+    /// The value of a number; `None` if it is something else.
+    fn decimal(&self, steps: &mut Steps) -> Result<Option<&Decimal>, Misfit> {
+        let Value::Number(number) = self.value else {
+            return Ok(None);
+        };
+        if self.decimal.get().is_none() {
+            let _ = self.decimal.set(steps.decimal(number)?);
+        }
+        Ok(self.decimal.get())
+    }
+
+    fn is_of_type(&self, kind: &str, steps: &mut Steps) -> Result<bool, Misfit> {
+        let value = self.value;
+        Ok(match kind {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "integer" => self.decimal(steps)?.is_some_and(Decimal::is_integer),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            "null" => value.is_null(),
+            _ => true,
+        })
+    }
+
+    fn is_same(&self, other: &Value, steps: &mut Steps) -> Result<bool, Misfit> {
+        match (self.decimal(steps)?, other) {
+            (Some(decimal), Value::Number(number)) => Ok(*decimal == steps.decimal(number)?),
+            _ => steps.is_same(self.value, other),
         }
     }
 
@@ -106,34 +198,40 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn check_type(&self, schema: &Value) -> Result<(), Misfit> {
+    fn check_type(&self, schema: &Value, steps: &mut Steps) -> Result<(), Misfit> {
         let types = types_in(schema);
-        let fits = |kind: &&str| is_of_type(self.value, kind);
-        if types.is_empty() || types.iter().any(fits) {
+        for kind in &types {
+            if self.is_of_type(kind, steps)? {
+                return Ok(());
+            }
+        }
+        if types.is_empty() {
             return Ok(());
         }
         let types = types.join(" or ");
         Err(differs(format!("{} is not of type {types}", self.name())))
     }
 
-    fn check_value(&self, schema: &Value) -> Result<(), Misfit> {
+    fn check_value(&self, schema: &Value, steps: &mut Steps) -> Result<(), Misfit> {
         if let Some(only) = schema.get("const")
-            && !is_same(self.value, only)
+            && !self.is_same(only, steps)?
         {
+            let only = only.to_string();
+            steps.take_for_bytes(only.len())?;
             return Err(differs(format!("{} is not {only}", self.name())));
         }
         let Value::Array(allowed) = &schema["enum"] else {
             return Ok(());
         };
-        if allowed.iter().any(|value| is_same(self.value, value)) {
-            return Ok(());
+        for value in allowed {
+            if self.is_same(value, steps)? {
+                return Ok(());
+            }
         }
         let texts = Vec::from_iter(allowed.iter().map(Value::to_string));
-        let name = self.name();
-        Err(differs(format!(
-            "{name} is not one of {}",
-            texts.join(", ")
-        )))
+        let texts = texts.join(", ");
+        steps.take_for_bytes(texts.len())?;
+        Err(differs(format!("{} is not one of {texts}", self.name())))
     }
 
     fn check_required(&self, schema: &Value) -> Result<(), Misfit> {
@@ -166,7 +264,7 @@ struct Comparison<'a> {
     /// The complete schema, because references refer to parts of it.
     root: &'a Value,
     /// The steps that are left.
-    steps: usize,
+    steps: Steps,
     /// Whether a value fits a list of alternatives, by the addresses of both.
     known: HashMap<(*const Value, *const Value), bool>,
 }
@@ -214,8 +312,8 @@ impl<'a> Comparison<'a> {
     ) -> Result<Vec<&'a Value>, Misfit> {
         let schemas = self.with_all_they_ask_for(schemas)?;
         for schema in &schemas {
-            part.check_type(schema)?;
-            part.check_value(schema)?;
+            part.check_type(schema, &mut self.steps)?;
+            part.check_value(schema, &mut self.steps)?;
             part.check_required(schema)?;
         }
         self.check_fields(part, &schemas)?;
@@ -237,8 +335,8 @@ impl<'a> Comparison<'a> {
         let mut at = 0;
         while let Some(&schema) = schemas.get(at) {
             at += 1;
-            let length = elements(&schema["enum"]).len() + elements(&schema["required"]).len();
-            self.take_steps(1 + length)?;
+            let lists = ["type", "enum", "required"].map(|word| elements(&schema[word]).len());
+            self.steps.take(1 + lists.iter().sum::<usize>())?;
             let target = referred(self.root, schema).into_iter();
             for next in target.chain(elements(&schema["allOf"])) {
                 if seen.insert(ptr::from_ref(next)) {
@@ -249,18 +347,12 @@ impl<'a> Comparison<'a> {
         Ok(schemas)
     }
 
-    fn take_steps(&mut self, count: usize) -> Result<(), Misfit> {
-        let left = self.steps.checked_sub(count);
-        self.steps = left.ok_or(Misfit::Undecided)?;
-        Ok(())
-    }
-
     fn check_fields(&mut self, part: &Part<'a>, schemas: &[&'a Value]) -> Result<(), Misfit> {
         let Value::Object(fields) = part.value else {
             return Ok(());
         };
         for (name, value) in fields {
-            self.take_steps(schemas.len())?;
+            self.steps.take(schemas.len())?;
             let of_field = |schema: &&'a Value| schema["properties"].get(name);
             let of_field = Vec::from_iter(schemas.iter().filter_map(of_field));
             if !of_field.is_empty() {
@@ -275,7 +367,7 @@ impl<'a> Comparison<'a> {
             return Ok(());
         };
         for (at, item) in items.iter().enumerate() {
-            self.take_steps(schemas.len())?;
+            self.steps.take(schemas.len())?;
             // The first items may have schemas of their own.
             let of_item = |schema: &&'a Value| {
                 let first = elements(&schema["prefixItems"]);
@@ -303,7 +395,7 @@ impl<'a> Comparison<'a> {
         while let Some(next) = lists.lists.get(alternatives.len()) {
             let mut of_list = Vec::new();
             for schema in elements(next) {
-                self.take_steps(1)?;
+                self.steps.take(1)?;
                 let target = self.target_of(schema);
                 let demands = match known.entry(ptr::from_ref(target)) {
                     Entry::Occupied(entry) => Rc::clone(entry.get()),
@@ -369,7 +461,7 @@ impl<'a> Comparison<'a> {
             has_changed = false;
             // Most lists lead to later ones.
             for (own, alternatives) in lists.iter().enumerate().rev() {
-                self.take_steps(count(alternatives))?;
+                self.steps.take(count(alternatives))?;
                 let is_met = |demands: &Rc<Demands>| {
                     let places = demands.as_ref().as_ref();
                     places.is_some_and(|places| places.iter().all(|place| fits[*place]))
@@ -390,7 +482,7 @@ impl<'a> Comparison<'a> {
         while has_changed {
             has_changed = false;
             for (own, alternatives) in lists.iter().enumerate().rev() {
-                self.take_steps(count(alternatives))?;
+                self.steps.take(count(alternatives))?;
                 let may_be_met = |demands: &Rc<Demands>| {
                     let may_fit = |place: &usize| fits[*place] || idle[*place];
                     let places = demands.as_ref().as_ref();
@@ -403,5 +495,70 @@ impl<'a> Comparison<'a> {
             }
         }
         Ok(idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::text::one_line::tests::rows;
+
+    fn value(json: &str) -> Value {
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"))
+    }
+
+    #[test]
+    fn values_are_the_same_whatever_the_notation_of_numbers() {
+        for [one, other, is_same] in rows(
+            r#"
+            1       | 1.0     | yes
+            1       | 10e-1   | yes
+            -0      | 0.0     | yes
+            1       | -1      | no
+            1       | 10      | no
+            1       | "1"     | no
+            1e400   | 1E+400  | yes
+            1e400   | 1e401   | no
+            1e9999999999999999999999 | 2e9999999999999999999999 | no
+            [1,[2]] | [1.0,[2.00]] | yes
+            [1]     | [1,1]   | no
+            {"a":1,"b":[2]} | {"b":[2.0],"a":1.0} | yes
+            {"a":1} | {"b":1} | no
+            {"a":1} | {"a":1,"b":1} | no
+            null    | false   | no
+            "a"     | "a"     | yes"#,
+        ) {
+            let mut steps = Steps { left: 100 };
+            let found = steps.is_same(&value(one), &value(other)) == Ok(true);
+            assert_eq!(found, is_same == "yes", "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn long_values_cost_steps_by_their_length_and_a_long_number_once() {
+        let digits = "7".repeat(1_000_000);
+        let long = value(&digits);
+        let small = Vec::from_iter(0..1_000);
+        // One for each hundred bytes of the long text and for each value, and those for the reason why it differs.
+        let steps = 10_000 + 1_000 + 100;
+        let not_one = |misfit: Result<(), Misfit>| matches!(misfit, Err(Misfit::Differs(_)));
+        let found = compare(&long, &json!({"type": "integer", "enum": small}), steps);
+        assert!(not_one(found));
+        let other = json!({"const": digits});
+        let many = json!({"anyOf": vec![&other; 1_000]});
+        let found = compare(&json!(7), &many, steps);
+        assert_eq!(found, Err(Misfit::Undecided), "each reason has the digits");
+        let nested = Vec::from_iter(small.iter().map(|number| json!([number])));
+        let found = compare(&json!([long]), &json!({"enum": nested}), steps);
+        assert_eq!(found, Err(Misfit::Undecided));
+        let text = json!(digits);
+        for (answer, other) in [(&long, &long), (&text, &text), (&json!(7), &long)] {
+            let schema = json!({"enum": [other, other, other], "type": "array"});
+            let schema = json!({"anyOf": [{"const": other}, schema]});
+            assert_ne!(compare(answer, &schema, steps * 2), Err(Misfit::Undecided));
+            assert_eq!(compare(answer, &schema, 9_000), Err(Misfit::Undecided));
+        }
     }
 }
