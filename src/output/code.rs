@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use super::markdown::{LineKind, MIN_FENCE, OpenFence, Reader};
+use super::markdown::{LineKind, MIN_FENCE, OpenFence, Reader, column_after};
 use crate::error::{Error, ErrorKind};
 
 /// The names that languages have after a fence. Each row is one language, under its first name.
@@ -48,6 +48,8 @@ pub enum NoCode {
     Languages(Option<String>, Option<String>),
     /// A line within a block opens another one, so nobody can tell where the first ends.
     Nested,
+    /// A fence is within HTML, such as a comment, where Markdown is not read.
+    Html,
 }
 
 impl NoCode {
@@ -87,6 +89,9 @@ impl Display for NoCode {
             NoCode::Nested => formatter.write_str(
                 "it is not certain where a code block of the answer ends: a line within it opens another block",
             ),
+            NoCode::Html => formatter.write_str(
+                "it is not certain which lines of the answer are code: a code block begins within HTML, such as a comment",
+            ),
         }
     }
 }
@@ -109,15 +114,18 @@ struct Block {
     fence: OpenFence,
     /// The language that is named after its fence.
     language: Option<String>,
+    /// Its fence is within HTML that is open.
+    is_in_html: bool,
     /// Its lines, without what comes before the fence on each of them.
     code: String,
 }
 
 impl Block {
-    fn begin(fence: OpenFence, line: &str) -> Block {
+    fn begin(fence: OpenFence, line: &str, is_in_html: bool) -> Block {
         Block {
             fence,
             language: language(fence.info_of(line)),
+            is_in_html,
             code: String::new(),
         }
     }
@@ -147,6 +155,10 @@ impl Block {
 /// Why there is no code, or, for a program, why it is not certain that the blocks are one.
 pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
     let mut blocks = blocks(answer)?;
+    let is_in_html = |block: &Block| block.is_in_html;
+    if audience == Audience::Program && blocks.iter().any(is_in_html) {
+        return Err(NoCode::Html);
+    }
     blocks.retain(|block| !block.is_empty());
     let Some(first) = blocks.first() else {
         return Err(NoCode::NoBlock);
@@ -170,6 +182,8 @@ fn blocks(answer: &str) -> Result<Vec<Block>, NoCode> {
     let mut blocks: Vec<Block> = Vec::new();
     // A line of text ends in backticks, which may be meant to open or close a block.
     let mut text_ends_in_backticks = false;
+    // What ends the HTML that is open; nothing if none is.
+    let mut html_ends: &[&str] = &[];
     for text in answer.split_inclusive('\n') {
         let line = text.trim_end_matches(['\r', '\n']);
         reader.read_line(line);
@@ -177,7 +191,9 @@ fn blocks(answer: &str) -> Result<Vec<Block>, NoCode> {
             (LineKind::Fence, Some(_)) if reader.has_backticks() && text_ends_in_backticks => {
                 return Err(NoCode::Unclear);
             }
-            (LineKind::Fence, Some(fence)) => blocks.push(Block::begin(fence, line)),
+            (LineKind::Fence, Some(fence)) => {
+                blocks.push(Block::begin(fence, line, !html_ends.is_empty()));
+            }
             (LineKind::Fence, None) => {}
             (LineKind::Code, _) => {
                 if let Some(block) = blocks.last_mut() {
@@ -185,10 +201,58 @@ fn blocks(answer: &str) -> Result<Vec<Block>, NoCode> {
                     block.code.push_str(&text[line.len()..]);
                 }
             }
-            _ => text_ends_in_backticks |= ends_in_backticks(line),
+            _ => {
+                text_ends_in_backticks |= ends_in_backticks(line);
+                if html_ends.is_empty() && reader.kind != LineKind::Indented {
+                    html_ends = ends_of_html(text_from(line, reader.begin));
+                }
+                let lower = line.to_ascii_lowercase();
+                if html_ends.iter().any(|end| lower.contains(end)) {
+                    html_ends = &[];
+                }
+            }
         }
     }
     Ok(blocks)
+}
+
+/// What ends the HTML that a text begins, if blank lines do not end it: these are the first five kinds of HTML blocks in
+/// CommonMark. Nothing if it begins none.
+fn ends_of_html(text: &str) -> &'static [&'static str] {
+    let text = text.to_ascii_lowercase();
+    if text.starts_with("<!--") {
+        return &["-->"];
+    }
+    if text.starts_with("<?") {
+        return &["?>"];
+    }
+    if text.starts_with("<![cdata[") {
+        return &["]]>"];
+    }
+    let declaration = text.strip_prefix("<!");
+    if declaration.is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_alphabetic()))
+    {
+        return &[">"];
+    }
+    for tag in ["<pre", "<script", "<style", "<textarea"] {
+        let rest = text.strip_prefix(tag);
+        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '>'])) {
+            return &["</pre>", "</script>", "</style>", "</textarea>"];
+        }
+    }
+    &[]
+}
+
+/// The part of a line that begins at this column.
+fn text_from(line: &str, begin: usize) -> &str {
+    let mut column = 0;
+    for (place, character) in line.char_indices() {
+        if column >= begin {
+            return &line[place..];
+        }
+        column = column_after(column, character);
+    }
+    ""
 }
 
 /// The language that a fence names: the first word after it. Models also write `{.python}`, `Bash` and `sh,ignore`.
@@ -368,6 +432,50 @@ mod tests {
         for [is_nested, answer] in rows(table) {
             let refused = extract(&text(answer), Audience::Program) == Err(NoCode::Nested);
             assert_eq!(refused, is_nested == "yes", "{answer}");
+            let shown = extract(&text(answer), Audience::Person);
+            assert!(shown.is_ok(), "{answer}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_gets_no_block_that_begins_within_html() {
+        let table = r##"
+            yes | <!--␊```sh␊rm␊```␊-->␊
+            yes | <!--␊```sh␊rm␊```␊-->␊```sh␊ls␊```␊
+            yes | <!-- never␊␊```sh␊rm␊```␊␊-->␊
+            yes | text␊···<!-- never␊~~~␊rm␊~~~␊-->␊
+            yes | > <!--␊> ```sh␊> rm␊> ```␊> -->␊
+            yes | - <!--␊··```sh␊··rm␊··```␊··-->␊
+            no | →<!--␊␊```␊ls␊```␊
+            yes | <pre>␊```sh␊rm␊```␊</pre>␊
+            yes | <PRE class="x">␊␊```sh␊rm␊```␊</PRE>␊
+            yes | <script␊src="x">␊```sh␊rm␊```␊</script>␊
+            yes | <style>␊```␊rm␊```␊</style>␊
+            yes | <textarea>␊```␊rm␊```␊</textarea>␊
+            yes | <?php␊```␊rm␊```␊?>␊
+            yes | <!DOCTYPE␊```␊rm␊```␊>␊
+            yes | <![CDATA[␊```␊rm␊```␊]]>␊
+            yes | <pre>␊a -->␊```␊rm␊```␊
+            yes | <!--␊```␊```␊-->␊```sh␊ls␊```␊
+            no | <!-- a -->␊```sh␊ls␊```␊
+            no | <!--␊a␊␊····-->␊```sh␊ls␊```␊
+            no | <!-->␊```sh␊ls␊```␊
+            no | <pre>x</PRE>␊```sh␊ls␊```␊
+            no | <pre>␊x␊</script>␊```sh␊ls␊```␊
+            no | <!doctype html>␊```sh␊ls␊```␊
+            no | <? x ?>␊```sh␊ls␊```␊
+            no | <prefix>␊```sh␊ls␊```␊
+            no | <!␊```sh␊ls␊```␊
+            no | `<!--` begins a comment␊```sh␊ls␊```␊
+            no | a <!-- b␊```sh␊ls␊```␊
+            no | ␊····<!--␊␊```sh␊ls␊```␊
+            no | <details>␊␊```sh␊ls␊```␊␊</details>␊
+            no | ```html␊<!--␊```␊text␊```html␊-->␊```␊
+            no | ```html␊<pre>␊```␊
+        "##;
+        for [is_in_html, answer] in rows(table) {
+            let refused = extract(&text(answer), Audience::Program) == Err(NoCode::Html);
+            assert_eq!(refused, is_in_html == "yes", "{answer}");
             let shown = extract(&text(answer), Audience::Person);
             assert!(shown.is_ok(), "{answer}: {shown:?}");
         }
