@@ -1,6 +1,7 @@
 //! The record of one exchange while its answer comes. It has what has come of the answer, and saves it once: when the run
 //! ends, or when a signal ends q.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,9 @@ use crate::tools::Observer;
 /// How long to wait for the lock in all, if a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 
-/// How long a signal waits for a save that is under way, and how often it looks whether that has ended.
-const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
+/// How long a signal waits for each stage of a save that is under way, and how often it looks whether that has ended. A slow
+/// disk may need seconds, and one that hangs must not keep q.
+const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(3);
 const SAVE_POLL: Duration = Duration::from_millis(1);
 
 /// Stands for the result of a call that had not ended when q did.
@@ -35,7 +37,14 @@ pub struct Record {
     notes: Notes,
     interrupts: Arc<Interrupts>,
     progress: Mutex<Progress>,
+    /// How far a save that is under way has come: one of the stages below.
+    stage: AtomicUsize,
 }
+
+/// The stages of a save: before it has to wait for the lock, while it waits, and once it no longer does.
+const BEFORE_LOCK: usize = 0;
+const WAITING_FOR_LOCK: usize = 1;
+const AFTER_LOCK: usize = 2;
 
 /// An answer, and what is still to be done about it.
 #[derive(Default)]
@@ -130,6 +139,7 @@ impl Record {
             notes: context.notes.clone(),
             interrupts: Arc::clone(&context.interrupts),
             progress: Mutex::new(progress),
+            stage: AtomicUsize::new(BEFORE_LOCK),
         }
     }
 
@@ -240,14 +250,22 @@ impl Record {
     }
 
     fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
-        let began = Instant::now();
+        let mut began = Instant::now();
+        let mut stage = BEFORE_LOCK;
         let mut progress = loop {
-            match self.progress.try_lock() {
-                Ok(progress) => break progress,
-                // The run is saving already, and the disk may hang.
-                Err(_) if began.elapsed() > SAVE_PATIENCE_ON_SIGNAL => return,
-                Err(_) => std::thread::sleep(SAVE_POLL),
+            if let Ok(progress) = self.progress.try_lock() {
+                break progress;
             }
+            // The run is saving already, and the disk may hang.
+            let reached = self.stage.load(Ordering::Relaxed);
+            if reached != stage {
+                stage = reached;
+                began = Instant::now();
+            }
+            if began.elapsed() > SAVE_PATIENCE_ON_SIGNAL {
+                return;
+            }
+            std::thread::sleep(SAVE_POLL);
         };
         let breaks_off = !progress.is_complete;
         let flaw = progress.flaw.take();
@@ -288,8 +306,15 @@ impl Record {
         };
         // A signal shortens the wait for the lock, even while q waits.
         let gives_up = |waited| {
-            waited >= LOCK_PATIENCE
-                || (waited >= LOCK_PATIENCE_ON_SIGNAL && self.interrupts.has_signal())
+            let gives_up = waited >= LOCK_PATIENCE
+                || (waited >= LOCK_PATIENCE_ON_SIGNAL && self.interrupts.has_signal());
+            let stage = if gives_up {
+                AFTER_LOCK
+            } else {
+                WAITING_FOR_LOCK
+            };
+            self.stage.store(stage, Ordering::Relaxed);
+            gives_up
         };
         saver.save(&exchange, &gives_up)
     }

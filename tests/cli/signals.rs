@@ -292,8 +292,8 @@ fn a_signal_while_the_answer_is_being_saved_does_not_lose_it() {
     running.signal(SIGINT);
     let outcome = running.wait();
     outcome.killed_by(SIGINT).stdout("answer\n");
-    outcome.ended_within(Duration::from_secs(4));
     drop(lock);
+    // If the signal did not shorten the wait for the lock, it would give up before that is over.
     sandbox.expect_texts(&sandbox.only_archived(), &["one", "answer"]);
 }
 
