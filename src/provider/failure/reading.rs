@@ -99,7 +99,7 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
     let body = body.trim_start_matches('\u{feff}');
     let found = match errors_in(body) {
         Some(value) => from_value(&value),
-        // If something were cut off before, a part of a secret might stay.
+        // Of a text only the beginning is shown, so secrets are removed before a part of one is cut off.
         None => from_text(&secret::redact(body, secrets)),
     };
     let mut error = found.unwrap_or_else(|| ServerError::new(NO_REASON));
@@ -128,7 +128,8 @@ fn what_may_be_error(mut json: &RawValue) -> Option<Value> {
     Some(Value::Object(fields.0))
 }
 
-/// The value of a field. If it is large, only the beginning of a text or of an error matters.
+/// The value of a field. If it is large, only the beginning of a text or of an error matters. That is cut before secrets are
+/// removed; where it ends within one, `redact` finds what is left of it, unless that is too short for a secret.
 fn light_value(name: &str, json: &RawValue) -> Value {
     let json = json.get();
     if kept::weight(json) <= MAX_WEIGHT {
