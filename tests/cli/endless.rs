@@ -74,6 +74,10 @@ fn talked() -> Sandbox {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux limits memory by ulimit -d"
+)]
 fn an_endless_answer_takes_little_memory() {
     for (what, dialect, events) in [
         ("text", &DIALECTS[0], text(FAR_TOO_MANY)),
@@ -92,6 +96,10 @@ fn an_endless_answer_takes_little_memory() {
 
 /// Many small values would take a hundred times the memory of their JSON.
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux limits memory by ulimit -d"
+)]
 fn an_event_of_many_small_values_takes_little_memory() {
     let zeros = format!("[{}0]", "0,".repeat(2_000_000));
     let objects = format!("[{}{{}}]", "{},".repeat(1_000_000));
@@ -185,6 +193,10 @@ fn calling(times: usize, arguments: &str) -> Reply {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux limits memory by ulimit -d"
+)]
 fn what_a_tool_server_sends_takes_little_memory() {
     // What it does, how q ends, what q says, and the beginning of the call's result.
     for (mode, calls, exit, says, result) in [
@@ -262,6 +274,10 @@ fn a_server_that_floods_while_nothing_is_called_is_ended_with_a_note() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux limits memory by ulimit -d"
+)]
 fn what_a_model_calls_with_takes_little_memory() {
     let dense = format!("{{\"x\":{}}}", zeros(490_000));
     let vast = format!("{{\"x\":{}}}", zeros(2_000_000));
@@ -296,6 +312,10 @@ fn what_a_model_calls_with_takes_little_memory() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux limits memory by ulimit -d"
+)]
 fn arguments_that_come_as_values_take_little_memory() {
     let values = format!("{{\"x\":{}}}", zeros(3_000_000));
     for (provider, event) in [
@@ -334,6 +354,10 @@ fn arguments_that_come_as_values_take_little_memory() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux limits memory by ulimit -d"
+)]
 fn many_values_in_a_response_take_little_memory() {
     let many = zeros(4_500_000);
     let in_event = format!(r#"{{"choices":[{{"delta":{{"content":"a","x":{many}}}}}]}}"#);
@@ -466,6 +490,10 @@ fn a_file_without_an_end_takes_little_memory_and_a_pipe_is_not_waited_for() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux limits memory by ulimit -d"
+)]
 fn a_file_with_many_values_takes_little_memory() {
     let many = zeros(4_500_000);
     let conversation = |more: &str| {
