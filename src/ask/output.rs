@@ -1,5 +1,7 @@
 //! How an answer is printed, decided once.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, ErrorKind};
 use crate::flags::Arguments;
 use crate::output::Terminal;
@@ -68,17 +70,22 @@ impl Output {
 
     /// The part of the answer that is printed. `last_part` is the text after the provider's last search, or the last of
     /// several messages.
-    pub fn excerpt(&self, answer: &str, last_part: &str, to: &Recipient) -> Result<String, Error> {
+    pub fn excerpt<'a>(
+        &self,
+        answer: &'a str,
+        last_part: &'a str,
+        to: &Recipient,
+    ) -> Result<Cow<'a, str>, Error> {
         match &self.form {
-            Form::Prose => Ok(answer.to_owned()),
-            Form::Code => to.code_in(answer),
+            Form::Prose => Ok(answer.into()),
+            Form::Code => Ok(to.code_in(answer)?.into()),
             Form::Shaped(shape) => {
                 let mut json = shape.find_in(answer);
                 if json.is_err() {
                     // Before a search, or in an earlier message, the model may say what it looks for.
                     json = shape.find_in(last_part);
                 }
-                json.map(str::to_owned).map_err(|misfit| {
+                json.map(Cow::Borrowed).map_err(|misfit| {
                     let error = Error::new(ErrorKind::Misshapen, misfit.to_string());
                     advise_last(error, to.saved)
                 })

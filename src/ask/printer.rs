@@ -133,21 +133,36 @@ impl Printer {
         if output.is_text() {
             return printed.map_or_else(|failed| unless_reader_gone(Err(failed)), |()| complete);
         }
-        let answer = self.record.lock().answer.clone();
+        let answer = self.record.take_answer();
+        let printed = self.print_excerpt(&answer, reply, run, dialogue, &saved);
+        self.record.put_back(answer);
+        match printed? {
+            Ok(()) => complete,
+            failed => unless_reader_gone(failed),
+        }
+    }
+
+    /// Prints what is made of an answer that has been saved.
+    fn print_excerpt(
+        &self,
+        answer: &Answer,
+        reply: &Reply,
+        run: &Run,
+        dialogue: &Dialogue,
+        saved: &Saved,
+    ) -> Result<Result<(), OutputError>, Error> {
+        let output = &run.output;
         let recipient = Recipient {
             audience: Audience::of_stdout(self.screen.is_terminal),
             terminal: self.notes.terminal(),
-            saved: &saved,
+            saved,
         };
         let last_part = reply.last_part(&answer.text);
         let mut excerpt = output.excerpt(&answer.text, last_part, &recipient)?;
         if output.json {
-            excerpt = as_json(&excerpt, &answer, reply, run, dialogue, &saved);
+            excerpt = as_json(&excerpt, answer, reply, run, dialogue, saved).into();
         }
-        match self.screen.print(&excerpt) {
-            Ok(()) => complete,
-            failed => unless_reader_gone(failed),
-        }
+        Ok(self.screen.print(&excerpt))
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, either};
+use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
 use crate::output::Notes;
 use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
 use crate::provider::reply::Piece;
@@ -61,7 +61,7 @@ pub struct Progress {
 }
 
 /// As much of an answer as has come.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Answer {
     /// The model that gives it.
     pub model: String,
@@ -86,8 +86,9 @@ impl Answer {
         self.text.trim().is_empty() && !self.kept.is_too_much()
     }
 
-    /// The answer as a message of the conversation; `None` if there is no word of it, and no call has run.
-    fn into_entry(mut self) -> Option<Entry> {
+    /// Makes the answer a message of the conversation; `None` if there is no word of it, and no call has run. The message
+    /// takes text and steps, which may have megabytes, until [`Answer::take_back`].
+    fn take_entry(&mut self) -> Option<Entry> {
         if let Some(step) = self.steps.last_mut() {
             step.calls.append(&mut self.running);
         }
@@ -107,14 +108,20 @@ impl Answer {
         if !has_words && !self.has_run {
             return None;
         }
-        let message = Message::text(Role::Assistant, self.text);
+        let message = Message::text(Role::Assistant, std::mem::take(&mut self.text));
         let mut entry = Entry::new(message, Timestamp::now());
         if !self.sources.list.is_empty() {
             entry.sources = Some(json!(self.sources.list));
         }
-        entry.steps = self.steps;
+        entry.steps = std::mem::take(&mut self.steps);
         entry.usage = self.usage.map(|usage| json!(usage));
         Some(entry)
+    }
+
+    /// Gets back what a message has taken.
+    fn take_back(&mut self, entry: Entry) {
+        self.text = String::from(&*entry.text);
+        self.steps = entry.steps;
     }
 }
 
@@ -226,6 +233,16 @@ impl Record {
         has_images
     }
 
+    /// Takes the answer, to print what is made of it once it is saved.
+    pub fn take_answer(&self) -> Answer {
+        std::mem::take(&mut self.lock().answer)
+    }
+
+    /// Puts back an answer that was taken.
+    pub fn put_back(&self, answer: Answer) {
+        self.lock().answer = answer;
+    }
+
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
     pub fn save(&self, breaks_off: bool, finish: Option<&str>) -> Saved {
@@ -286,13 +303,13 @@ impl Record {
         let Some(mut saver) = progress.saver.take() else {
             return Saved::default();
         };
-        let answer = &progress.answer;
+        let answer = &mut progress.answer;
         saver.responder.model = Some(answer.model.clone());
         if answer.kept.is_too_much() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");
             return Saved::unsaved(&reason);
         }
-        let Some(mut entry) = answer.clone().into_entry() else {
+        let Some(mut entry) = answer.take_entry() else {
             return Saved::default();
         };
         entry.interrupted = breaks_off;
@@ -300,7 +317,12 @@ impl Record {
         entry.provider = Some(saver.responder.provider.clone());
         entry.model.clone_from(&saver.responder.model);
         let question = Entry::new(self.question.clone(), saver.responder.at);
-        let exchange = match Exchange::new(&question, &entry) {
+        let mut exchange = Exchange::new(&question, &entry);
+        if exchange.is_err() && cut_results(&mut entry.steps) {
+            exchange = Exchange::new(&question, &entry);
+        }
+        answer.take_back(entry);
+        let exchange = match exchange {
             Ok(exchange) => exchange,
             Err(error) => return Saved::unsaved(&error),
         };

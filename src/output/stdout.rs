@@ -1,7 +1,7 @@
 //! Writes to standard output piece by piece. On a terminal the text is escaped and, on request, wrapped and styled.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IoSlice, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::terminal::Terminal;
 use super::wrap::{Formatter, Look};
 use crate::error::{Error, ErrorKind};
+use crate::text::parts::parts;
 use crate::unix;
 
 /// How long to wait for the reader of a full pipe that does not block.
@@ -63,11 +64,13 @@ impl Stdout {
         if !self.is_terminal {
             return self.write_all(piece);
         }
-        let encoded = self.terminal.encode(piece);
-        // The terminal may have changed its width since the last line.
-        for line in encoded.split_inclusive('\n') {
-            let shown = self.formatter.feed(line, columns());
-            self.write_all(&shown)?;
+        for part in parts(piece) {
+            let encoded = self.terminal.encode(part);
+            // The terminal may have changed its width since the last line.
+            for line in encoded.split_inclusive('\n') {
+                let shown = self.formatter.feed(line, columns());
+                self.write_all(&shown)?;
+            }
         }
         Ok(())
     }
@@ -96,15 +99,21 @@ impl Stdout {
             self.write(text)?;
             return self.end_line();
         }
-        self.write(&format!("{text}\n"))
+        self.ends_with_newline = true;
+        self.write_parts([text, "\n"])
     }
 
     fn write_all(&mut self, text: &str) -> Result<(), OutputError> {
-        let mut bytes = text.as_bytes();
-        while !bytes.is_empty() {
-            match self.file.write(bytes) {
+        self.write_parts([text, ""])
+    }
+
+    /// Writes both parts at once. A text may have megabytes, so it is not copied for the sake of its last line end.
+    fn write_parts(&mut self, parts: [&str; 2]) -> Result<(), OutputError> {
+        let mut slices = &mut parts.map(|part| IoSlice::new(part.as_bytes()))[..];
+        while !slices.iter().all(|slice| slice.is_empty()) {
+            match self.file.write_vectored(slices) {
                 Ok(0) => return Err(OutputError::Failed(failed(io::ErrorKind::WriteZero.into()))),
-                Ok(count) => bytes = &bytes[count..],
+                Ok(count) => IoSlice::advance_slices(&mut slices, count),
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => {}
                     // Another program made the pipe non-blocking, so q has to try again.

@@ -56,8 +56,13 @@ impl Filter {
             answer.push_str(piece);
             return;
         }
-        let text = std::mem::take(&mut self.held) + piece;
-        self.read(&text, answer);
+        // A piece may have megabytes, and is copied only if it must be.
+        if self.held.is_empty() {
+            self.read(piece, answer);
+        } else {
+            let text = std::mem::take(&mut self.held) + piece;
+            self.read(&text, answer);
+        }
     }
 
     /// At the end, adds to `answer` what was held back. The beginning of a tag may have been a short answer.
@@ -101,12 +106,14 @@ impl Filter {
                 if self.stage == Stage::Thought {
                     text = begin;
                 }
-                self.held.push_str(text);
                 // It may be the beginning of a tag.
                 let may_open = TAGS.iter().any(|(open, _)| open.starts_with(begin));
                 let may_be_tag = may_open || CLOSE_ALONE.starts_with(begin);
-                if !may_be_tag || self.held.len() > MAX_HELD {
-                    self.begin_answer(answer);
+                if !may_be_tag || text.len() > MAX_HELD {
+                    self.stage = Stage::Answer;
+                    answer.push_str(text);
+                } else {
+                    self.held.push_str(text);
                 }
                 return;
             }

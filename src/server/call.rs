@@ -15,6 +15,7 @@ use crate::provider::request::{Extra, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{Redaction, Secrets};
+use crate::text::parts::parts;
 
 /// The most bytes of a response that is not an answer, such as a list of models.
 const MAX_LIST: usize = 8_000_000;
@@ -128,7 +129,9 @@ impl Call<'_> {
         let mut take = |mut piece: Piece| {
             self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
             if self.notes.shows_thoughts() {
-                self.notes.think(&thoughts.feed(&piece.thoughts));
+                for part in parts(&piece.thoughts) {
+                    self.notes.think(&thoughts.feed(part));
+                }
             }
             if !piece.text.is_empty() {
                 self.end_thoughts(&mut thoughts);

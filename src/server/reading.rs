@@ -73,6 +73,8 @@ pub fn read_reply(
         if is_empty || read.is_err() {
             failure::check(&text)?;
         }
+        // What follows needs memory, too.
+        drop(text);
         take(reply.take_piece(read.is_ok()))?;
         return Ok(read?);
     }

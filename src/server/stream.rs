@@ -103,7 +103,17 @@ impl Parser {
     }
 
     fn end_line(&mut self, event: &mut impl FnMut(&str)) -> Result<(), TooLong> {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
+        // A long line becomes the data without a copy.
+        if self.data.is_empty()
+            && line.len() > MAX_STRAY
+            && let Some(value) = line.strip_prefix(b"data:")
+        {
+            let value = value.strip_prefix(b" ").unwrap_or(value).len();
+            line.drain(..line.len() - value);
+            self.data = line;
+            return Ok(());
+        }
         self.read_line(&line, event)?;
         self.line = emptied(line);
         Ok(())

@@ -119,7 +119,7 @@ impl Conversation {
     /// Adds an exchange to the end.
     pub fn add(&mut self, exchange: Exchange) {
         if let Some(entry) = exchange.entries.last()
-            && let Some(updated) = entry.entry().timestamp()
+            && let Some(updated) = entry.timestamp()
         {
             // A clock that was behind for a moment must not make the conversation look idle.
             self.updated = updated.max(self.updated);

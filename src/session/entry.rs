@@ -1,6 +1,7 @@
 //! Messages of a conversation: as JSON while they are only carried along, and decoded where they are sent or shown (pure).
 
 use std::fmt;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,6 +21,12 @@ use crate::text::surrogates;
 const INTERRUPTED: &str = "(interrupted)";
 
 const NULL: &str = "null";
+
+/// The most bytes of a conversation's file.
+pub const MAX_SIZE: usize = 10_000_000;
+
+/// The most bytes of a message's JSON. One that needs more fits into no file, and results that are cut need less.
+const MAX_ENTRY: usize = MAX_SIZE + 1_000_000;
 
 /// A message, and what its file says about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -134,8 +141,15 @@ pub struct StoredEntry {
 
 impl StoredEntry {
     /// A message that is not in a file yet.
+    ///
+    /// # Errors
+    ///
+    /// It would be too large for a conversation's file.
     pub fn new(entry: &Entry) -> serde_json::Result<StoredEntry> {
-        let json = Arc::new(serde_json::to_string(entry)?);
+        let mut json = Bounded::default();
+        serde_json::to_writer(&mut json, entry)?;
+        let json = String::from_utf8(json.0).map_err(Error::custom)?;
+        let json = Arc::new(json);
         let checked: CheckedEntry = serde_json::from_str(&json)?;
         Ok(checked.stored(&json))
     }
@@ -160,6 +174,12 @@ impl StoredEntry {
             interrupted: self.interrupted,
             ..Entry::default()
         })
+    }
+
+    /// Decodes the time when it was written alone, see [`Entry::timestamp`].
+    pub(super) fn timestamp(&self) -> Option<Timestamp> {
+        let moment: Moment = surrogates::lossy(self.json()).ok()?;
+        Timestamp::parse(&moment.timestamp?)
     }
 
     /// Decodes its text alone.
@@ -187,10 +207,36 @@ impl StoredEntry {
     }
 }
 
+/// The JSON of a message while it is written. Escapes may make it six times as long as its text, so it stops where no file
+/// could hold it.
+#[derive(Default)]
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_ENTRY {
+            let reason = format!("it has more than {MAX_SIZE} bytes");
+            return Err(io::Error::other(reason));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl PartialEq for StoredEntry {
     fn eq(&self, other: &StoredEntry) -> bool {
         self.json() == other.json() || self.entry() == other.entry()
     }
+}
+
+/// What is decoded of a message where only its time matters.
+#[derive(Deserialize)]
+struct Moment {
+    timestamp: Option<String>,
 }
 
 /// A message that can be decoded, but was not. Its texts are parts of the file's text.

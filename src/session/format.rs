@@ -8,13 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, VERSION, grouped};
+pub use super::entry::MAX_SIZE;
 use super::entry::{CheckedEntry, place_in};
 use super::timestamp::Timestamp;
 use crate::message::{Unknown, or_default};
 use crate::text::{json, surrogates};
-
-/// The most bytes of a conversation's file.
-pub const MAX_SIZE: usize = 10_000_000;
 
 /// What stands between a conversation's own fields and its messages, and at the end.
 const BEGIN: &str = ",\"messages\":[";

@@ -11,6 +11,7 @@ pub mod nearest;
 pub mod not_a_number;
 pub mod number;
 pub mod one_line;
+pub mod parts;
 pub mod runners;
 pub mod search;
 pub mod short_form;
