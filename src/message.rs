@@ -254,6 +254,9 @@ pub struct Tool {
     pub schema: Arc<Value>,
 }
 
+/// Stands for arguments that were left out because they have too many bytes. It is no JSON, so the call does not run.
+pub const LEFT_OUT: &str = "(too many bytes)";
+
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolCall {

@@ -34,6 +34,7 @@ impl Run<'_> {
         let base_url = provider.address()?.without_keys();
         let body = self.request(dialogue)?.body.unwrap_or_default();
         let model = self.record.lock().answer.model.clone();
+        let body = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
         let key = answers::key(&base_url, provider.api.name, &model, body);
         let mut question = String::new();
         if !self.question.input_alone {

@@ -7,7 +7,7 @@ use crate::message::Tool;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Tail};
 use crate::provider::request::Extra;
-use crate::tools::Toolbox;
+use crate::tools::{MAX_ARGUMENTS, Toolbox};
 
 /// What changes from request to request.
 pub struct Dialogue {
@@ -18,6 +18,8 @@ pub struct Dialogue {
     /// What the provider has refused; further requests do without it.
     pub left_out: Vec<Extra>,
     pub paused: Paused,
+    /// How many more bytes the arguments of calls may have. All of them go with each further request.
+    pub room_for_arguments: usize,
     /// Why searches of the provider failed.
     pub failed_searches: Vec<String>,
     /// The model that gave the answer, if it is a cached one; so nobody is asked.
@@ -50,6 +52,7 @@ impl Dialogue {
             toolbox,
             left_out: Vec::new(),
             paused: Paused::default(),
+            room_for_arguments: MAX_ARGUMENTS,
             failed_searches: Vec::new(),
             cached_from: None,
         }

@@ -82,7 +82,7 @@ impl Run<'_> {
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
     pub fn body_to_show(&self, dialogue: &Dialogue) -> Result<String, Error> {
-        let mut body = self.request(dialogue)?.body.unwrap_or_default().to_string();
+        let mut body = self.request(dialogue)?.body.unwrap_or_default();
         if !io::stdout().is_terminal() {
             return Ok(body);
         }

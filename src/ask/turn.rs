@@ -92,7 +92,11 @@ impl Run<'_> {
                 next = Next::Stop;
             }
             match next {
-                Next::RunCalls => self.run_calls(&received.reply, dialogue, printer.is_watched()),
+                Next::RunCalls => {
+                    let reply = &mut received.reply;
+                    reply.leave_out_arguments(&mut dialogue.room_for_arguments);
+                    self.run_calls(reply, dialogue, printer.is_watched());
+                }
                 Next::ContinuePaused => dialogue.pause(&received.reply),
                 Next::Stop => return self.finish(received, dialogue, &call, file, printer),
             }

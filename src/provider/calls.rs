@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::lenient;
-use crate::message::ToolCall;
+use crate::message::{LEFT_OUT, ToolCall};
 use crate::text::json;
 use crate::text::one_line::beginning;
 
@@ -41,6 +41,22 @@ impl Calls {
     /// The calls so far, in the order in which they began.
     pub fn list(&self) -> &[ToolCall] {
         &self.calls
+    }
+
+    /// Leaves out the arguments of calls that need more bytes than there is `room`. Returns the place and the id of each such
+    /// call.
+    pub fn leave_out_arguments(&mut self, room: &mut usize) -> Vec<(usize, String)> {
+        let mut places = Vec::new();
+        for (place, call) in self.calls.iter_mut().enumerate() {
+            match room.checked_sub(call.arguments.len()) {
+                Some(left) => *room = left,
+                None => {
+                    call.arguments = LEFT_OUT.to_owned();
+                    places.push((place, call.id.clone()));
+                }
+            }
+        }
+        places
     }
 
     /// Adds a call in one piece, or a fragment of the call with this index. It may begin another call. Returns the position of
@@ -193,6 +209,37 @@ pub fn object(arguments: &str) -> Value {
     match lenient::value(arguments) {
         Some(Value::Object(fields)) => Value::Object(fields),
         _ => Value::Object(Map::new()),
+    }
+}
+
+/// Empties the arguments in a turn of the model as the API wants it back, for the calls with these places and ids.
+pub fn empty_arguments<'a>(
+    turn: impl Iterator<Item = &'a mut Value>,
+    left_out: &[(usize, String)],
+) {
+    let mut place = 0;
+    for element in turn {
+        // Gemini's calls may have no id, but none of them is another kind of call.
+        if let Some(call) = element.get_mut("functionCall") {
+            if left_out.iter().any(|(other, _)| *other == place) {
+                call["args"] = Value::Object(Map::new());
+            }
+            place += 1;
+            continue;
+        }
+        let id = element.get("call_id").or_else(|| element.get("id"));
+        if !left_out
+            .iter()
+            .any(|(_, other)| id == Some(&Value::from(other.as_str())))
+        {
+            continue;
+        }
+        if let Some(input) = element.get_mut("input") {
+            *input = Value::Object(Map::new());
+        }
+        if let Some(text) = element.get_mut("arguments") {
+            *text = NO_ARGUMENTS.into();
+        }
     }
 }
 

@@ -79,10 +79,11 @@ impl Dialect {
         Request {
             path,
             headers: self.headers(key),
-            body: Some(body),
+            body: Some(body.to_string()),
             offers_tools,
             extras,
             calls_before,
+            kept_before: prompt.kept(),
         }
     }
 
@@ -297,9 +298,9 @@ pub(super) mod tests {
 
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
-        api.request(prompt, table::OPENAI_LIKE.quirks, &[], None)
-            .body
-            .expect("a body")
+        let request = api.request(prompt, table::OPENAI_LIKE.quirks, &[], None);
+        let body = request.body.expect("a body");
+        serde_json::from_str(&body).expect(&body)
     }
 
     #[test]

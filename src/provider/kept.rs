@@ -1,5 +1,7 @@
 //! How much q keeps of what a server sends (pure).
 
+use serde_json::Value;
+
 use crate::text::json::count_values;
 
 /// The most bytes that q keeps of one reply: as many as a conversation's file may have.
@@ -14,6 +16,20 @@ const INNER_VALUE: usize = VALUE / 2;
 /// How many bytes of memory JSON takes as a tree of values, at most.
 pub fn weight(json: &str) -> usize {
     json.len() + INNER_VALUE * count_values(json)
+}
+
+/// How many bytes of memory a tree of values takes, at most.
+pub fn weight_of_value(value: &Value) -> usize {
+    let content = match value {
+        Value::String(text) => text.len(),
+        Value::Array(elements) => elements.iter().map(weight_of_value).sum(),
+        Value::Object(fields) => {
+            let weight = |(name, value): (&String, &Value)| name.len() + weight_of_value(value);
+            fields.iter().map(weight).sum()
+        }
+        _ => 0,
+    };
+    INNER_VALUE + content
 }
 
 /// How many bytes count for JSON that is kept as text until it is sent back.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::calls::Calls;
+use super::calls::{self, Calls};
 use super::finish::Finish;
 use super::kept::{self, Kept, VALUE};
 use super::lenient::Json;
@@ -140,6 +140,7 @@ impl Reply {
         Reply {
             tail,
             calls: Calls::after(request.calls_before),
+            kept: request.kept_before,
             ..Reply::new(request.offers_tools)
         }
     }
@@ -147,6 +148,14 @@ impl Reply {
     /// The calls that the model asks for, in order. Each has an id.
     pub fn calls(&self) -> &[ToolCall] {
         self.calls.list()
+    }
+
+    /// Leaves out the arguments of calls that need more bytes than there is `room`, also in what the API wants back.
+    pub fn leave_out_arguments(&mut self, room: &mut usize) {
+        let left_out = self.calls.leave_out_arguments(room);
+        if !left_out.is_empty() {
+            calls::empty_arguments(self.echo.values_mut(), &left_out);
+        }
     }
 
     /// The model's turn as the API wants it back, see [`crate::message::Step::echo`].

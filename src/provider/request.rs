@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::kept::{self, Kept};
 use crate::message::{Message, Step, Tool, json_or_text};
 use crate::secret::Secret;
 use crate::shape::Shape;
@@ -37,6 +38,16 @@ pub struct Prompt<'a> {
 }
 
 impl Prompt<'_> {
+    /// What q keeps of the model's turns so far.
+    pub(super) fn kept(&self) -> Kept {
+        let turns = self.steps.iter().flat_map(|step| &step.echo);
+        let mut kept = Kept::default();
+        for value in turns.chain(self.paused_turn) {
+            kept.add(kept::weight_of_value(value));
+        }
+        kept
+    }
+
     /// Whether images or PDFs go with it, from the user or from tools.
     pub(super) fn has_attachments(&self) -> bool {
         let of_user = self
@@ -187,14 +198,16 @@ pub enum Extra {
 pub struct Request {
     pub path: String,
     pub headers: Vec<(String, Secret)>,
-    /// The JSON to post; `None` is a GET.
-    pub body: Option<Value>,
+    /// The JSON to post; `None` is a GET. As values it would take more memory, all the time until the answer has come.
+    pub body: Option<String>,
     /// Whether the reply may call tools. Calls in any other reply cannot run.
     pub offers_tools: bool,
     /// What q, not the user, has put into it, and what it can do without.
     pub extras: Vec<Extra>,
     /// How many calls of the question came before it.
     pub calls_before: usize,
+    /// What q keeps of the replies before it. The next reply has no more room than they leave.
+    pub kept_before: Kept,
 }
 
 impl Request {

@@ -210,8 +210,8 @@ impl Client {
         request: &Request,
         secrets: &Secrets,
     ) -> Result<Response, TransportError> {
-        let body = request.body.as_ref().map(ToString::to_string);
-        let method = match &body {
+        let body = &request.body;
+        let method = match body {
             Some(body) => Method::Post(body.as_bytes()),
             None => Method::Get,
         };

@@ -25,4 +25,4 @@ mod toolbox;
 pub use names::Selection;
 pub use process::Groups;
 pub use start::Starting;
-pub use toolbox::{MAX_CALLS, Observer, Toolbox};
+pub use toolbox::{MAX_ARGUMENTS, MAX_CALLS, Observer, Toolbox};

@@ -12,8 +12,8 @@ use super::outcome::Outcome;
 use super::server::Server;
 use super::servers::Servers;
 use crate::message::{
-    Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall, ToolRun,
-    shortened,
+    Attachment, LEFT_OUT, MAX_ATTACHMENT, MAX_ATTACHMENTS, MAX_RESULT, MAX_RESULTS, Tool, ToolCall,
+    ToolRun, shortened,
 };
 use crate::output::Notes;
 use crate::secret::{self, Secret};
@@ -28,9 +28,9 @@ pub const MAX_CALLS: usize = 32;
 const MAX_COMPLETE: usize = 1_000_000;
 const MAX_ALL_COMPLETE: usize = 4_000_000;
 
-/// The most bytes of the arguments of one call, and the most memory, by an estimate, that those of the calls that run side
-/// by side may take.
-const MAX_ARGUMENTS: usize = 4_000_000;
+/// The most bytes of the arguments of all calls of a question, and the most memory, by an estimate, that those of the calls
+/// that run side by side may take.
+pub const MAX_ARGUMENTS: usize = 4_000_000;
 const MAX_ARGUMENTS_WEIGHT: usize = 8_000_000;
 
 /// Keeps what has come of calls while they run.
@@ -251,9 +251,9 @@ impl Toolbox {
 /// The arguments of a call as an object, if they take no more memory than there is `room`. The error is for the model.
 fn arguments_of(call: &ToolCall, room: &mut usize) -> Result<Map<String, Value>, String> {
     let text = &call.arguments;
-    if text.len() > MAX_ARGUMENTS {
+    if text == LEFT_OUT {
         return Err(format!(
-            "The arguments have more than {MAX_ARGUMENTS} bytes."
+            "The arguments of all calls together have more than {MAX_ARGUMENTS} bytes."
         ));
     }
     let weight = json::weight(text);
