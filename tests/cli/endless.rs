@@ -21,6 +21,12 @@ const FAR_TOO_MANY: usize = 4 * LARGEST / PIECE;
 /// In KiB: enough to keep what may be kept. A text of 40 MB takes room for 64.
 const MEMORY: usize = 60_000;
 
+/// The same for an answer that may be kept.
+const MEMORY_OF_ANSWER: usize = 50_000;
+
+/// The same where the parser needs a buffer for a text of 16 MB with escapes. It asks for twice that, and uses half of it.
+const MEMORY_WITH_ESCAPES: usize = 70_000;
+
 /// The same with the stacks of a tool server's threads, and with the memory that a tool server takes itself, which has the
 /// same limit.
 const MEMORY_WITH_TOOLS: usize = 100_000;
@@ -162,6 +168,69 @@ fn an_event_of_many_small_values_takes_little_memory() {
     }
 }
 
+/// A long text is in memory as the server's JSON and as text, and if it has escapes, once more.
+#[test]
+fn a_long_piece_takes_little_memory() {
+    let long = "x".repeat(15_900_000);
+    for (what, text, memory, dialects) in [
+        ("plain", long.clone(), MEMORY, &DIALECTS[..]),
+        (
+            "escaped",
+            format!("{long}\n"),
+            MEMORY_WITH_ESCAPES,
+            &DIALECTS[..1],
+        ),
+    ] {
+        for dialect in dialects {
+            let _case = case((what, dialect.provider));
+            let server = Server::always(Reply::sse((dialect.stream)(&[&text])));
+            let sandbox = Sandbox::new();
+            let q = limited(&sandbox, memory, "two >/dev/null").env("Q_PROVIDER", dialect.provider);
+            q.speaks(dialect, &server).run().exit(0).stderr(NOT_SAVED);
+        }
+    }
+    let thought = data(&json!({"choices": [{"delta": {"reasoning_content": long}}]}));
+    let server = Server::always(Reply::sse([thought]).pieces((DIALECTS[0].stream)(&["the end"])));
+    let sandbox = Sandbox::new().server_env(&server);
+    let outcome = limited(&sandbox, MEMORY, "-v two 2>/dev/null").run();
+    outcome.success().stdout("the end\n");
+}
+
+/// A text that is printed and saved is in memory as the answer, and as what is made of it.
+#[test]
+fn a_long_answer_takes_little_memory() {
+    let long = "x".repeat(9_800_000);
+    let code = format!("```sh\n{long}\n```\n");
+    let object = json!({"a": long}).to_string();
+    for (arguments, text) in [
+        ("two", &long),
+        ("--no-stream two", &long),
+        ("-j two", &long),
+        ("-x two", &code),
+        ("--schema a two", &object),
+    ] {
+        let _case = case(arguments);
+        let server = Server::start({
+            let text = text.clone();
+            move |request, number| match number {
+                0 => (DIALECTS[0].reply)(request, &text),
+                _ => (DIALECTS[0].reply)(request, "the answer"),
+            }
+        });
+        let sandbox = Sandbox::new().server_env(&server);
+        let first = limited(
+            &sandbox,
+            MEMORY_OF_ANSWER,
+            &format!("{arguments} >/dev/null"),
+        );
+        first.run().exit(0).stderr("");
+        let saved = sandbox.current()["messages"][1]["content"].clone();
+        assert_eq!(saved.as_str().map(str::len), Some(text.len()));
+        let next = limited(&sandbox, MEMORY_OF_ANSWER, "-f three 2>/dev/null");
+        next.run().success().stdout("the answer\n");
+    }
+}
+
 #[test]
 fn one_signal_ends_an_answer_that_is_too_long() {
     let server = Server::always(Reply::sse(text(TOO_MANY)).piece(word("the end")).hang());
@@ -286,7 +355,7 @@ fn what_a_model_calls_with_takes_little_memory() {
             "many bytes",
             1,
             &vast,
-            "The arguments have more than 4000000 bytes.",
+            "The arguments of all calls together have more than 4000000 bytes.",
         ),
         (
             "many values",
@@ -309,6 +378,23 @@ fn what_a_model_calls_with_takes_little_memory() {
         assert_eq!(step["calls"][0]["result"], result);
         assert_eq!(step["calls"][0]["error"], true);
     }
+}
+
+/// All calls of a question go with each further request.
+#[test]
+fn what_a_model_calls_with_in_many_rounds_takes_little_memory() {
+    let arguments = json!({"x": "x".repeat(3_900_000)}).to_string();
+    let reply = calling(1, &arguments);
+    let server = Server::start(move |request, number| match number {
+        0..9 => reply.clone(),
+        _ => (DIALECTS[0].reply)(request, "the answer"),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.config(&section(&sandbox, "db", "", "allow = [\"*\"]"));
+    let outcome = limited(&sandbox, MEMORY_WITH_TOOLS, "-t db go").run();
+    outcome.success().stdout("the answer\n");
+    let steps = sandbox.current()["messages"][1]["steps"].clone();
+    assert_eq!(steps[8]["calls"][0]["arguments"], "(too many bytes)");
 }
 
 #[test]
