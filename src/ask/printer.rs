@@ -134,9 +134,9 @@ impl Printer {
             return printed.map_or_else(|failed| unless_reader_gone(Err(failed)), |()| complete);
         }
         let answer = self.record.take_answer();
-        let printed = self.print_excerpt(&answer, reply, run, dialogue, &saved);
+        let excerpt = self.print_excerpt(&answer, reply, run, dialogue, &saved);
         self.record.put_back(answer);
-        match printed? {
+        match excerpt? {
             Ok(()) => complete,
             failed => unless_reader_gone(failed),
         }

@@ -48,12 +48,11 @@ impl Calls {
     pub fn leave_out_arguments(&mut self, room: &mut usize) -> Vec<(usize, String)> {
         let mut places = Vec::new();
         for (place, call) in self.calls.iter_mut().enumerate() {
-            match room.checked_sub(call.arguments.len()) {
-                Some(left) => *room = left,
-                None => {
-                    call.arguments = LEFT_OUT.to_owned();
-                    places.push((place, call.id.clone()));
-                }
+            if let Some(left) = room.checked_sub(call.arguments.len()) {
+                *room = left;
+            } else {
+                call.arguments = LEFT_OUT.to_owned();
+                places.push((place, call.id.clone()));
             }
         }
         places

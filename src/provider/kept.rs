@@ -24,7 +24,7 @@ pub fn weight_of_value(value: &Value) -> usize {
         Value::String(text) => text.len(),
         Value::Array(elements) => elements.iter().map(weight_of_value).sum(),
         Value::Object(fields) => {
-            let weight = |(name, value): (&String, &Value)| name.len() + weight_of_value(value);
+            let weight = |(name, field): (&String, &Value)| name.len() + weight_of_value(field);
             fields.iter().map(weight).sum()
         }
         _ => 0,
