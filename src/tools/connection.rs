@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::about::{About, ListedTool};
 use super::commands::Commands;
-use super::events::{Events, Received};
+use super::events::{Arrival, Events, Received};
 use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
 use super::process::{Groups, Input, Process, Program, Report};
-use super::protocol::{self, Answer, Protocol, STATELESS, ServerEvent};
+use super::protocol::{self, Answer, Id, Protocol, STATELESS, ServerEvent};
 use crate::settings::ToolServer;
 use crate::text::{json, surrogates};
 use crate::threads::lock;
@@ -282,15 +282,12 @@ impl Connection {
     fn ask(&mut self, method: &str, parameters: Value) -> Result<Option<Answer>, Failure> {
         let (id, request) = self.protocol().request(method, parameters);
         self.send(request)?;
-        while let Some(event) = self.next()? {
-            match event {
-                ServerEvent::Answer(answered, answer) if answered == id => {
-                    return Ok(Some(answer));
-                }
-                ServerEvent::Progress if method == "tools/call" => {
-                    self.deadline = after(self.patience);
-                }
-                _ => (),
+        while let Some(arrival) = self.next()? {
+            if arrival == Arrival::Message(ServerEvent::Progress) && method == "tools/call" {
+                self.deadline = after(self.patience);
+            }
+            if let Some(outcome) = outcome_of(id, arrival) {
+                return outcome.map(Some);
             }
         }
         Ok(None)
@@ -298,7 +295,7 @@ impl Connection {
 
     /// Why the server was ended since the last call.
     pub fn failed(&self) -> Option<Failure> {
-        self.events.try_iter().find_map(Result::err)
+        self.events.failed()
     }
 
     fn send(&self, message: Value) -> Result<(), Failure> {
@@ -316,14 +313,14 @@ impl Connection {
 
     /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
     /// that has ended is gone, even if something that it started holds its output open.
-    fn next(&mut self) -> Result<Option<ServerEvent>, Failure> {
+    fn next(&mut self) -> Result<Option<Arrival>, Failure> {
         let mut has_ended = false;
         loop {
             let mut wait = POLL_INTERVAL;
             if let Some(deadline) = self.deadline {
                 wait = wait.min(deadline.saturating_duration_since(Instant::now()));
             }
-            match self.events.recv_timeout(wait) {
+            match self.events.next(wait) {
                 Ok(received) => return received.map(Some),
                 Err(RecvTimeoutError::Timeout) if !has_ended => (),
                 Err(_) => return Err(self.output_closed()),
@@ -385,6 +382,35 @@ impl Drop for Connection {
     }
 }
 
+/// What has come of a request. What came of others, which q has given up, says nothing about it.
+fn outcome_of(request: Id, arrival: Arrival) -> Option<Result<Answer, Failure>> {
+    match arrival {
+        Arrival::Message(ServerEvent::Answer(id, answer)) if id == request => Some(Ok(answer)),
+        Arrival::Failed(id, failure) if id == request => Some(Err(failure)),
+        _ => None,
+    }
+}
+
 fn after(patience: Option<Duration>) -> Option<Instant> {
     patience.and_then(|patience| Instant::now().checked_add(patience))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_an_earlier_request_says_nothing_about_this_one() {
+        let answer = |id| Arrival::Message(ServerEvent::Answer(id, Ok("1".to_owned())));
+        let failed = |id| Arrival::Failed(id, Failure::new("broken"));
+        for (arrival, expected) in [
+            (answer(2), Some(Ok(Ok("1".to_owned())))),
+            (failed(2), Some(Err(Failure::new("broken")))),
+            (answer(1), None),
+            (failed(1), None),
+            (Arrival::Message(ServerEvent::Progress), None),
+        ] {
+            assert_eq!(outcome_of(2, arrival), expected);
+        }
+    }
 }

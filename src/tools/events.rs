@@ -1,38 +1,119 @@
 //! The queue of events between the threads that read from a server and the thread that waits for it; it has a limit.
 
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::outcome::Failure;
-use super::protocol::ServerEvent;
+use super::protocol::{Id, ServerEvent};
+use crate::threads::lock;
 
 /// How many events of a server wait until q takes them.
 const MAX_EVENTS: usize = 64;
 
+/// What comes of a server.
+#[derive(Debug, PartialEq)]
+pub enum Arrival {
+    /// A message of its own.
+    Message(ServerEvent),
+    /// The request with this number has failed. It may be one that q has given up since.
+    Failed(Id, Failure),
+}
+
 /// The end at which events go in.
 #[derive(Clone)]
-pub struct Events(SyncSender<Result<ServerEvent, Failure>>);
+pub struct Events {
+    queue: SyncSender<Arrival>,
+    /// Why nothing more will come. It stands beside the queue, so that it never waits for room there.
+    failure: Arc<Mutex<Option<Failure>>>,
+}
 
 /// The end at which they come out.
-pub type Received = Receiver<Result<ServerEvent, Failure>>;
+pub struct Received {
+    queue: Receiver<Arrival>,
+    failure: Arc<Mutex<Option<Failure>>>,
+}
 
 impl Events {
     /// A queue with both of its ends.
     pub fn queue() -> (Events, Received) {
-        let (sender, received) = mpsc::sync_channel(MAX_EVENTS);
-        (Events(sender), received)
+        let (sender, receiver) = mpsc::sync_channel(MAX_EVENTS);
+        let failure = Arc::default();
+        let events = Events {
+            queue: sender,
+            failure: Arc::clone(&failure),
+        };
+        let received = Received {
+            queue: receiver,
+            failure,
+        };
+        (events, received)
     }
 
     /// Passes an event on. Where many wait already, progress says nothing new.
     pub fn pass(&self, event: ServerEvent) {
         if event == ServerEvent::Progress {
-            let _ = self.0.try_send(Ok(event));
+            let _ = self.queue.try_send(Arrival::Message(event));
         } else {
-            let _ = self.0.send(Ok(event));
+            let _ = self.queue.send(Arrival::Message(event));
         }
     }
 
-    /// Says why nothing more will come.
+    /// Says why a request has no answer.
+    pub fn fail_request(&self, id: Id, failure: Failure) {
+        let _ = self.queue.send(Arrival::Failed(id, failure));
+    }
+
+    /// Says why nothing more will come. Does not wait.
     pub fn fail(&self, failure: Failure) {
-        let _ = self.0.send(Err(failure));
+        lock(&self.failure).get_or_insert(failure);
+    }
+}
+
+impl Received {
+    /// The next event, or why nothing more comes. What was passed on before a failure comes before it.
+    pub fn next(&self, wait: Duration) -> Result<Result<Arrival, Failure>, RecvTimeoutError> {
+        match self.queue.recv_timeout(wait) {
+            Ok(event) => Ok(Ok(event)),
+            Err(error) => lock(&self.failure).take().map(Err).ok_or(error),
+        }
+    }
+
+    /// Forgets the events that wait, and returns why nothing more comes, if that is so.
+    pub fn failed(&self) -> Option<Failure> {
+        for _ in self.queue.try_iter() {}
+        lock(&self.failure).take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_needs_no_room_and_comes_last() {
+        let (events, received) = Events::queue();
+        for _ in 0..=MAX_EVENTS {
+            events.pass(ServerEvent::Progress);
+        }
+        events.fail(Failure::flood());
+        events.fail(Failure::new("a later one"));
+        for _ in 0..MAX_EVENTS {
+            let passed = Arrival::Message(ServerEvent::Progress);
+            assert_eq!(received.next(Duration::ZERO), Ok(Ok(passed)));
+        }
+        let failed = received.next(Duration::ZERO);
+        assert_eq!(failed, Ok(Err(Failure::flood())));
+        assert_eq!(
+            received.next(Duration::ZERO),
+            Err(RecvTimeoutError::Timeout)
+        );
+        events.pass(ServerEvent::Progress);
+        events.fail(Failure::flood());
+        assert_eq!(received.failed(), Some(Failure::flood()));
+        assert_eq!(received.failed(), None);
+        drop(events);
+        let ended = received.next(Duration::ZERO);
+        assert_eq!(ended, Err(RecvTimeoutError::Disconnected));
     }
 }

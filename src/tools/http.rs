@@ -133,20 +133,18 @@ impl Http {
             self.line.notify(&message);
             return Ok(());
         };
-        if self.exchanges.fetch_add(1, Ordering::Relaxed) >= MAX_EXCHANGES {
+        let Some(exchange) = Exchange::begin(&self.exchanges) else {
             return Err(Failure {
                 has_ended_server: true,
                 ..self.failure("keeps too many connections of earlier requests open")
             });
-        }
+        };
         let this = self.clone();
         let started = threads::start(move || {
-            if let Err(failure) = this.exchange(&message, id, patience)
-                && this.awaits(id)
-            {
-                this.events.fail(failure);
+            let _counted = exchange;
+            if let Err(failure) = this.exchange(&message, id, patience) {
+                this.events.fail_request(id, failure);
             }
-            this.exchanges.fetch_sub(1, Ordering::Relaxed);
         });
         started.map_err(|error| self.failure(error.to_string()))
     }
@@ -353,6 +351,24 @@ impl Http {
     }
 }
 
+/// A request that has a thread, or is about to get one. Dropping it makes room for another.
+struct Exchange(Arc<AtomicUsize>);
+
+impl Exchange {
+    /// Counts a request, unless there are too many.
+    fn begin(exchanges: &Arc<AtomicUsize>) -> Option<Exchange> {
+        let before = exchanges.fetch_add(1, Ordering::Relaxed);
+        let exchange = Exchange(Arc::clone(exchanges));
+        (before < MAX_EXCHANGES).then_some(exchange)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 fn is_stream(response: &Response) -> bool {
     response.content_type().starts_with("text/event-stream")
 }
@@ -369,4 +385,27 @@ fn within(time: Duration) -> Limits {
 fn is_answer(error: &TransportError) -> bool {
     let message: Value = json::parse(&error.body).unwrap_or_default();
     matches!(error.status, Some(400 | 404)) && message["error"]["code"].is_i64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_makes_room_however_it_ends() {
+        let exchanges = Arc::default();
+        let running: Vec<_> = (0..MAX_EXCHANGES)
+            .map(|_| Exchange::begin(&exchanges).expect("room"))
+            .collect();
+        for _ in 0..2 {
+            assert!(Exchange::begin(&exchanges).is_none());
+        }
+        drop(running);
+        for _ in 0..=MAX_EXCHANGES {
+            let exchange = Exchange::begin(&exchanges).expect("room");
+            // As a thread that could not be started drops what it was to run.
+            drop(move || drop(exchange));
+        }
+        assert_eq!(exchanges.load(Ordering::Relaxed), 0);
+    }
 }
