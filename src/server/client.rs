@@ -398,7 +398,7 @@ fn describe(error: ureq::Error) -> TransportError {
         }
         ureq::Error::Timeout(_) => TransportError::advised(
             "timed out: no data from the server",
-            "the setting timeout (Q_TIMEOUT) says how long a silence may last",
+            "raise the timeout setting (Q_TIMEOUT) to wait longer",
         ),
         ureq::Error::Protocol(error) => TransportError::new(format!(
             "the server sent an invalid HTTP response ({error})"

@@ -64,7 +64,7 @@ impl Consent {
             ));
         };
         let Some(terminal) = terminal() else {
-            refused("nobody can be asked here");
+            refused("there is no terminal to ask on");
             return Err(NOBODY);
         };
         notes.spinner().stop();
@@ -90,7 +90,7 @@ impl Consent {
                 Err("The call was refused: the user's screen is too small to show it.")
             }
             Answer::Nobody => {
-                refused("nobody can be asked here");
+                refused("there is no terminal to ask on");
                 Err(NOBODY)
             }
         }
