@@ -13,6 +13,7 @@ use crate::server::whom::Claim;
 use crate::session::Conversation;
 use crate::session::store::{Handle, Purpose};
 use crate::settings::{Environment, Key, Settings};
+use crate::text::one_line::without_breaks;
 use crate::tools::faults;
 
 /// Stands for a model that only the server knows.
@@ -43,7 +44,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
     });
     let mut report = Report::new(&asked, error.as_deref(), context);
     if let Err(problem) = report.add_sessions(context) {
-        report.text += &format!("conversations  {problem}\n");
+        report.line(&format!("conversations  {problem}"));
         report.json["sessions_error"] = problem.message.into();
     }
     report.add_answers(context, &settings);
@@ -104,18 +105,12 @@ impl Report {
     fn new(asked: &Asked, error: Option<&str>, context: &Context) -> Report {
         let why = &asked.why;
         let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
-        let mut text = match &asked.provider {
-            Some(provider) => format!("asks {provider}, model {model} ({why})\n"),
-            None => format!("asks nobody: {why}\n"),
+        let asks = match &asked.provider {
+            Some(provider) => format!("asks {provider}, model {model} ({why})"),
+            None => format!("asks nobody: {why}"),
         };
         let version = env!("CARGO_PKG_VERSION");
         let file = context.configuration.display().to_string();
-        text += &format!("\nq {version}\n\nconfiguration  {file}\n");
-        if let Some(error) = error {
-            text += &format!(
-                "  wrong: {error}\n  no question is asked until that is corrected; these are the defaults:\n"
-            );
-        }
         let json = json!({
             "asks": asked,
             "version": version,
@@ -127,7 +122,26 @@ impl Report {
             "sessions_error": null,
             "answers": null,
         });
-        Report { json, text }
+        let mut report = Report {
+            json,
+            text: String::new(),
+        };
+        report.line(&asks);
+        report.line("");
+        report.line(&format!("q {version}"));
+        report.line("");
+        report.line(&format!("configuration  {file}"));
+        if let Some(error) = error {
+            report.line(&format!("  wrong: {error}"));
+            report.line("  no question is asked until that is corrected; these are the defaults:");
+        }
+        report
+    }
+
+    /// Adds one line, whatever a file, a variable or a server has put in it.
+    fn line(&mut self, text: &str) {
+        self.text += &without_breaks(text);
+        self.text.push('\n');
     }
 
     /// The folder of conversations, and how many files it has, with earlier states.
@@ -139,7 +153,7 @@ impl Report {
         let count = files.len();
         let bytes: u64 = files.iter().map(|file| file.bytes).sum();
         let size = bytes.div_ceil(1_000);
-        self.text += &format!("conversations  {path} ({count}, {size} kB)\n");
+        self.line(&format!("conversations  {path} ({count}, {size} kB)"));
         self.json["kept"] = count.into();
         self.json["bytes"] = bytes.into();
         Ok(())
@@ -150,22 +164,22 @@ impl Report {
             let path = answers.folder.display().to_string();
             let Size { files, bytes } = answers.size();
             let size = bytes.div_ceil(1_000);
-            self.text += &format!("known answers  {path} ({files}, {size} kB)\n");
+            self.line(&format!("known answers  {path} ({files}, {size} kB)"));
             self.json["answers"] = json!({"path": path, "kept": files, "bytes": bytes});
         }
     }
 
     /// The settings, and where each comes from.
     fn add_settings(&mut self, settings: &Settings) {
-        self.text += "\n";
+        self.line("");
         let mut rows = Vec::new();
         for setting in settings.rows() {
             let name = setting.row.key;
             let sourced = setting.effective();
             let value = sourced.map(|sourced| &sourced.text);
             let origin = sourced.map_or("unset".to_owned(), |sourced| sourced.origin.to_string());
-            let shown = value.map_or("-".to_owned(), |value| value.replace('\n', " "));
-            self.text += &format!("{name:<13}  {shown}  ({origin})\n");
+            let shown = value.map_or("-", String::as_str);
+            self.line(&format!("{name:<13}  {shown}  ({origin})"));
             rows.push(json!({"name": name, "value": value, "origin": origin}));
         }
         self.json["settings"] = rows.into();
@@ -173,7 +187,7 @@ impl Report {
 
     /// A line for each provider that is set up; the chosen one has a mark. The others share the last line.
     fn add_providers(&mut self, settings: &Settings, asked: &Asked) {
-        self.text += "\n";
+        self.line("");
         let mut rows = Vec::new();
         let mut others = Vec::new();
         for provider in &settings.providers {
@@ -189,7 +203,9 @@ impl Report {
             if is_chosen || provider.is_set_up(&settings.environment) {
                 let mark = if is_chosen { '*' } else { ' ' };
                 let default = model.map_or(FIRST_LISTED, String::as_str);
-                self.text += &format!("{mark} {name:<11}  {key}; {api} at {address}; {default}\n");
+                self.line(&format!(
+                    "{mark} {name:<11}  {key}; {api} at {address}; {default}"
+                ));
             } else {
                 others.push(name.as_str());
             }
@@ -203,7 +219,7 @@ impl Report {
             }));
         }
         if !others.is_empty() {
-            self.text += &format!("  not set up   {}\n", others.join(", "));
+            self.line(&format!("  not set up   {}", others.join(", ")));
         }
         self.json["providers"] = rows.into();
     }
@@ -222,7 +238,7 @@ impl Report {
         }
         for (what, names) in [("tools", tools), ("roles", settings.role_names())] {
             if !names.is_empty() {
-                self.text += &format!("  {what}        {}\n", names.join(", "));
+                self.line(&format!("  {what}        {}", names.join(", ")));
             }
             self.json[what] = names.into();
         }
@@ -231,9 +247,9 @@ impl Report {
             message, advice, ..
         } in faults
         {
-            self.text += &format!("  wrong: {message}\n");
+            self.line(&format!("  wrong: {message}"));
             for line in advice.iter().flat_map(|advice| advice.lines()) {
-                self.text += &format!("    {line}\n");
+                self.line(&format!("    {line}"));
             }
             rows.push(message);
         }
@@ -242,26 +258,25 @@ impl Report {
 
     /// The conversation of this run with its own system prompt and the tools that it uses again, or why it cannot be used.
     fn add_conversation(&mut self, found: Result<(Handle, Option<Conversation>), Error>) {
-        self.text += "\n";
-        let conversation = &mut self.json["conversation"];
+        self.line("");
+        let mut conversation = Value::Null;
         match found {
             Ok((handle, Some(found))) => {
                 let path = handle.path.display().to_string();
                 let messages = found.message_count();
                 let (provider, model, updated) = (found.provider, found.model, found.updated);
-                // A file may say anything.
-                let of = format!("{provider}/{model}").replace('\n', " ");
-                self.text +=
-                    &format!("{path}: {messages} messages, with {of}, updated {updated}\n");
+                let of = format!("{provider}/{model}");
+                self.line(&format!(
+                    "{path}: {messages} messages, with {of}, updated {updated}"
+                ));
                 if let Some(system) = &found.system {
-                    let system = system.replace('\n', " ");
-                    self.text += &format!("  its system prompt: {system}\n");
+                    self.line(&format!("  its system prompt: {system}"));
                 }
                 if !found.tools.is_empty() {
-                    let tools = found.tools.join(", ").replace('\n', " ");
-                    self.text += &format!("  its tools: {tools}\n");
+                    let tools = found.tools.join(", ");
+                    self.line(&format!("  its tools: {tools}"));
                 }
-                *conversation = json!({
+                conversation = json!({
                     "path": path,
                     "error": null,
                     "provider": provider,
@@ -272,12 +287,13 @@ impl Report {
                     "tools": found.tools,
                 });
             }
-            Ok((_, None)) => self.text += "there is no conversation\n",
+            Ok((_, None)) => self.line("there is no conversation"),
             Err(error) => {
-                self.text += &format!("{error}\n");
-                *conversation = json!({"error": error.message});
+                self.line(&error.message);
+                conversation = json!({"error": error.message});
             }
         }
+        self.json["conversation"] = conversation;
     }
 }
 
