@@ -231,7 +231,7 @@ impl Report {
         let mut faults = Vec::new();
         match settings.tool_servers() {
             Ok(servers) => {
-                faults = faults::find_all(&servers);
+                faults = faults::find_all(&servers, &settings.environment);
                 tools.extend(servers.into_iter().map(|server| server.name));
             }
             Err(error) => tools.push(error.message),

@@ -11,7 +11,7 @@ use super::offers::Offer;
 use super::{faults, layout};
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, TerminalLock};
-use crate::settings::ToolServer;
+use crate::settings::{Environment, ToolServer};
 use crate::unix;
 
 /// The terminal of this process.
@@ -26,16 +26,19 @@ pub struct Consent {
     yes: bool,
     /// The tools that a person has allowed for the rest of this run.
     always: HashSet<String>,
+    /// That of q, which says where programs are.
+    environment: Environment,
     /// A signal ends q before it asks anything more.
     interrupts: Arc<Interrupts>,
 }
 
 impl Consent {
     /// Nothing but what `yes` allows.
-    pub fn new(yes: bool, interrupts: Arc<Interrupts>) -> Consent {
+    pub fn new(yes: bool, environment: Environment, interrupts: Arc<Interrupts>) -> Consent {
         Consent {
             yes,
             always: HashSet::new(),
+            environment,
             interrupts,
         }
     }
@@ -56,7 +59,7 @@ impl Consent {
         let refused = |why: &str| {
             let tool = &offer.tool;
             let mut setting = String::new();
-            if faults::can_be_allowed(section, tool) {
+            if faults::can_be_allowed(section, tool, &self.environment) {
                 setting = format!("allow = [{tool:?}] in [tools.{}] or ", section.name);
             }
             notes.note(&format!(

@@ -1,15 +1,20 @@
 //! Finds faults of configured tools that matter only if such a tool is named; other questions do not fail by them.
 
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::settings::{Command, READS, ServerKind, ToolServer};
+use crate::settings::{Command, Environment, READS, ServerKind, ToolServer};
 use crate::text::runners::runner;
 
+/// Where the system looks for programs if PATH is not set.
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+
 /// The faults of all tools that these sections offer.
-pub fn find_all(sections: &[ToolServer]) -> Vec<Error> {
+pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
     let mut faults = Vec::new();
     for section in sections {
         let ServerKind::Commands(commands) = &section.kind else {
@@ -17,22 +22,22 @@ pub fn find_all(sections: &[ToolServer]) -> Vec<Error> {
         };
         for command in commands {
             if section.offers(&command.name) {
-                faults.extend(find(section, command));
+                faults.extend(find(section, command, own));
             }
         }
     }
     faults
 }
 
-/// Finds out whether the settings would let a command run code of the model's without asking.
-pub fn find(section: &ToolServer, command: &Command) -> Option<Error> {
+/// Finds out whether the settings would let a command run code of the model's without asking. `own` is the environment of q.
+pub fn find(section: &ToolServer, command: &Command, own: &Environment) -> Option<Error> {
     let Command {
         name, argv, reads, ..
     } = command;
     if !section.allows(name, *reads) {
         return None;
     }
-    let program = code_runner(command)?;
+    let program = code_runner(command, own)?;
     let written = argv.free_texts();
     let server = &section.name;
     let mut causes = Vec::new();
@@ -54,27 +59,48 @@ pub fn find(section: &ToolServer, command: &Command) -> Option<Error> {
 }
 
 /// Whether the settings can let a tool run without asking.
-pub fn can_be_allowed(section: &ToolServer, tool: &str) -> bool {
+pub fn can_be_allowed(section: &ToolServer, tool: &str, own: &Environment) -> bool {
     if let ServerKind::Commands(commands) = &section.kind {
         let mut commands = commands.iter();
         let command = commands.find(|command| command.name == tool);
-        return command.and_then(code_runner).is_none();
+        return command.is_none_or(|command| code_runner(command, own).is_none());
     }
     // A server chooses the names of its tools, and as a pattern its name would allow others, too.
     !tool.contains('*') && tool != READS
 }
 
 /// The program by which a command may run as code what a model writes.
-fn code_runner(command: &Command) -> Option<&str> {
+fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     let argv = &command.argv;
     if argv.free_texts().is_empty() {
         return None;
     }
-    runner(&argv.run, |path| is_program(Path::new(path)))
+    let variables = command.program.environment(own);
+    runner(&argv.run, |name| {
+        let file = fs::canonicalize(look_up(name, &variables)?).ok()?;
+        Some(file.to_string_lossy().into_owned())
+    })
+}
+
+/// The file of a program: by its full path, or by its name in the PATH that it will have itself. Relative folders of PATH do
+/// not count, because they would depend on where q is started.
+pub fn look_up(name: &str, variables: &[(String, OsString)]) -> Option<PathBuf> {
+    let folders = if name.contains('/') {
+        vec![PathBuf::new()]
+    } else {
+        let mut variables = variables.iter();
+        let path = variables.find(|(variable, _)| variable == "PATH");
+        let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
+        env::split_paths(path)
+            .filter(|folder| folder.is_absolute())
+            .collect()
+    };
+    let mut files = folders.into_iter().map(|folder| folder.join(name));
+    files.find(|file| file.is_absolute() && is_program(file))
 }
 
 /// Whether a path is that of an executable file, once links are followed.
-pub fn is_program(file: &Path) -> bool {
+fn is_program(file: &Path) -> bool {
     let Ok(metadata) = fs::metadata(file) else {
         return false;
     };

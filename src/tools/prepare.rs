@@ -1,13 +1,13 @@
 //! Turns the selected sections of the configuration into servers that can be started and commands that can be run: finds
 //! programs, folders and keys.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{self, PathBuf};
 use std::sync::Arc;
 
 use super::commands::Commands;
 use super::connection::{Spec, Target};
-use super::faults::{self, is_program};
+use super::faults;
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
@@ -19,9 +19,6 @@ use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer};
 use crate::text::nearest::did_you_mean;
-
-/// Where the system looks for programs if PATH is not set.
-const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// Prepares the servers and commands of a question.
 pub struct Preparation<'a> {
@@ -105,7 +102,8 @@ impl Preparation<'_> {
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
             let place = format!("{}.{name}", section.name);
-            let fault = faults::find(section, command).filter(|_| !self.settings.typed.yes);
+            let fault = faults::find(section, command, &self.settings.environment);
+            let fault = fault.filter(|_| !self.settings.typed.yes);
             let found = fault.map_or_else(|| self.program(&place, &command.program), Err);
             match found {
                 Ok(program) => ready.push((command.clone(), program)),
@@ -201,29 +199,19 @@ fn unknown(name: &str, configured: &[ToolServer], settings: &Settings) -> Error 
     error.advise(advice)
 }
 
-/// Finds a program by its full path, or in the PATH that it will have itself: the configuration may set that. Relative
-/// folders of PATH do not count, because they would depend on where q is started.
+/// Finds a program that a section names.
 fn find_program(
     section: &str,
     name: &str,
     variables: &[(String, OsString)],
 ) -> Result<PathBuf, Error> {
-    let mut variables = variables.iter();
-    let path = variables.find(|(variable, _)| variable == "PATH");
-    let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, path)| path);
-    let mut folders: Vec<PathBuf> = std::env::split_paths(path).collect();
-    folders.retain(|folder| folder.is_absolute());
-    let mut advice = "install it\nor write its full path".to_owned();
-    if name.contains('/') {
-        folders = vec![PathBuf::new()];
-        advice = format!("correct its path in [tools.{section}]");
-    }
-    for folder in folders {
-        let file = folder.join(name);
-        if is_program(&file) {
-            return Ok(file);
-        }
-    }
-    let missing = format!("tools.{section}: there is no program {name}");
-    Err(Error::settings(missing).advise(advice))
+    faults::look_up(name, variables).ok_or_else(|| {
+        let advice = if name.contains('/') {
+            format!("correct its path in [tools.{section}]")
+        } else {
+            "install it\nor write its full path".to_owned()
+        };
+        let missing = format!("tools.{section}: there is no program {name}");
+        Error::settings(missing).advise(advice)
+    })
 }

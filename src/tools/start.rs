@@ -18,7 +18,7 @@ use crate::message::shortened;
 use crate::output::Notes;
 use crate::secret::{self, Secret, Secrets};
 use crate::server::client::is_authorization;
-use crate::settings::{Key, ServerKind, Settings, ToolServer};
+use crate::settings::{Environment, Key, ServerKind, Settings, ToolServer};
 use crate::text::fence;
 
 /// The most bytes of a server's instructions, and of what a command of the user's says about others.
@@ -30,6 +30,7 @@ pub struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
     servers: Servers,
+    environment: Environment,
     interrupts: Arc<Interrupts>,
 }
 
@@ -75,6 +76,7 @@ impl Starting {
         let starting = Starting {
             selection: selection.cloned(),
             servers,
+            environment: settings.environment.clone(),
             interrupts: Arc::clone(&context.interrupts),
         };
         // If there are only commands, their names are checked before q waits for input.
@@ -101,7 +103,7 @@ impl Starting {
             collected = self.wait_and_collect(true, notes);
         }
         let (offers, instructions) = collected?;
-        let consent = Consent::new(yes, self.interrupts);
+        let consent = Consent::new(yes, self.environment, self.interrupts);
         let toolbox = Toolbox::new(self.servers, offers, instructions, consent);
         Ok(Some(toolbox))
     }

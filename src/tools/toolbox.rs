@@ -281,6 +281,7 @@ mod tests {
     use crate::interrupt::Interrupts;
     use crate::output::Spinner;
     use crate::secret::Secrets;
+    use crate::settings::Environment;
     use crate::tools::process::Groups;
 
     #[test]
@@ -291,7 +292,11 @@ mod tests {
             keys: Secrets::default(),
             secrets: Secrets::default(),
         };
-        let consent = Consent::new(false, Interrupts::new(&Spinner::default()));
+        let consent = Consent::new(
+            false,
+            Environment::default(),
+            Interrupts::new(&Spinner::default()),
+        );
         let mut toolbox = Toolbox::new(servers, Vec::new(), String::new(), consent);
         let image = |size| Attachment {
             data: "x".repeat(size).into(),
