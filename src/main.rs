@@ -105,7 +105,7 @@ fn run(
     servers: &Groups,
 ) -> Result<(), Error> {
     if let Some(text) = document(arguments) {
-        return output::print(&text, notes.terminal());
+        return output::print(&text, &notes.terminal().as_named());
     }
     environment.check()?;
     let variable = environment.get("Q_SESSION");

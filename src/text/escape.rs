@@ -101,28 +101,26 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Reads the locale. `variable` returns the value of a variable that is set and not empty, and `charmap` the encoding
-    /// that the system uses for the locale, if it can tell.
-    pub fn of<'a>(
-        variable: impl Fn(&str) -> Option<&'a str>,
-        charmap: impl FnOnce() -> Option<String>,
-    ) -> Encoding {
-        // GNU screen reads bytes where it was started without a locale, or with one that the system does not have.
+    /// Reads the locale. `variable` returns the value of a variable that is set and not empty.
+    pub fn of<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Encoding {
+        // GNU screen reads bytes where it was started without a locale.
         let is_in_screen = variable("STY").is_some();
         let mut names = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
         match names.find_map(&variable) {
-            Some(locale) if is_utf8(locale) => {
-                let has_locale = !is_in_screen || charmap().is_none_or(|charmap| is_utf8(&charmap));
-                if has_locale {
-                    Encoding::Utf8
-                } else {
-                    Encoding::Bytes
-                }
-            }
+            Some(locale) if is_utf8(locale) => Encoding::Utf8,
             Some(_) => Encoding::Bytes,
             None if is_in_screen => Encoding::Bytes,
             None => Encoding::Unknown,
         }
+    }
+
+    /// The encoding of a window of GNU screen, which reads bytes where the system does not have the locale. `charmap` returns
+    /// the encoding that the system uses for the locale, if it can tell.
+    pub fn for_screen(self, charmap: impl FnOnce() -> Option<String>) -> Encoding {
+        if self == Encoding::Utf8 && charmap().is_some_and(|charmap| !is_utf8(&charmap)) {
+            return Encoding::Bytes;
+        }
+        self
     }
 
     /// The characters of text.
@@ -321,18 +319,15 @@ mod tests {
                 let mut set = variables.iter();
                 set.find(|(set, _)| *set == name).map(|(_, value)| *value)
             };
-            let found = Encoding::of(variable, || None);
+            let found = Encoding::of(variable);
             assert_eq!(found, encoding, "{variables:?}");
             // The locale of a shell counts if screen reads it as its name says.
-            let is_in_screen = variable("STY").is_some();
-            for (charmap, is_missing) in [("UTF-8", false), ("ANSI_X3.4-1968", true)] {
-                let found = Encoding::of(variable, || Some(charmap.to_owned()));
-                let mut encoding = encoding;
-                if is_in_screen && is_missing {
-                    encoding = Encoding::Bytes;
-                }
-                assert_eq!(found, encoding, "{variables:?} {charmap}");
-            }
+            let has = |charmap: &str| found.for_screen(|| Some(charmap.to_owned()));
+            assert_eq!(has("UTF-8"), encoding, "{variables:?}");
+            assert_eq!(found.for_screen(|| None), encoding, "{variables:?}");
+            let is_utf8 = encoding == Encoding::Utf8;
+            let missing = if is_utf8 { Encoding::Bytes } else { encoding };
+            assert_eq!(has("ANSI_X3.4-1968"), missing, "{variables:?}");
         }
         let unset = Encoding::Unknown;
         let charsets = (unset.charset(), unset.charset_of_questions());

@@ -129,6 +129,29 @@ fn text_without_other_letters_needs_no_note_about_the_locale() {
 }
 
 #[test]
+fn the_system_is_asked_about_the_locale_only_where_letters_are_shown_and_not_for_long() {
+    let server = Server::openai(LETTERS);
+    let sandbox = in_locale("STY=1.a LANG=C.UTF-8").server_env(&server);
+    sandbox.write_home("locale", "#!/bin/sh\n: >\"$HOME/asked\"\nexec sleep 1000\n");
+    for args in [
+        &["--version"][..],
+        &["-h"],
+        &["--help"],
+        &["--generate", "man"],
+    ] {
+        let _case = case(args);
+        sandbox.q(args).on(&Terminal::new(WIDE)).run().exit(0);
+        assert!(!sandbox.home().join("asked").exists());
+    }
+    sandbox.q(&["hi"]).run().exit(0);
+    assert!(!sandbox.home().join("asked").exists());
+    // What the variables say counts if the system says nothing.
+    let terminal = Terminal::new(WIDE);
+    sandbox.q(&["hi"]).on(&terminal).run().exit(0);
+    assert_eq!(terminal.text(), format!("{LETTERS}\n"));
+}
+
+#[test]
 fn in_columns_an_encoded_letter_counts_as_it_is_shown() {
     let sandbox = in_locale("LC_ALL=C");
     let words = "é".repeat(30);
