@@ -3,8 +3,6 @@
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -20,9 +18,6 @@ pub fn survive_size_limit() {
     let ignored = Arc::default();
     let _ = flag::register(libc::SIGXFSZ, ignored);
 }
-
-/// How long to wait for the end at once.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// When an action runs before a signal ends q.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,8 +68,8 @@ impl Interrupts {
 
     /// Does not return if a signal is about to end q.
     pub fn wait_if_ending(&self) {
-        while self.has_signal() {
-            thread::sleep(LAST_MOMENT);
+        if self.has_signal() {
+            threads::wait_for_the_end();
         }
     }
 

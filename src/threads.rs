@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// How long [`run_briefly`] waits.
@@ -14,7 +15,7 @@ pub fn start(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 fn start_boxed(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-    let builder = std::thread::Builder::new();
+    let builder = thread::Builder::new();
     builder.spawn(run)?;
     Ok(())
 }
@@ -28,6 +29,13 @@ pub fn run_briefly(action: impl FnOnce() + Send + 'static) {
         drop(sender);
     });
     let _ = ended.recv_timeout(PATIENCE);
+}
+
+/// Never returns, because another thread is about to end q.
+pub fn wait_for_the_end() -> ! {
+    loop {
+        thread::park();
+    }
 }
 
 /// Locks a value, even if a thread has panicked while it held the lock.

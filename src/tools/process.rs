@@ -113,8 +113,9 @@ impl Groups {
 
     /// Does not return once a signal is about to end q: a server ended by that signal has not failed.
     pub fn wait_if_closed(&self) {
-        while lock(&self.0).closed.is_some() {
-            thread::park();
+        let is_closed = lock(&self.0).closed.is_some();
+        if is_closed {
+            threads::wait_for_the_end();
         }
     }
 
