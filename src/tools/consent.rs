@@ -72,10 +72,12 @@ impl Consent {
         };
         notes.spinner().stop();
         notes.end_thoughts();
+        // While another q asks, the threads that print details go on: a server waits for the one that reads its messages.
+        let lock = TerminalLock::wait();
         let held = notes.hold_details();
         let answer = Question {
             terminal,
-            lock: TerminalLock::wait(),
+            lock,
             notes,
             interrupts: &self.interrupts,
         }

@@ -69,19 +69,14 @@ fn first_asked(terminal: &Terminal) -> (&'static str, &'static str) {
     ("two", "one")
 }
 
-/// Waits until a program waits for the lock of this terminal.
+/// Waits until one program asks on this terminal, and another waits for it.
 #[track_caller]
 fn wait_for_a_waiter(terminal: &Terminal) {
-    let place = terminal.place_of_locks();
-    wait_until(|| {
-        let locks = fs::read_to_string("/proc/locks").expect("the locks of the system");
-        let mut lines = locks.lines();
-        lines.any(|line| line.contains("-> FLOCK") && line.contains(&place))
-    });
+    wait_until(|| terminal.askers().len() == 2);
 }
 
 #[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc/locks")]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
 fn one_key_answers_one_question_of_two_q_on_a_terminal() {
     for typed in ["y\n", "a\n"] {
         let _case = case(typed);
@@ -111,7 +106,7 @@ fn one_key_answers_one_question_of_two_q_on_a_terminal() {
 }
 
 #[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc/locks")]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
 fn typing_ahead_answers_the_first_question_alone() {
     let server = caller();
     let sandbox = with_touch(&server);
@@ -129,7 +124,7 @@ fn typing_ahead_answers_the_first_question_alone() {
 }
 
 #[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc/locks")]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
 fn ctrl_c_ends_a_q_that_asks_and_one_that_waits_to_ask() {
     let server = caller();
     let sandbox = with_touch(&server);
@@ -146,7 +141,7 @@ fn ctrl_c_ends_a_q_that_asks_and_one_that_waits_to_ask() {
 }
 
 #[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc/locks")]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
 fn a_q_that_is_killed_leaves_the_question_to_the_next() {
     let server = caller();
     let sandbox = with_touch(&server);

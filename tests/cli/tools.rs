@@ -125,6 +125,27 @@ fn what_a_server_says_waits_while_q_asks() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
+fn what_a_server_says_does_not_wait_while_another_q_asks() {
+    let server = model(vec![vec![write("x")]]);
+    let sandbox = Sandbox::new().server_env(&server);
+    let script = "{ until [ -e asked ]; do sleep 0.01; done; echo chatter >&2; } & :";
+    sandbox.config(&section_after(&sandbox, "db", script, ""));
+    let terminal = Terminal::new(WIDE);
+    // As another q does while it asks.
+    let device = terminal.device();
+    device.lock().expect("a lock");
+    let running = in_foreground(&sandbox, &terminal, &["-v", "-t", "db", "go"]).spawn();
+    wait_until(|| terminal.askers().len() == 1);
+    sandbox.write_home("asked", "");
+    let shown = terminal.wait_for("chatter", 0).len();
+    device.unlock().expect("no lock");
+    terminal.wait_for("run db__write? ", shown);
+    terminal.type_in("n\n");
+    running.wait().exit(0);
+}
+
+#[test]
 fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();

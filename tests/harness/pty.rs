@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -40,14 +41,28 @@ impl Terminal {
         self.program_end.try_clone().expect("a descriptor").into()
     }
 
-    /// How a line of `/proc/locks` of Linux names its device.
-    pub fn place_of_locks(&self) -> String {
-        let device = self.program_end.try_clone().expect("a descriptor");
-        let file = File::from(device).metadata().expect("a device");
-        let device = file.dev();
-        let major = (device >> 8) & 0xfff;
-        let minor = (device & 0xff) | ((device >> 12) & 0xf_ff00);
-        format!(" {major:02x}:{minor:02x}:{} ", file.ino())
+    /// Its device.
+    pub fn device(&self) -> File {
+        File::from(self.program_end.try_clone().expect("a descriptor"))
+    }
+
+    /// The q that ask on it, or wait until they may: for each the fields of `/proc/…/stat` of Linux after its name.
+    pub fn askers(&self) -> Vec<Vec<String>> {
+        let device = self.device().metadata().expect("a device").rdev();
+        let mut askers = Vec::new();
+        for process in std::fs::read_dir("/proc").expect("processes").flatten() {
+            let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+            let (_, fields) = stat.rsplit_once("(q) ").unwrap_or_default();
+            let fields = Vec::from_iter(fields.split(' ').map(str::to_owned));
+            let is_here = fields.get(4) == Some(&device.to_string());
+            if is_here && let Ok(opened) = std::fs::read_dir(process.path().join("fd")) {
+                let mut files = opened.flatten().flat_map(|file| file.path().read_link());
+                if files.any(|file| file == Path::new("/dev/tty")) {
+                    askers.push(fields);
+                }
+            }
+        }
+        askers
     }
 
     /// Types on it.
