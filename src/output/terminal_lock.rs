@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread::sleep;
 use std::time::Duration;
 
 use crate::unix::{self, StopRequests};
@@ -27,12 +28,24 @@ impl TerminalLock {
     /// Waits, as long as a person may take, until no other q asks on the terminal of this process. `None` if its device
     /// cannot be opened.
     pub fn wait() -> Option<TerminalLock> {
-        let device = own_device()?;
-        lock(&device);
-        Some(TerminalLock {
-            device,
+        let mut lock = TerminalLock {
+            device: own_device()?,
             stops: StopRequests::hold(),
-        })
+        };
+        lock.take();
+        Some(lock)
+    }
+
+    /// Waits for the lock, and stops meanwhile when asked to. Where there are no locks, q does without. A request that comes
+    /// with the lock is obeyed by whoever waits for input. The system cannot wait here: q would either stop with the lock that
+    /// it has just been given, or not at all.
+    fn take(&mut self) {
+        while is_taken(&self.device) {
+            if self.stops.have_arrived() {
+                self.stops.obey();
+            }
+            sleep(POLL_INTERVAL);
+        }
     }
 
     /// Waits until there is something to read on the terminal. Returns false if q has been asked to stop before.
@@ -49,7 +62,7 @@ impl TerminalLock {
     pub fn stop(&mut self) {
         let _ = self.device.unlock();
         self.stops.obey();
-        lock(&self.device);
+        self.take();
     }
 }
 
@@ -81,12 +94,12 @@ fn device_of(stream: RawFd) -> Option<File> {
     options.open(path).ok()
 }
 
-/// Waits for the lock. Where there are no locks, q does without.
-fn lock(device: &File) {
-    while let Err(error) = device.lock() {
-        if error.kind() != io::ErrorKind::Interrupted {
-            return;
-        }
+/// Locks a device, unless another q has the lock. Returns whether one has it.
+fn is_taken(device: &File) -> bool {
+    match device.try_lock() {
+        Ok(()) => false,
+        Err(TryLockError::WouldBlock) => true,
+        Err(TryLockError::Error(error)) => error.kind() == io::ErrorKind::Interrupted,
     }
 }
 

@@ -69,6 +69,16 @@ fn first_asked(terminal: &Terminal) -> (&'static str, &'static str) {
     ("two", "one")
 }
 
+/// Types Ctrl-Z once a q that waits to ask runs in the foreground of this terminal.
+#[track_caller]
+fn stop_the_asker(terminal: &Terminal) {
+    wait_until(|| {
+        let askers = terminal.askers();
+        askers.len() == 1 && askers[0][0] != "T" && askers[0][2] == askers[0][5]
+    });
+    terminal.type_in("\x1a");
+}
+
 /// Waits until one program asks on this terminal, and another waits for it.
 #[track_caller]
 fn wait_for_a_waiter(terminal: &Terminal) {
@@ -180,6 +190,38 @@ fn a_q_that_is_stopped_lets_another_ask_and_asks_again_when_it_goes_on() {
     terminal.wait_for("two is done", shown);
     terminal.wait_for(&question("one"), shown);
     assert!(has_run(&sandbox, "two") && !has_run(&sandbox, "one"));
+    terminal.type_in("y\n");
+    terminal.wait_for("one is done", shown);
+    running.wait().exit(0);
+    assert!(has_run(&sandbox, "one"));
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "it needs /proc")]
+fn ctrl_z_stops_a_q_that_waits_to_ask_and_one_that_waits_to_ask_again() {
+    let server = caller();
+    let sandbox = with_touch(&server);
+    sandbox.write_home("end", "");
+    let terminal = Terminal::new(WIDE);
+    // As another q does while it asks.
+    let device = terminal.device();
+    device.lock().expect("a lock");
+    let script = "set -m; q -n --no-save -t shop one; echo stop 1; fg; \
+        echo stop 2; until [ -e locked ]; do sleep 0.01; done; fg; echo stop 3; fg";
+    let running = session(&sandbox, &terminal, script).spawn();
+    stop_the_asker(&terminal);
+    let shown = terminal.wait_for("stop 1", 0).len();
+    device.unlock().expect("no lock");
+    let shown = terminal.wait_for(&question("one"), shown).len();
+    terminal.type_in("\x1a");
+    // The one that stops has released it.
+    device.lock().expect("a lock");
+    let shown = terminal.wait_for("stop 2", shown).len();
+    sandbox.write_home("locked", "");
+    stop_the_asker(&terminal);
+    let shown = terminal.wait_for("stop 3", shown).len();
+    device.unlock().expect("no lock");
+    let shown = terminal.wait_for(&question("one"), shown).len();
     terminal.type_in("y\n");
     terminal.wait_for("one is done", shown);
     running.wait().exit(0);
