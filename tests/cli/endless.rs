@@ -434,7 +434,7 @@ fn arguments_that_come_as_values_take_little_memory() {
         let outcome = q.speaks(dialect, &server).run();
         outcome.success().stdout("the answer\n");
         let call = &sandbox.current()["messages"][1]["steps"][0]["calls"][0];
-        let result = "The arguments have more than 4000000 bytes.";
+        let result = "The arguments of all calls together have more than 4000000 bytes.";
         assert_eq!(call["result"], result);
     }
 }
