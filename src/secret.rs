@@ -150,14 +150,14 @@ fn is_scheme(text: &str) -> bool {
 /// JSON and HTML, or in base64. Those that are too short to be recognized do not count.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    forms: Vec<Form>,
+    forms: Vec<EncodedForm>,
     /// A bit for each hash of a form's beginning. Nearly all of a text needs no other look than at this.
     beginnings: Vec<u64>,
 }
 
 /// A form in which a secret may be repeated, in lower case.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Form {
+struct EncodedForm {
     bytes: Vec<u8>,
     /// In base64, the characters before and after these may have bits of the secret, too.
     has_bits_before: bool,
@@ -180,19 +180,19 @@ impl Secrets {
         if value.chars().count() < MIN_REDACTED {
             return;
         }
-        self.add_form(Form::new(value.as_bytes()));
+        self.add_form(EncodedForm::new(value.as_bytes()));
         // In text whose escapes have been replaced, what looks like one in the secret has been replaced, too.
         for round in unescaped(value.as_bytes()) {
-            self.add_form(Form::new(&round.bytes));
+            self.add_form(EncodedForm::new(&round.bytes));
         }
         // In a query, a blank is a plus.
-        self.add_form(Form::new(value.replace(' ', "+").as_bytes()));
-        for form in Form::in_base64(value.as_bytes()) {
+        self.add_form(EncodedForm::new(value.replace(' ', "+").as_bytes()));
+        for form in EncodedForm::in_base64(value.as_bytes()) {
             self.add_form(form);
         }
     }
 
-    fn add_form(&mut self, form: Form) {
+    fn add_form(&mut self, form: EncodedForm) {
         if form.bytes.len() < MIN_REDACTED || self.forms.contains(&form) {
             return;
         }
@@ -341,17 +341,17 @@ impl fmt::Debug for Secrets {
     }
 }
 
-impl Form {
-    fn new(bytes: &[u8]) -> Form {
-        Form {
+impl EncodedForm {
+    fn new(bytes: &[u8]) -> EncodedForm {
+        EncodedForm {
             bytes: bytes.to_ascii_lowercase(),
-            ..Form::default()
+            ..EncodedForm::default()
         }
     }
 
     /// What base64, in both of its alphabets, has of a value for certain, whatever stands before and after it. Three bytes
     /// are four characters, so there are three ways.
-    fn in_base64(value: &[u8]) -> Vec<Form> {
+    fn in_base64(value: &[u8]) -> Vec<EncodedForm> {
         let mut forms = Vec::new();
         for before in 0..3 {
             let bytes = [&[0; 3][..before], value].concat();
@@ -360,10 +360,10 @@ impl Form {
             let last = bytes.len() * 8 / 6;
             for alphabet in [BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD] {
                 let encoded = alphabet.encode(&bytes);
-                forms.push(Form {
+                forms.push(EncodedForm {
                     has_bits_before: before > 0,
                     has_bits_after: encoded.len() > last,
-                    ..Form::new(&encoded.as_bytes()[first..last])
+                    ..EncodedForm::new(&encoded.as_bytes()[first..last])
                 });
             }
         }

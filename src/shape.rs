@@ -12,7 +12,7 @@ pub use keywords::is_of_object;
 use keywords::{elements, has_any, named, required, types_in};
 
 use crate::text::json;
-use crate::text::short_form::{self, Purpose};
+use crate::text::short_form::{self, FormPurpose};
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
 const NOT_STRICT: &[&str] = &[
@@ -66,7 +66,7 @@ impl Shape {
                 .strip_suffix(']')
                 .ok_or("the bracket is not closed")?;
         }
-        let fields = short_form::parse(text, Purpose::Answer)?;
+        let fields = short_form::parse(text, FormPurpose::Answer)?;
         let mut schema = short_form::schema_of(&fields);
         if is_list {
             schema = json!({
@@ -109,7 +109,7 @@ impl Shape {
         let answer = answer.trim();
         let text = inside_fence(answer).unwrap_or(answer).trim();
         let differs = |error| Misfit::Differs(not_json(error));
-        json::check(text, MAX_ANSWER_WEIGHT).map_err(differs)?;
+        json::check_weight(text, MAX_ANSWER_WEIGHT).map_err(differs)?;
         let value = serde_json::from_str(text).map_err(differs)?;
         compare(&value, &self.schema, MAX_STEPS)?;
         Ok(text)

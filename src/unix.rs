@@ -160,15 +160,15 @@ pub fn reap_group(leader: i32) {
 
 /// The columns and rows of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub struct TerminalSize {
     pub columns: usize,
     pub rows: usize,
 }
 
 /// The size of a terminal that does not report its own.
-impl Default for Size {
-    fn default() -> Size {
-        Size {
+impl Default for TerminalSize {
+    fn default() -> TerminalSize {
+        TerminalSize {
             columns: 80,
             rows: 24,
         }
@@ -176,7 +176,7 @@ impl Default for Size {
 }
 
 /// The size of a terminal, or the default if it does not report its own.
-pub fn terminal_size(terminal: &impl AsRawFd) -> Size {
+pub fn terminal_size(terminal: &impl AsRawFd) -> TerminalSize {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
@@ -185,9 +185,9 @@ pub fn terminal_size(terminal: &impl AsRawFd) -> Size {
     };
     // The call fails for a file that is no terminal, and leaves the zeroes.
     if size.ws_col == 0 || size.ws_row == 0 {
-        return Size::default();
+        return TerminalSize::default();
     }
-    Size {
+    TerminalSize {
         columns: size.ws_col.into(),
         rows: size.ws_row.into(),
     }

@@ -24,7 +24,7 @@ use crate::text::escape::escape;
 use crate::text::fence;
 use crate::text::one_line::on_one_line;
 use crate::text::search::Word;
-use crate::unix::{self, Size};
+use crate::unix::{self, TerminalSize};
 
 /// How many characters of a question, or around a match, a list shows.
 const MAX_TEXT: usize = 200;
@@ -64,7 +64,7 @@ impl Row {
 }
 
 /// What is listed, and why a file could not be read.
-struct Found {
+struct ListedConversation {
     rows: Vec<Row>,
     /// How many files were not opened, because there is no room for them.
     unopened: usize,
@@ -89,11 +89,11 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 
     let files = current.folder.files(arguments.all).map_err(Error::file)?;
     let has_files = !files.is_empty();
-    let Found {
+    let ListedConversation {
         rows,
         unopened,
         unread,
-    } = find(files, &words, room, &current, &context.notes);
+    } = find_words(files, &words, room, &current, &context.notes);
     let has_none = if words.is_empty() {
         !has_files
     } else {
@@ -133,13 +133,13 @@ fn search_words(typed: &[OsString]) -> Vec<Word> {
 }
 
 /// Reads files until there is no more room for their rows.
-fn find(
+fn find_words(
     files: Vec<ConversationFile>,
     words: &[Word],
     room: usize,
     current: &Handle,
     notes: &Notes,
-) -> Found {
+) -> ListedConversation {
     let mut rows = Vec::new();
     let mut unread = Ok(());
     let mut counted = 0;
@@ -170,7 +170,7 @@ fn find(
             }
         }
     }
-    Found {
+    ListedConversation {
         rows,
         unopened: files.len(),
         unread,
@@ -271,13 +271,13 @@ fn separated(rows: &[Row]) -> String {
 }
 
 /// How many rows a screen holds: the last line is for the shell's prompt.
-fn room(size: Size) -> usize {
+fn room(size: TerminalSize) -> usize {
     size.rows.saturating_sub(1).max(2)
 }
 
 /// The list for people: number, name, age and question. No line is longer than the terminal, and there are no more lines
 /// than it has. `files` is how many files there are in all.
-fn lay_out(rows: &[Row], files: usize, size: Size, terminal: &Terminal) -> String {
+fn lay_out(rows: &[Row], files: usize, size: TerminalSize, terminal: &Terminal) -> String {
     let room = room(size);
     let has_more = files > room;
     // The last line says how many more there are.

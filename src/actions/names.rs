@@ -59,14 +59,14 @@ fn names(kind: &str, settings: &Settings) -> String {
             providers.map(|provider| provider.name.clone()).collect()
         }
         "roles" => settings.role_names(),
-        _ => tools(settings),
+        _ => tool_names(settings),
     };
     names.retain(|name| is_plain(name));
     names.iter().map(|name| format!("{name}\n")).collect()
 }
 
 /// The tool servers, and the tools that the configuration names.
-fn tools(settings: &Settings) -> Vec<String> {
+fn tool_names(settings: &Settings) -> Vec<String> {
     let mut names = vec![NO_TOOLS.to_owned()];
     // Without the file of other programs there are still those of the configuration.
     let servers = settings.tool_servers();

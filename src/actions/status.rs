@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answers::Size;
+use crate::answers::AnswersSize;
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -26,7 +26,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
-    let found = find(context);
+    let found = find_conversation(context);
     // A question without -f begins a conversation, so what the current one keeps does not count.
     let claim = match &found {
         Ok((handle, Some(conversation))) if !handle.which.is_current() => {
@@ -162,7 +162,7 @@ impl Report {
     fn add_answers(&mut self, context: &Context, settings: &Settings) {
         if let Some(answers) = context.answers(&settings.values) {
             let path = answers.folder.display().to_string();
-            let Size { files, bytes } = answers.size();
+            let AnswersSize { files, bytes } = answers.size();
             let size = bytes.div_ceil(1_000);
             self.line(&format!("known answers  {path} ({files}, {size} kB)"));
             self.json["answers"] = json!({"path": path, "kept": files, "bytes": bytes});
@@ -298,7 +298,7 @@ impl Report {
 }
 
 /// The conversation of this run.
-fn find(context: &Context) -> Result<(Handle, Option<Conversation>), Error> {
+fn find_conversation(context: &Context) -> Result<(Handle, Option<Conversation>), Error> {
     let handle = context.find(Purpose::Look)?;
     let conversation = handle.open()?;
     Ok((handle, conversation))

@@ -45,7 +45,7 @@ impl Sharing {
 
 /// How much a folder has.
 #[derive(Default)]
-pub struct Size {
+pub struct AnswersSize {
     pub files: usize,
     pub bytes: u64,
 }
@@ -103,8 +103,8 @@ impl Answers {
     }
 
     /// How many answers there are, and their bytes. What cannot be looked at does not count.
-    pub fn size(&self) -> Size {
-        let mut size = Size::default();
+    pub fn size(&self) -> AnswersSize {
+        let mut size = AnswersSize::default();
         let entries = fs::read_dir(&self.folder);
         for entry in entries.into_iter().flatten().flatten() {
             let name = entry.file_name();

@@ -38,21 +38,21 @@ const STDIN: &str = "-";
 pub const STDIN_PATH: &str = "/dev/stdin";
 
 /// The content of a file, as the model gets it.
-pub enum Content {
+pub enum FileContent {
     /// In its fence.
     Text(String),
     Attachment(Attachment),
 }
 
 /// Reads standard input and files, which share their limits.
-pub struct Reader {
+pub struct InputReader {
     notes: Notes,
     /// How many more bytes of text are allowed.
     text_left: usize,
     /// How many more bytes of base64 are allowed.
     base64_left: usize,
     /// In the order given.
-    files: Vec<Content>,
+    files: Vec<FileContent>,
     /// The place of standard input among the files.
     stdin: Option<usize>,
 }
@@ -64,10 +64,10 @@ struct InputSource {
     is_attached: bool,
 }
 
-impl Reader {
+impl InputReader {
     /// Reads all files except standard input. So a missing file is reported before q waits for input.
-    pub fn read_files(names: &[OsString], notes: &Notes) -> Result<Reader, Error> {
-        let mut reader = Reader {
+    pub fn read_files(names: &[OsString], notes: &Notes) -> Result<InputReader, Error> {
+        let mut reader = InputReader {
             notes: notes.clone(),
             text_left: MAX_TEXT,
             base64_left: MAX_ATTACHMENTS,
@@ -124,7 +124,7 @@ impl Reader {
     }
 
     /// Reads standard input as one of the files or, if `reads`, as input. Returns files and input.
-    pub fn finish(mut self, reads: bool) -> Result<(Vec<Content>, Option<String>), Error> {
+    pub fn finish(mut self, reads: bool) -> Result<(Vec<FileContent>, Option<String>), Error> {
         let place = self.stdin;
         if place.is_none() && !reads {
             return Ok((self.files, None));
@@ -148,7 +148,7 @@ impl Reader {
         Ok((self.files, None))
     }
 
-    fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
+    fn read_file(&mut self, path: &OsStr) -> Result<FileContent, Error> {
         if path.to_str().is_none() {
             note_replaced("the name of a file", &self.notes);
         }
@@ -233,13 +233,13 @@ impl Reader {
         name: &str,
         bytes: Vec<u8>,
         source: &InputSource,
-    ) -> Result<Content, Error> {
+    ) -> Result<FileContent, Error> {
         let Some(media) = media_type(&bytes) else {
             if bytes.is_empty() && !is_device(name) {
                 self.notes.note(&format!("{} was empty", source.name));
             }
             let text = self.text(bytes, source)?;
-            return Ok(Content::Text(fence::around_file(name, &text)));
+            return Ok(FileContent::Text(fence::around_file(name, &text)));
         };
         let size = base64::encoded_len(bytes.len(), true).unwrap_or(usize::MAX);
         if size > self.base64_left.min(MAX_ATTACHMENT) {
@@ -253,7 +253,7 @@ impl Reader {
         }
         self.base64_left -= size;
         let data = STANDARD.encode(&bytes);
-        Ok(Content::Attachment(Attachment {
+        Ok(FileContent::Attachment(Attachment {
             name: name.to_owned(),
             media: media.to_owned(),
             data: data.into(),
@@ -396,10 +396,10 @@ mod tests {
 
     /// Reads files one after another. Returns how much text and base64 is left.
     fn read(source: impl Read, text_left: usize, base64_left: usize) -> Result<[usize; 2], Error> {
-        let mut reader = Reader {
+        let mut reader = InputReader {
             text_left,
             base64_left,
-            ..Reader::read_files(&[], &Notes::default())?
+            ..InputReader::read_files(&[], &Notes::default())?
         };
         let file = InputSource {
             name: "x".to_owned(),

@@ -27,7 +27,7 @@ use crate::server::target::Target;
 use crate::settings::{Cached, Settings};
 use crate::text::one_line::{on_one_line, quoted};
 use crate::tools::{Groups, Selection, Starting, Toolbox};
-use input::Reader;
+use input::InputReader;
 use place::{Opened, Place};
 use plan::Plan;
 use run::Run;
@@ -44,7 +44,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
         early.open_ahead(&settings);
     }
 
-    let files = Reader::read_files(&settings.typed.attach, notes)?;
+    let files = InputReader::read_files(&settings.typed.attach, notes)?;
     let tools = Tools {
         settings: &settings,
         context,

@@ -6,9 +6,9 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use super::input::{self, Reader};
+use super::input::{self, InputReader};
 use super::output::Output;
-use super::question::{Draft, non_blank};
+use super::question::{QuestionDraft, non_blank};
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::manual;
@@ -59,7 +59,7 @@ impl Plan<'_> {
     }
 
     /// Reads standard input, after the files, and puts the question together.
-    pub fn read_input(&self, files: Reader, notes: &Notes) -> Result<Draft, Error> {
+    pub fn read_input(&self, files: InputReader, notes: &Notes) -> Result<QuestionDraft, Error> {
         let (files, input) = files.finish(self.reads_stdin)?;
         // A command that failed may be the reason.
         if let Some(input) = &input
@@ -70,7 +70,7 @@ impl Plan<'_> {
         {
             notes.note("standard input was empty");
         }
-        let draft = Draft::new(files, input, self.words.clone());
+        let draft = QuestionDraft::new(files, input, self.words.clone());
         if !draft.says_something() && !self.settings.typed.again {
             return Err(no_question());
         }

@@ -1,19 +1,23 @@
 //! Makes the question from the words of the command line, standard input and files (pure).
 
-use super::input::Content;
+use super::input::FileContent;
 use crate::message::{Message, Role};
 use crate::text::fence;
 
 /// What a question is made of. Input and words are not blank.
-pub struct Draft {
-    files: Vec<Content>,
+pub struct QuestionDraft {
+    files: Vec<FileContent>,
     input: Option<String>,
     words: Option<String>,
 }
 
-impl Draft {
-    pub fn new(files: Vec<Content>, input: Option<String>, words: Option<String>) -> Draft {
-        Draft {
+impl QuestionDraft {
+    pub fn new(
+        files: Vec<FileContent>,
+        input: Option<String>,
+        words: Option<String>,
+    ) -> QuestionDraft {
+        QuestionDraft {
             files,
             input: input.and_then(non_blank),
             words,
@@ -39,8 +43,8 @@ impl Draft {
         }
         for file in self.files {
             match file {
-                Content::Text(fence) => parts.push(fence),
-                Content::Attachment(attachment) => attachments.push(attachment),
+                FileContent::Text(fence) => parts.push(fence),
+                FileContent::Attachment(attachment) => attachments.push(attachment),
             }
         }
 
@@ -93,11 +97,11 @@ mod tests {
     fn asked(last: &Message, files: &str, words: &str, input: &str) -> Message {
         let mut new = Vec::new();
         if files == "b" {
-            new.push(Content::Text(text("OTHER")));
+            new.push(FileContent::Text(text("OTHER")));
         }
         let input = Some(text(input));
         let words = non_blank(words.to_owned());
-        Draft::new(new, input, words).into_question(Some(last))
+        QuestionDraft::new(new, input, words).into_question(Some(last))
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct Record {
     question: Message,
     notes: Notes,
     interrupts: Arc<Interrupts>,
-    progress: Mutex<Progress>,
+    progress: Mutex<RecordState>,
     /// How far a save that is under way has come: one of the stages below.
     stage: AtomicUsize,
 }
@@ -48,7 +48,7 @@ const AFTER_LOCK: usize = 2;
 
 /// An answer, and what is still to be done about it.
 #[derive(Default)]
-pub struct Progress {
+pub struct RecordState {
     pub answer: Answer,
     /// `None`: nothing is saved, or it has been.
     saver: Option<Saver>,
@@ -133,13 +133,13 @@ impl Record {
         saver: Option<Saver>,
         context: &Context,
     ) -> Record {
-        let progress = Progress {
+        let progress = RecordState {
             answer: Answer {
                 model,
                 ..Answer::default()
             },
             saver,
-            ..Progress::default()
+            ..RecordState::default()
         };
         Record {
             question,
@@ -151,7 +151,7 @@ impl Record {
     }
 
     /// What has come. Once a signal has saved it, its thread keeps the lock until q ends.
-    pub fn lock(&self) -> MutexGuard<'_, Progress> {
+    pub fn lock(&self) -> MutexGuard<'_, RecordState> {
         lock(&self.progress)
     }
 
@@ -299,7 +299,7 @@ impl Record {
         }
     }
 
-    fn commit(&self, progress: &mut Progress, breaks_off: bool, finish: Option<&str>) -> Saved {
+    fn commit(&self, progress: &mut RecordState, breaks_off: bool, finish: Option<&str>) -> Saved {
         let Some(mut saver) = progress.saver.take() else {
             return Saved::default();
         };

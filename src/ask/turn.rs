@@ -17,7 +17,7 @@ use crate::text::one_line::on_one_line;
 use crate::tools::{MAX_CALLS, Toolbox};
 
 /// A reply, and how it ended.
-struct Received {
+struct ReceivedReply {
     reply: Reply,
     end: Result<(), CallEnd>,
     /// `None` if no text has come.
@@ -110,7 +110,7 @@ impl Run<'_> {
         dialogue: &mut Dialogue,
         call: &Call,
         printer: &Printer,
-    ) -> Result<Received, Error> {
+    ) -> Result<ReceivedReply, Error> {
         loop {
             self.report_request(dialogue);
             let began = Instant::now();
@@ -134,7 +134,7 @@ impl Run<'_> {
             let failed_searches = &reply.failed_searches;
             dialogue.failed_searches.extend_from_slice(failed_searches);
             self.record.add_usage(reply.usage());
-            return Ok(Received {
+            return Ok(ReceivedReply {
                 reply,
                 end,
                 timing: first_word.map(|first_word| Timing { first_word, total }),
@@ -164,13 +164,13 @@ impl Run<'_> {
     /// Finishes with the last reply.
     fn finish(
         &self,
-        received: Received,
+        received: ReceivedReply,
         dialogue: &mut Dialogue,
         call: &Call,
         file: Option<&AnswerFile>,
         printer: &Printer,
     ) -> Result<(), Error> {
-        let Received { reply, end, timing } = received;
+        let ReceivedReply { reply, end, timing } = received;
         let mut end = end;
         // The last reply may have no text where all of it came before a pause.
         if end.is_ok() && self.record.lock().answer.is_blank() {

@@ -7,7 +7,7 @@ use lexopt::Arg;
 use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag};
 use crate::error::Error;
-use crate::text::habits::{self, Place};
+use crate::text::habits::{self, WordPlace};
 use crate::text::one_line::quoted;
 
 /// The most bytes of a corrected command line in an error.
@@ -269,7 +269,7 @@ fn nearest_option(typed: &str) -> Option<String> {
             names.push(name);
         }
     }
-    let meant = habits::meant(Place::CommandLine, &typed, &names)?;
+    let meant = habits::meant(WordPlace::CommandLine, &typed, &names)?;
     if meant.starts_with('-') {
         return Some(meant);
     }

@@ -20,7 +20,7 @@ const HEAD: &str = concat!(
 const WIDTH: usize = 80;
 
 /// A part of the text between blank lines.
-enum Block {
+enum ManualBlock {
     /// `# NAME`: the name of a section.
     Heading(String),
     /// Lines with four blanks before them, which are printed as they are.
@@ -31,21 +31,21 @@ enum Block {
     Text(String),
 }
 
-impl Block {
-    fn parse(block: &str) -> Block {
+impl ManualBlock {
+    fn parse(block: &str) -> ManualBlock {
         if let Some(name) = block.strip_prefix("# ") {
-            Block::Heading(name.to_owned())
+            ManualBlock::Heading(name.to_owned())
         } else if block.starts_with("    ") {
-            Block::Sample(block.to_owned())
+            ManualBlock::Sample(block.to_owned())
         } else if let Some((head, text)) = block.split_once("\n: ") {
-            Block::Entry(head.to_owned(), text.replace('\n', " "))
+            ManualBlock::Entry(head.to_owned(), text.replace('\n', " "))
         } else {
-            Block::Text(block.replace('\n', " "))
+            ManualBlock::Text(block.replace('\n', " "))
         }
     }
 }
 
-fn blocks() -> Vec<Block> {
+fn blocks() -> Vec<ManualBlock> {
     let places = [
         ("SYNOPSIS", &*help::SYNOPSIS.replace('\n', "\n    ")),
         ("OPTIONS", &options()),
@@ -53,7 +53,11 @@ fn blocks() -> Vec<Block> {
         ("PROVIDERS", &providers()),
     ];
     let source = template::fill(SOURCE, &places);
-    source.trim_end().split("\n\n").map(Block::parse).collect()
+    source
+        .trim_end()
+        .split("\n\n")
+        .map(ManualBlock::parse)
+        .collect()
 }
 
 fn options() -> String {
@@ -99,13 +103,13 @@ pub fn help() -> String {
     let mut text = String::new();
     for block in blocks() {
         match block {
-            Block::Heading(name) => text.push_str(&name),
-            Block::Sample(lines) => text.push_str(&format!("{lines}\n")),
-            Block::Entry(head, body) => {
+            ManualBlock::Heading(name) => text.push_str(&name),
+            ManualBlock::Sample(lines) => text.push_str(&format!("{lines}\n")),
+            ManualBlock::Entry(head, body) => {
                 text.push_str(&format!("  {head}\n"));
                 text.push_str(&wrapped(&body, 6));
             }
-            Block::Text(body) => text.push_str(&wrapped(&body, 2)),
+            ManualBlock::Text(body) => text.push_str(&wrapped(&body, 2)),
         }
         text.push('\n');
     }
@@ -126,14 +130,14 @@ pub fn man() -> String {
     let mut after_heading = false;
     for block in blocks() {
         // A heading begins a paragraph by itself.
-        let is_paragraph = matches!(block, Block::Sample(_) | Block::Text(_));
+        let is_paragraph = matches!(block, ManualBlock::Sample(_) | ManualBlock::Text(_));
         if is_paragraph && !after_heading {
             page.push_str(".PP\n");
         }
-        after_heading = matches!(block, Block::Heading(_));
+        after_heading = matches!(block, ManualBlock::Heading(_));
         match block {
-            Block::Heading(name) => page.push_str(&format!(".SH {name}\n")),
-            Block::Sample(lines) => {
+            ManualBlock::Heading(name) => page.push_str(&format!(".SH {name}\n")),
+            ManualBlock::Sample(lines) => {
                 page.push_str(".nf\n");
                 for line in lines.lines() {
                     let line = line.get(4..).unwrap_or_default();
@@ -141,11 +145,11 @@ pub fn man() -> String {
                 }
                 page.push_str(".fi\n");
             }
-            Block::Entry(head, text) => {
+            ManualBlock::Entry(head, text) => {
                 page.push_str(&format!(".TP\n.B {}\n", escaped(&head)));
                 page.push_str(&filled(&text));
             }
-            Block::Text(text) => page.push_str(&filled(&text)),
+            ManualBlock::Text(text) => page.push_str(&filled(&text)),
         }
     }
     page

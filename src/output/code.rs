@@ -110,7 +110,7 @@ fn shown(language: Option<&str>) -> &str {
 }
 
 /// A fenced block of code.
-struct Block {
+struct CodeBlock {
     fence: OpenFence,
     /// The language that is named after its fence.
     language: Option<String>,
@@ -120,9 +120,9 @@ struct Block {
     code: String,
 }
 
-impl Block {
-    fn begin(fence: OpenFence, line: &str, is_in_html: bool) -> Block {
-        Block {
+impl CodeBlock {
+    fn begin(fence: OpenFence, line: &str, is_in_html: bool) -> CodeBlock {
+        CodeBlock {
             fence,
             language: language(fence.info_of(line)),
             is_in_html,
@@ -155,7 +155,7 @@ impl Block {
 /// Why there is no code, or, for a program, why it is not certain that the blocks are one.
 pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
     let mut blocks = blocks(answer)?;
-    let is_in_html = |block: &Block| block.is_in_html;
+    let is_in_html = |block: &CodeBlock| block.is_in_html;
     if audience == Audience::Program && blocks.iter().any(is_in_html) {
         return Err(NoCode::Html);
     }
@@ -165,7 +165,7 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
     };
     if audience == Audience::Program {
         // What seems to follow such a block may be a part of it, so this comes first.
-        if blocks.iter().any(Block::is_nested) {
+        if blocks.iter().any(CodeBlock::is_nested) {
             return Err(NoCode::Nested);
         }
         let mut others = blocks.iter().map(|block| &block.language);
@@ -177,9 +177,9 @@ pub fn extract(answer: &str, audience: Audience) -> Result<String, NoCode> {
 }
 
 /// The fenced blocks of an answer.
-fn blocks(answer: &str) -> Result<Vec<Block>, NoCode> {
+fn blocks(answer: &str) -> Result<Vec<CodeBlock>, NoCode> {
     let mut reader = Reader::default();
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<CodeBlock> = Vec::new();
     // A line of text ends in backticks, which may be meant to open or close a block.
     let mut text_ends_in_backticks = false;
     // What ends the HTML that is open; nothing if none is.
@@ -192,7 +192,7 @@ fn blocks(answer: &str) -> Result<Vec<Block>, NoCode> {
                 return Err(NoCode::Unclear);
             }
             (LineKind::Fence, Some(fence)) => {
-                blocks.push(Block::begin(fence, line, !html_ends.is_empty()));
+                blocks.push(CodeBlock::begin(fence, line, !html_ends.is_empty()));
             }
             (LineKind::Fence, None) => {}
             (LineKind::Code, _) => {

@@ -72,7 +72,7 @@ impl Notes {
     /// Prints a note of several lines, unless `-q` was given.
     pub fn note_lines<S: AsRef<str>>(&self, lines: impl IntoIterator<Item = S>) {
         if !self.quiet {
-            let mut message = Message::new(self);
+            let mut message = ShownMessage::new(self);
             for line in lines {
                 message.add_line(line.as_ref());
             }
@@ -102,10 +102,10 @@ impl Notes {
         self.detail_with(|message| message.add_quote(&without_breaks(&line())));
     }
 
-    fn detail_with(&self, add: impl FnOnce(&mut Message)) {
+    fn detail_with(&self, add: impl FnOnce(&mut ShownMessage)) {
         if self.verbose {
             let _waits = lock(&self.question);
-            let mut message = Message::new(self);
+            let mut message = ShownMessage::new(self);
             add(&mut message);
             self.write(&message.text);
         }
@@ -122,7 +122,7 @@ impl Notes {
             return;
         }
         self.spinner.stop();
-        let place = Place::of(self);
+        let place = NotePlace::of(self);
         // The lock is released before the text is written: the terminal may be stalled, and a signal's note must not wait
         // for it.
         let mut shown = lock(&self.thoughts).feed(text, place.columns, |part| place.visible(part));
@@ -169,7 +169,7 @@ impl Notes {
     }
 
     fn write_error(&self, error: &Error) {
-        let mut message = Message::new(self);
+        let mut message = ShownMessage::new(self);
         message.add_line(&error.message);
         message.add_quote(&error.quote);
         // Each line is q's own; it has put what is foreign in it on one line.
@@ -189,18 +189,18 @@ impl Notes {
 }
 
 /// Where a message goes, which decides how it looks.
-struct Place<'a> {
+struct NotePlace<'a> {
     terminal: &'a Terminal,
     /// The columns of standard error, if that is a terminal.
     columns: Option<usize>,
 }
 
-impl<'a> Place<'a> {
-    fn of(notes: &'a Notes) -> Place<'a> {
+impl<'a> NotePlace<'a> {
+    fn of(notes: &'a Notes) -> NotePlace<'a> {
         let stderr = io::stderr();
         let is_terminal = stderr.is_terminal();
         let columns = is_terminal.then(|| unix::terminal_size(&stderr).columns);
-        Place {
+        NotePlace {
             terminal: &notes.terminal,
             columns,
         }
@@ -217,15 +217,15 @@ impl<'a> Place<'a> {
 }
 
 /// The lines of a message as they are written.
-struct Message<'a> {
-    place: Place<'a>,
+struct ShownMessage<'a> {
+    place: NotePlace<'a>,
     text: String,
 }
 
-impl<'a> Message<'a> {
-    fn new(notes: &'a Notes) -> Message<'a> {
-        Message {
-            place: Place::of(notes),
+impl<'a> ShownMessage<'a> {
+    fn new(notes: &'a Notes) -> ShownMessage<'a> {
+        ShownMessage {
+            place: NotePlace::of(notes),
             text: String::new(),
         }
     }

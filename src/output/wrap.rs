@@ -42,7 +42,7 @@ pub struct Formatter {
     column: usize,
     /// The line has a word since its beginning, or since its last break.
     has_word: bool,
-    word: Word,
+    word: HeldWord,
     inline: Inline,
     /// Collects the text to show.
     pen: Pen,
@@ -178,7 +178,7 @@ impl Formatter {
         self.column = column_after(self.column, character);
         if !self.reader.may_close() {
             self.pen.put(self.style_of_code(), self.word.rest());
-            self.word = Word::default();
+            self.word = HeldWord::default();
         }
     }
 
@@ -208,7 +208,7 @@ impl Formatter {
         }
         self.inline.heading = self.reader.kind == LineKind::Heading;
         self.put_word(Some(next));
-        self.word = Word::default();
+        self.word = HeldWord::default();
         // There is no break before the second word of a fence, because the first may be shown before the line turns out to be
         // prose.
         self.has_word = !matches!(self.reader.kind, LineKind::Begin | LineKind::Fence);
@@ -264,7 +264,7 @@ impl Formatter {
 /// A word that may be unfinished: text without blanks, or a single wide character. In fenced code, a line that may be the
 /// closing fence.
 #[derive(Default)]
-struct Word {
+struct HeldWord {
     /// Its text; once a part of it is shown, only the end of that part and the rest.
     text: String,
     /// How many bytes of it have been put on the line.
@@ -275,7 +275,7 @@ struct Word {
     columns: usize,
 }
 
-impl Word {
+impl HeldWord {
     fn rest(&self) -> &str {
         &self.text[self.shown..]
     }

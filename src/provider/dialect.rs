@@ -147,7 +147,7 @@ impl Dialect {
 fn read_with_null(read: ReadFn, json: &str, reply: &mut Reply) -> ReplyResult {
     // What is no JSON has added nothing.
     let is_no_json = |error: &ReplyError| matches!(error, ReplyError::Malformed(_));
-    not_a_number::read(json, is_no_json, |json| read(json, reply))
+    not_a_number::read_with(json, is_no_json, |json| read(json, reply))
 }
 
 /// Reads a list of models, in the server's order. Together sends a bare list, and Ollama null if it has no models.

@@ -21,8 +21,8 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("x-goog-api-key", ""),
     chat: |prompt, quirks| (path(prompt), body(prompt, quirks)),
-    event: read,
-    whole: read,
+    event: read_response,
+    whole: read_response,
     ends_with_done: false,
     extras: &[
         (Extra::Effort, "/generationConfig/thinkingConfig"),
@@ -268,7 +268,7 @@ fn usage_of(counts: &Counts) -> Usage {
 }
 
 /// Reads an event of a stream, or a complete answer.
-fn read(data: &str, reply: &mut Reply) -> ReplyResult {
+fn read_response(data: &str, reply: &mut Reply) -> ReplyResult {
     let event: Object<Generated> = serde_json::from_str(data)?;
     let event = event.0.unwrap_or_default();
     let candidates = event

@@ -302,7 +302,7 @@ impl<'de, T: Deserialize<'de>> Lenient<'de> for Entries<T> {
 
     fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Entries<T>, A::Error> {
         let mut entries = Entries::default();
-        while let Some(Entry(mut element)) = list.next_element()? {
+        while let Some(ListEntry(mut element)) = list.next_element()? {
             entries.list.append(&mut element.list);
             entries.lacks_some |= element.lacks_some;
             check_count(&entries.list)?;
@@ -326,34 +326,34 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
 }
 
 /// An element of a list of [`Entries`].
-struct Entry<T>(Entries<T>);
+struct ListEntry<T>(Entries<T>);
 
-impl<T> Default for Entry<T> {
-    fn default() -> Entry<T> {
-        Entry(Entries::default())
+impl<T> Default for ListEntry<T> {
+    fn default() -> ListEntry<T> {
+        ListEntry(Entries::default())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Lenient<'de> for Entry<T> {
-    fn from_text(text: Cow<'de, str>) -> Entry<T> {
-        Entry(Entries::from_text(text))
+impl<'de, T: Deserialize<'de>> Lenient<'de> for ListEntry<T> {
+    fn from_text(text: Cow<'de, str>) -> ListEntry<T> {
+        ListEntry(Entries::from_text(text))
     }
 
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Entry<T>, A::Error> {
-        let mut entry = Entry::default();
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<ListEntry<T>, A::Error> {
+        let mut entry = ListEntry::default();
         while list.next_element::<IgnoredAny>()?.is_some() {
             entry.0.lacks_some = true;
         }
         Ok(entry)
     }
 
-    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Entry<T>, A::Error> {
-        Entries::from_object(object).map(Entry)
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<ListEntry<T>, A::Error> {
+        Entries::from_object(object).map(ListEntry)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entry<T> {
-    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Entry<T>, D::Error> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ListEntry<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<ListEntry<T>, D::Error> {
         value.deserialize_any(AnyValue(PhantomData))
     }
 }

@@ -21,8 +21,8 @@ pub static DIALECT: Dialect = Dialect {
     fixed_headers: &[],
     key_header: ("authorization", "Bearer "),
     chat: |prompt, quirks| ("/chat/completions".to_owned(), body(prompt, quirks)),
-    event: |data, reply| read(data, false, reply),
-    whole: |body, reply| read(body, true, reply),
+    event: |data, reply| read_chunk(data, false, reply),
+    whole: |body, reply| read_chunk(body, true, reply),
     ends_with_done: true,
     extras: &[
         (Extra::Effort, "/reasoning_effort"),
@@ -224,7 +224,7 @@ fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
 #[serde(default)]
 struct Chunk<'a> {
     #[serde(borrow)]
-    choices: Entries<Choice<'a>>,
+    choices: Entries<ChunkChoice<'a>>,
     error: Json<'a>,
     usage: Json<'a>,
     /// The addresses of Perplexity's sources.
@@ -235,7 +235,7 @@ struct Chunk<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Choice<'a> {
+struct ChunkChoice<'a> {
     index: Index,
     /// In a stream.
     #[serde(borrow)]
@@ -293,7 +293,7 @@ fn usage_of(counts: &Counts) -> Usage {
     usage
 }
 
-fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
+fn read_chunk(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let chunk: Chunk = serde_json::from_str(data)?;
     // vLLM and Mistral report errors in fields of their own.
     let choices = chunk.choices.of_first_choice(|choice| choice.index)?;
@@ -323,7 +323,7 @@ fn read(data: &str, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     Ok(())
 }
 
-fn read_choice(choice: Choice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
+fn read_choice(choice: ChunkChoice, is_whole: bool, reply: &mut Reply) -> ReplyResult {
     let delta = match choice.delta.0 {
         Some(delta) if !is_whole || !choice.message.is_object() => delta,
         _ => choice.message.object()?,

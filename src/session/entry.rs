@@ -330,23 +330,23 @@ impl<'a> CheckedFields<'a> {
         match &*name {
             "role" => self.role = Some(serde_json::from_str(value)?),
             "content" => self.text = Some(undecoded(value)?),
-            "timestamp" | "provider" | "model" => check::<Option<UndecodedText>>(value)?,
+            "timestamp" | "provider" | "model" => check_field::<Option<UndecodedText>>(value)?,
             "finish" => {
-                check::<Option<UndecodedText>>(value)?;
+                check_field::<Option<UndecodedText>>(value)?;
                 self.has_finish = value != NULL;
             }
-            "attachments" => check::<Option<Vec<CheckedAttachment>>>(value)?,
-            "input_alone" => check::<Option<bool>>(value)?,
+            "attachments" => check_field::<Option<Vec<CheckedAttachment>>>(value)?,
+            "input_alone" => check_field::<Option<bool>>(value)?,
             "interrupted" => {
                 let interrupted: Option<bool> = serde_json::from_str(value)?;
                 self.interrupted = interrupted.unwrap_or_default();
             }
-            "usage" | "sources" => check::<Value>(value)?,
+            "usage" | "sources" => check_field::<Value>(value)?,
             "steps" => {
                 let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
                 self.has_steps = steps.is_some_and(|steps| !steps.is_empty());
             }
-            _ => return check::<Value>(value),
+            _ => return check_field::<Value>(value),
         }
         if self.known_names.contains(&name) {
             return Err(Error::custom(format!("duplicate field `{name}`")));
@@ -370,14 +370,14 @@ impl<'a> CheckedFields<'a> {
 }
 
 /// Checks that a value can be decoded as this type.
-fn check<T: DeserializeOwned>(json: &str) -> serde_json::Result<()> {
+fn check_field<T: DeserializeOwned>(json: &str) -> serde_json::Result<()> {
     surrogates::lossy::<T>(json).map(drop)
 }
 
 /// Checks that a value is a string.
 fn undecoded(json: &str) -> serde_json::Result<&str> {
     if !json.starts_with('"') {
-        check::<String>(json)?;
+        check_field::<String>(json)?;
     }
     Ok(json)
 }

@@ -64,9 +64,9 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     let text = String::from_utf8(bytes);
     let source = Arc::new(text.map_err(|error| unparsable(&error.utf8_error()))?);
     check_weight(&source)?;
-    let mut parsed = parse(&source);
+    let mut parsed = parse_file(&source);
     if parsed.is_err() {
-        parsed = parse(&Arc::new(repaired(&source))).or(parsed);
+        parsed = parse_file(&Arc::new(repaired(&source))).or(parsed);
     }
     let version = if let Ok(conversation) = &parsed {
         conversation.version
@@ -125,7 +125,7 @@ fn unparsable(error: &dyn Display) -> String {
     format!("it cannot be parsed ({error})")
 }
 
-fn parse(text: &Arc<String>) -> Result<Conversation, String> {
+fn parse_file(text: &Arc<String>) -> Result<Conversation, String> {
     let fields: FileFields = serde_json::from_str(text).map_err(|error| unparsable(&error))?;
     let entries = fields.messages.iter().map(|message| message.stored(text));
     Ok(Conversation {

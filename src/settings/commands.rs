@@ -8,8 +8,8 @@ use super::duration;
 use super::program::{LocalProgram, check_command};
 use super::value::{self, TableEntry, Wrong, string, switch};
 use crate::text::argv::Argv;
-use crate::text::habits::Place;
-use crate::text::short_form::{self, Purpose};
+use crate::text::habits::WordPlace;
+use crate::text::short_form::{self, FormPurpose};
 
 /// A command that the model may call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,12 +59,14 @@ impl Command {
             }
             "about" => self.about = string(value)?,
             "stdin" => self.argv.stdin = Some(string(value)?),
-            "input" => self.argv.inputs = short_form::parse(&string(value)?, Purpose::Arguments)?,
+            "input" => {
+                self.argv.inputs = short_form::parse(&string(value)?, FormPurpose::Arguments)?;
+            }
             "reads" => self.reads = switch(value)?,
             "dashes" => self.argv.dashes = switch(value)?,
             "timeout" => self.timeout = duration::patience(&string(value)?)?,
             "env" | "env_from" | "cwd" => self.program.set(key, value)?,
-            _ => return Err(value::unknown(Place::Command, key, KEYS)),
+            _ => return Err(value::unknown(WordPlace::Command, key, KEYS)),
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
 use crate::secret::Secret;
 use crate::shape::Shape;
-use crate::text::habits::Place;
+use crate::text::habits::WordPlace;
 
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
@@ -79,7 +79,7 @@ impl Lines {
 }
 
 /// Reads the text of a configuration file, which has this path.
-pub fn read(text: &str, path: &Path) -> Result<File, Error> {
+pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
     let ends = text.match_indices('\n').map(|(at, _)| at);
     let lines = Lines {
         path: path.to_owned(),
@@ -150,7 +150,7 @@ impl ProviderSection {
                     self.options.push(Field::parse(&option)?);
                 }
             }
-            _ => return Err(unknown(Place::Provider, key, PROVIDER_KEYS)),
+            _ => return Err(unknown(WordPlace::Provider, key, PROVIDER_KEYS)),
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl RoleSection {
             "web" => options.web = value::switch(value)?,
             "options" => options.options = self::options(value)?,
             "question" => options.words = vec![string(value)?.into()],
-            _ => return Err(unknown(Place::Role, key, ROLE_KEYS)),
+            _ => return Err(unknown(WordPlace::Role, key, ROLE_KEYS)),
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ fn setting(key: &str, value: &DeValue) -> Result<String, Wrong> {
     let Some(row) = table::find(key) else {
         let mut keys = SECTIONS.to_vec();
         keys.extend(table::SETTINGS.iter().map(|row| row.key));
-        return Err(unknown(Place::Settings, key, &keys));
+        return Err(unknown(WordPlace::Settings, key, &keys));
     };
     let text = match row.kind {
         SettingKind::Limit(_) if value.is_str() => string(value)?,
@@ -274,7 +274,7 @@ mod tests {
     use crate::message::tests::rows;
 
     fn read(text: &str) -> Result<File, Error> {
-        super::read(text, Path::new("F"))
+        super::read_config(text, Path::new("F"))
     }
 
     #[test]

@@ -34,7 +34,7 @@ struct SharedServer {
 }
 
 /// Reads the text of the file. Disabled servers are left out.
-pub fn read(text: &str, environment: &Environment) -> Result<Vec<ToolServer>, String> {
+pub fn read_shared(text: &str, environment: &Environment) -> Result<Vec<ToolServer>, String> {
     let file: SharedFile = serde_json::from_str(text).map_err(|error| without_text(&error))?;
     let mut listed: Vec<ToolServer> = Vec::new();
     for (original_name, section) in file.servers {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn servers(text: &str) -> Result<Vec<ToolServer>, String> {
-        read(
+        read_shared(
             text,
             &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t")]),
         )

@@ -264,7 +264,7 @@ impl Settings {
         };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
         let text = read_text(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
-        let shared = mcp::read(&text, &self.environment)
+        let shared = mcp::read_shared(&text, &self.environment)
             .map_err(|reason| wrong(format!("{path}: {reason}")))?;
         for server in shared {
             let is_configured = self.tools.iter().any(|own| own.name == server.name);
@@ -331,9 +331,9 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
     }
     let text = read_text(path, MAX_TEXT).map_err(Error::settings)?;
     // The values of TOML look like those of JSON.
-    json::check(&text, json::MAX_WEIGHT)
+    json::check_weight(&text, json::MAX_WEIGHT)
         .map_err(|error| Error::settings(format!("cannot read {}: {error}", path.display())))?;
-    file::read(&text, path)
+    file::read_config(&text, path)
 }
 
 /// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it

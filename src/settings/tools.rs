@@ -13,7 +13,7 @@ use super::program::{LocalProgram, check_command, exposed};
 use super::value::{self, TableEntry, Wrong, for_each, string, strings};
 use crate::address::Endpoint;
 use crate::secret::Secret;
-use crate::text::habits::Place;
+use crate::text::habits::WordPlace;
 
 /// The name that stands for no tools.
 pub const NO_TOOLS: &str = "none";
@@ -173,7 +173,7 @@ impl ToolServer {
             "start" => self.start = duration::patience(&string(value)?)?,
             "run" => return Err("belongs in a table such as [tools.date.today]".into()),
             _ if KEYS.contains(&key) => return Err(MISFIT.into()),
-            _ => return Err(value::unknown(Place::Server, key, KEYS)),
+            _ => return Err(value::unknown(WordPlace::Server, key, KEYS)),
         }
         Ok(())
     }

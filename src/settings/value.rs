@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
 use crate::secret::Secret;
-use crate::text::habits::{self, Place};
+use crate::text::habits::{self, WordPlace};
 
 /// An entry of a table.
 #[derive(Clone, Copy)]
@@ -160,7 +160,7 @@ pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
 }
 
 /// The error for an unknown key. `keys` are those that there are.
-pub fn unknown(place: Place, key: &str, keys: &[&str]) -> Wrong {
+pub fn unknown(place: WordPlace, key: &str, keys: &[&str]) -> Wrong {
     let mut reason = format!("there is no setting “{key}”");
     if let Some(meant) = habits::meant(place, key, keys) {
         reason += &format!("; did you mean {meant}?");

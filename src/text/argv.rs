@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
 use super::number::Decimal;
-use super::short_form::{self, Field, Kind};
+use super::short_form::{self, FieldKind, ShortField};
 
 /// A command with placeholders for the model's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,7 +15,7 @@ pub struct Argv {
     pub run: Vec<String>,
     pub stdin: Option<String>,
     /// The arguments. Each has a placeholder.
-    pub inputs: Vec<Field>,
+    pub inputs: Vec<ShortField>,
     /// An argument may make an element begin with `-`.
     pub dashes: bool,
 }
@@ -40,13 +40,13 @@ impl Argv {
     }
 
     /// Every placeholder as an argument that is text.
-    fn untyped_inputs(&self) -> Result<Vec<Field>, String> {
-        let mut inputs: Vec<Field> = Vec::new();
+    fn untyped_inputs(&self) -> Result<Vec<ShortField>, String> {
+        let mut inputs: Vec<ShortField> = Vec::new();
         for text in self.run.iter().chain(&self.stdin) {
             for (_, name) in in_braces(text) {
                 if is_name(name) {
                     if !inputs.iter().any(|field| field.name == name) {
-                        inputs.push(Field::text(name));
+                        inputs.push(ShortField::text(name));
                     }
                 } else if is_like_a_name(name) {
                     return Err(format!(
@@ -89,7 +89,7 @@ impl Argv {
     }
 
     fn check_inputs(&self) -> Result<(), String> {
-        for Field { name, kind, .. } in &self.inputs {
+        for ShortField { name, kind, .. } in &self.inputs {
             let whole = whole(name);
             let mut is_used = false;
             for text in self.run.iter().chain(&self.stdin) {
@@ -100,7 +100,7 @@ impl Argv {
                 is_used = true;
                 // A list becomes several elements, which neither a part of an element nor standard input can.
                 let is_whole = *text == whole && self.stdin.as_ref() != Some(text);
-                if *kind == Kind::List && !is_whole {
+                if *kind == FieldKind::List && !is_whole {
                     return Err(format!(
                         "input: the list “{name}” must be a whole element of run"
                     ));
@@ -122,7 +122,7 @@ impl Argv {
             if !option.starts_with('-') || option == "--" {
                 continue;
             }
-            for Field {
+            for ShortField {
                 name, is_optional, ..
             } in &self.inputs
             {
@@ -140,7 +140,7 @@ impl Argv {
     pub fn free_texts(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for field in &self.inputs {
-            if matches!(field.kind, Kind::Text | Kind::List) {
+            if matches!(field.kind, FieldKind::Text | FieldKind::List) {
                 names.push(field.name.as_str());
             }
         }
@@ -266,7 +266,7 @@ fn is_like_a_name(name: &str) -> bool {
 
 /// The texts of an argument: one, unless it is a list. An error continues a sentence that begins with the argument's name.
 fn checked_texts(
-    kind: &Kind,
+    kind: &FieldKind,
     value: &Value,
     resolve: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Vec<String>, String> {
@@ -276,7 +276,7 @@ fn checked_texts(
     if texts.iter().any(|text| text.contains('\0')) {
         return Err("has a NUL character, which no command can get".to_owned());
     }
-    if *kind == Kind::Path {
+    if *kind == FieldKind::Path {
         for path in &mut texts {
             *path = resolve(path)?;
         }
@@ -285,14 +285,14 @@ fn checked_texts(
 }
 
 /// The texts of a value, if it is of this kind.
-fn texts_of(kind: &Kind, value: &Value) -> Option<Vec<String>> {
+fn texts_of(kind: &FieldKind, value: &Value) -> Option<Vec<String>> {
     let text = match (kind, value) {
-        (Kind::List, Value::Array(_)) => return Vec::deserialize(value).ok(),
-        (Kind::Text | Kind::Path, Value::String(text)) => text.clone(),
-        (Kind::Choice(values), Value::String(text)) if values.contains(text) => text.clone(),
-        (Kind::Integer, Value::Number(number)) => integer(number)?,
-        (Kind::Number, Value::Number(number)) => number.to_string(),
-        (Kind::Boolean, Value::Bool(is_true)) => is_true.to_string(),
+        (FieldKind::List, Value::Array(_)) => return Vec::deserialize(value).ok(),
+        (FieldKind::Text | FieldKind::Path, Value::String(text)) => text.clone(),
+        (FieldKind::Choice(values), Value::String(text)) if values.contains(text) => text.clone(),
+        (FieldKind::Integer, Value::Number(number)) => integer(number)?,
+        (FieldKind::Number, Value::Number(number)) => number.to_string(),
+        (FieldKind::Boolean, Value::Bool(is_true)) => is_true.to_string(),
         _ => return None,
     };
     Some(vec![text])
@@ -341,7 +341,7 @@ mod tests {
                 dashes,
             };
             if let Some(input) = input {
-                argv.inputs = short_form::parse(input, short_form::Purpose::Arguments)?;
+                argv.inputs = short_form::parse(input, short_form::FormPurpose::Arguments)?;
             }
             argv.complete()?;
             Ok(argv)

@@ -4,7 +4,7 @@ use super::nearest::nearest;
 
 /// Where a name stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum WordPlace {
     CommandLine,
     /// The top of the configuration file.
     Settings,
@@ -15,10 +15,10 @@ pub enum Place {
     Role,
 }
 
-use Place::{CommandLine, Provider, Role, Server, Settings};
+use WordPlace::{CommandLine, Provider, Role, Server, Settings};
 
 /// Words with blanks between them, and what somebody who writes them means.
-const HABITS: &[(Place, &str, &str)] = &[
+const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "c continue resume follow-up", "-f"),
     (CommandLine, "image file", "-a"),
     (CommandLine, "format output", "-j"),
@@ -45,7 +45,7 @@ const HABITS: &[(Place, &str, &str)] = &[
 const MAX_SHORT: usize = 5;
 
 /// What was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
-pub fn meant(place: Place, typed: &str, names: &[&str]) -> Option<String> {
+pub fn meant(place: WordPlace, typed: &str, names: &[&str]) -> Option<String> {
     let typed = typed.to_lowercase();
     let mut candidates = Vec::new();
     for name in names {

@@ -16,18 +16,18 @@ const SMALL: usize = 20_000;
 
 /// Parses JSON whose values may take as much memory as [`MAX_WEIGHT`] says.
 pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
-    check(json, MAX_WEIGHT)?;
+    check_weight(json, MAX_WEIGHT)?;
     serde_json::from_str(json)
 }
 
 /// The same for bytes.
 pub fn parse_bytes<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
-    check(&String::from_utf8_lossy(json), MAX_WEIGHT)?;
+    check_weight(&String::from_utf8_lossy(json), MAX_WEIGHT)?;
     serde_json::from_slice(json)
 }
 
 /// Checks that the values of a text, which need not be JSON, do not take more memory than this.
-pub fn check(json: &str, limit: usize) -> Result<()> {
+pub fn check_weight(json: &str, limit: usize) -> Result<()> {
     if json.len() > SMALL && weight(json) > limit {
         return Err(Error::custom("it has too many values"));
     }

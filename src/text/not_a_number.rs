@@ -4,7 +4,7 @@
 const WORDS: [&str; 3] = ["infinity", "inf", "nan"];
 
 /// Reads JSON. If it `is_no_json`, by the error, and has such numbers, it is read again with null in their place.
-pub fn read<T, E>(
+pub fn read_with<T, E>(
     json: &str,
     is_no_json: impl Fn(&E) -> bool,
     mut read: impl FnMut(&str) -> Result<T, E>,

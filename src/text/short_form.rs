@@ -4,18 +4,18 @@
 use serde_json::{Map, Value, json};
 
 /// The types and their names. Of an answer, a field has no path.
-const KINDS: [(&str, Kind); 6] = [
-    ("str", Kind::Text),
-    ("int", Kind::Integer),
-    ("float", Kind::Number),
-    ("bool", Kind::Boolean),
-    ("list", Kind::List),
-    ("path", Kind::Path),
+const KINDS: [(&str, FieldKind); 6] = [
+    ("str", FieldKind::Text),
+    ("int", FieldKind::Integer),
+    ("float", FieldKind::Number),
+    ("bool", FieldKind::Boolean),
+    ("list", FieldKind::List),
+    ("path", FieldKind::Path),
 ];
 
 /// What fields describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum FormPurpose {
     /// The answer of a model.
     Answer,
     /// The arguments of a command. They may be paths, and have defaults.
@@ -24,9 +24,9 @@ pub enum Purpose {
 
 /// A field: `NAME TYPE`, and what else is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct ShortField {
     pub name: String,
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// `NAME?`: the field may be missing.
     pub is_optional: bool,
     /// `= VALUE`: what a missing field counts as.
@@ -37,7 +37,7 @@ pub struct Field {
 
 /// What the value of a field is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     Text,
     Integer,
     Number,
@@ -50,12 +50,12 @@ pub enum Kind {
     Choice(Vec<String>),
 }
 
-impl Field {
+impl ShortField {
     /// A text that must be given.
-    pub fn text(name: &str) -> Field {
-        Field {
+    pub fn text(name: &str) -> ShortField {
+        ShortField {
             name: name.to_owned(),
-            kind: Kind::Text,
+            kind: FieldKind::Text,
             is_optional: false,
             default: None,
             description: String::new(),
@@ -63,7 +63,7 @@ impl Field {
     }
 
     /// Reads a field such as `tags list: what they like`.
-    fn parse(text: &str, purpose: Purpose) -> Result<Field, String> {
+    fn parse(text: &str, purpose: FormPurpose) -> Result<ShortField, String> {
         let (head, default, description) = parts(text, purpose);
         let head = head.trim();
         let (word, kind) = head.split_once(' ').unwrap_or((head, "str"));
@@ -73,11 +73,11 @@ impl Field {
                 "“{name}” is not the name of a field, which has letters, digits, _ and -"
             ));
         }
-        let mut field = Field {
-            kind: Kind::parse(name, kind.trim(), purpose)?,
+        let mut field = ShortField {
+            kind: FieldKind::parse(name, kind.trim(), purpose)?,
             is_optional: word.ends_with('?'),
             description: description.trim().to_owned(),
-            ..Field::text(name)
+            ..ShortField::text(name)
         };
         if let Some(default) = default {
             field.default = field.kind.read(default);
@@ -100,8 +100,8 @@ impl Field {
     fn schema(&self) -> Value {
         let mut schema = json!({"type": self.kind.json_type()});
         match &self.kind {
-            Kind::List => schema["items"] = json!({"type": "string"}),
-            Kind::Choice(values) => schema["enum"] = json!(values),
+            FieldKind::List => schema["items"] = json!({"type": "string"}),
+            FieldKind::Choice(values) => schema["enum"] = json!(values),
             _ => (),
         }
         if let Some(default) = &self.default {
@@ -114,12 +114,12 @@ impl Field {
     }
 }
 
-impl Kind {
+impl FieldKind {
     /// Reads the type of a field: its name, or the values that it may have, such as `good|bad`.
-    fn parse(field: &str, text: &str, purpose: Purpose) -> Result<Kind, String> {
+    fn parse(field: &str, text: &str, purpose: FormPurpose) -> Result<FieldKind, String> {
         let mut known = Vec::new();
         for (name, kind) in KINDS {
-            if purpose == Purpose::Answer && kind == Kind::Path {
+            if purpose == FormPurpose::Answer && kind == FieldKind::Path {
                 continue;
             }
             if name == text {
@@ -129,7 +129,7 @@ impl Kind {
         }
         let values = Vec::from_iter(text.split('|').map(|value| value.trim().to_owned()));
         if values.len() > 1 && values.iter().all(|value| !value.is_empty()) {
-            return Ok(Kind::Choice(values));
+            return Ok(FieldKind::Choice(values));
         }
         let known = known.join(", ");
         Err(format!(
@@ -140,15 +140,15 @@ impl Kind {
     /// The value that a text stands for, if it can stand for one of this kind. A list is one item.
     fn read(&self, text: &str) -> Option<Value> {
         let fits = match self {
-            Kind::Text | Kind::Path => return Some(text.into()),
-            Kind::List => return Some(json!([text])),
-            Kind::Choice(values) => {
+            FieldKind::Text | FieldKind::Path => return Some(text.into()),
+            FieldKind::List => return Some(json!([text])),
+            FieldKind::Choice(values) => {
                 let is_known = values.iter().any(|value| value == text);
                 return is_known.then(|| text.into());
             }
-            Kind::Integer => Value::is_i64,
-            Kind::Number => Value::is_number,
-            Kind::Boolean => Value::is_boolean,
+            FieldKind::Integer => Value::is_i64,
+            FieldKind::Number => Value::is_number,
+            FieldKind::Boolean => Value::is_boolean,
         };
         serde_json::from_str(text).ok().filter(fits)
     }
@@ -156,41 +156,41 @@ impl Kind {
     /// The name of the type in JSON Schema.
     fn json_type(&self) -> &'static str {
         match self {
-            Kind::Text | Kind::Path | Kind::Choice(_) => "string",
-            Kind::Integer => "integer",
-            Kind::Number => "number",
-            Kind::Boolean => "boolean",
-            Kind::List => "array",
+            FieldKind::Text | FieldKind::Path | FieldKind::Choice(_) => "string",
+            FieldKind::Integer => "integer",
+            FieldKind::Number => "number",
+            FieldKind::Boolean => "boolean",
+            FieldKind::List => "array",
         }
     }
 }
 
 /// What errors call a value of this kind.
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for FieldKind {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Kind::Text | Kind::Path => formatter.write_str("a string"),
-            Kind::Integer => formatter.write_str("an integer"),
-            Kind::Number => formatter.write_str("a number"),
-            Kind::Boolean => formatter.write_str("true or false"),
-            Kind::List => formatter.write_str("a list of strings"),
-            Kind::Choice(values) => write!(formatter, "one of {}", values.join(", ")),
+            FieldKind::Text | FieldKind::Path => formatter.write_str("a string"),
+            FieldKind::Integer => formatter.write_str("an integer"),
+            FieldKind::Number => formatter.write_str("a number"),
+            FieldKind::Boolean => formatter.write_str("true or false"),
+            FieldKind::List => formatter.write_str("a list of strings"),
+            FieldKind::Choice(values) => write!(formatter, "one of {}", values.join(", ")),
         }
     }
 }
 
 /// Reads fields. They are separated by commas. If the text has several lines, a field is a line, and a description may have
 /// commas.
-pub fn parse(text: &str, purpose: Purpose) -> Result<Vec<Field>, String> {
+pub fn parse(text: &str, purpose: FormPurpose) -> Result<Vec<ShortField>, String> {
     let text = text.trim();
     let separator = if text.contains('\n') { '\n' } else { ',' };
-    let mut fields: Vec<Field> = Vec::new();
+    let mut fields: Vec<ShortField> = Vec::new();
     for part in text.split(separator) {
         // A list is easier to read with blank lines, and may end with a separator.
         if part.trim().is_empty() {
             continue;
         }
-        let field = Field::parse(part, purpose)?;
+        let field = ShortField::parse(part, purpose)?;
         if fields.iter().any(|other| other.name == field.name) {
             return Err(format!("the field “{}” is given twice", field.name));
         }
@@ -203,7 +203,7 @@ pub fn parse(text: &str, purpose: Purpose) -> Result<Vec<Field>, String> {
 }
 
 /// The JSON Schema of an object with these fields and no others.
-pub fn schema_of(fields: &[Field]) -> Value {
+pub fn schema_of(fields: &[ShortField]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in fields {
@@ -222,9 +222,9 @@ pub fn schema_of(fields: &[Field]) -> Value {
 
 /// The parts of a field: its name and type, its default, and its description. A default may contain a colon, so the
 /// description behind it begins at a colon and a blank.
-fn parts(text: &str, purpose: Purpose) -> (&str, Option<&str>, &str) {
+fn parts(text: &str, purpose: FormPurpose) -> (&str, Option<&str>, &str) {
     let (before, after) = text.split_once(':').unwrap_or((text, ""));
-    if purpose == Purpose::Answer || !before.contains('=') {
+    if purpose == FormPurpose::Answer || !before.contains('=') {
         return (before, None, after);
     }
     let (field, description) = text.split_once(": ").unwrap_or((text, ""));
@@ -260,12 +260,12 @@ mod tests {
             a: b = c       | {"type":"string","description":"b = c"}                  | ["a"]
             a =            | {"type":"string","default":""}                           | []"#,
         ) {
-            let fields = parse(text, Purpose::Arguments).expect(text);
+            let fields = parse(text, FormPurpose::Arguments).expect(text);
             let schema_of = schema_of(&fields);
             assert_eq!(schema_of["properties"]["a"].to_string(), schema, "{text}");
             assert_eq!(schema_of["required"].to_string(), required, "{text}");
         }
-        let moods = parse("a good|bad = bad: how", Purpose::Arguments).expect("a choice");
+        let moods = parse("a good|bad = bad: how", FormPurpose::Arguments).expect("a choice");
         let expected = json!({"type": "string", "enum": ["good", "bad"], "default": "bad", "description": "how"});
         assert_eq!(schema_of(&moods)["properties"]["a"], expected);
     }
@@ -282,7 +282,7 @@ mod tests {
             a?b          | “a?b” is not the name
             ?            | “” is not the name"#,
         ) {
-            let error = parse(text, Purpose::Arguments).expect_err(text);
+            let error = parse(text, FormPurpose::Arguments).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
         }
         // A table cannot hold bars.
@@ -290,11 +290,11 @@ mod tests {
             ("a b|c = d", "is not one of b, c"),
             ("a b|", "the field “a” has the type “b|”"),
         ] {
-            let error = parse(text, Purpose::Arguments).expect_err(text);
+            let error = parse(text, FormPurpose::Arguments).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
         }
         for text in ["a path", "a int = 5"] {
-            let error = parse(text, Purpose::Answer).expect_err(text);
+            let error = parse(text, FormPurpose::Answer).expect_err(text);
             assert!(
                 error.contains("the types are str, int, float, bool, list, or"),
                 "{error}"

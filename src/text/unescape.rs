@@ -61,7 +61,7 @@ fn unescape(text: &[u8], place_of: impl Fn(usize) -> usize) -> Option<Unescaped>
     let mut at = first;
     let mut end = text.len();
     while at < text.len() {
-        let escape = read(&text[at..]);
+        let escape = read_escape(&text[at..]);
         let is_escape = escape != Escape::None;
         let length = match escape {
             Escape::None => {
@@ -90,7 +90,7 @@ fn unescape(text: &[u8], place_of: impl Fn(usize) -> usize) -> Option<Unescaped>
 }
 
 /// Reads the escape at the beginning of a text that is not empty.
-fn read(text: &[u8]) -> Escape {
+fn read_escape(text: &[u8]) -> Escape {
     match (text[0], text.get(1)) {
         (b'%' | b'\\' | b'&', None) => Escape::Cut,
         (b'%', _) => hex_escape(text, 1, 2),

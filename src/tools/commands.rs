@@ -143,10 +143,10 @@ fn execute(
     }
     let written = Arc::default();
     if let Some(pipe) = leader.stdout.take() {
-        read(pipe, &written, |written| &mut written.output)?;
+        read_output(pipe, &written, |written| &mut written.output)?;
     }
     if let Some(pipe) = leader.stderr.take() {
-        read(pipe, &written, |written| &mut written.error)?;
+        read_output(pipe, &written, |written| &mut written.error)?;
     }
     let is_in_time = wait_until(timeout.unwrap_or(Duration::MAX), || {
         lock(&written).is_cut || process.has_ended()
@@ -170,7 +170,7 @@ struct Written {
 }
 
 /// Reads a pipe on a thread, to its end or until there is too much.
-fn read(
+fn read_output(
     mut pipe: impl Read + Send + 'static,
     written: &Arc<Mutex<Written>>,
     bytes: fn(&mut Written) -> &mut Vec<u8>,

@@ -11,8 +11,8 @@ use super::commands::Commands;
 use super::events::{Arrival, Events, Received};
 use super::http::{Http, Site};
 use super::outcome::{Failure, Outcome, seconds};
-use super::process::{Groups, Input, Process, Program, Report};
-use super::protocol::{self, Answer, Id, Protocol, STATELESS, ServerEvent};
+use super::process::{Groups, Input, Process, Program, ReportLine};
+use super::protocol::{self, Id, Protocol, RpcAnswer, STATELESS, ServerEvent};
 use crate::settings::ToolServer;
 use crate::text::{json, surrogates};
 use crate::threads::lock;
@@ -31,21 +31,21 @@ const MAX_LISTED_WEIGHT: usize = json::MAX_WEIGHT;
 /// A section that is ready: its server can be started, or its commands called.
 pub struct Spec {
     pub section: ToolServer,
-    pub target: Target,
+    pub target: Callee,
 }
 
 /// What a call goes to.
-pub enum Target {
+pub enum Callee {
     Local(Program),
     Remote(Arc<Site>),
     /// Each is a tool, and starts when it is called.
     Commands(Commands),
 }
 
-impl Target {
+impl Callee {
     /// Whether there is nothing to wait for until its tools are known.
     pub fn is_known(&self) -> bool {
-        matches!(self, Target::Commands(commands) if commands.about.is_none())
+        matches!(self, Callee::Commands(commands) if commands.about.is_none())
     }
 }
 
@@ -74,7 +74,7 @@ impl Connection {
     pub fn open(
         spec: &Spec,
         groups: &Groups,
-        report: &Report,
+        report: &ReportLine,
     ) -> Result<(Connection, About), Failure> {
         let deadline = after(spec.section.start);
         let begin = || Connection::begin(spec, deadline, groups, report);
@@ -131,14 +131,14 @@ impl Connection {
         spec: &Spec,
         deadline: Option<Instant>,
         groups: &Groups,
-        report: &Report,
+        report: &ReportLine,
     ) -> Result<Connection, Failure> {
         let (sender, events) = Events::queue();
-        let over_http = matches!(spec.target, Target::Remote(_));
+        let over_http = matches!(spec.target, Callee::Remote(_));
         let protocol = Arc::new(Mutex::new(Protocol::new(over_http)));
         let shared = Arc::clone(&protocol);
         let transport = match &spec.target {
-            Target::Local(program) => {
+            Callee::Local(program) => {
                 // A thread runs this, so that the server's own requests are answered while q does something else.
                 let read = move |input: &Input, line: &[u8]| {
                     let event = lock(&shared).receive(line);
@@ -162,8 +162,8 @@ impl Connection {
                     Failure::new(format!("cannot run {command}: {error}"))
                 })?)
             }
-            Target::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), shared, sender)),
-            Target::Commands(_) => return Err(Failure::new("has commands, and no server")),
+            Callee::Remote(site) => Transport::Remote(Http::new(Arc::clone(site), shared, sender)),
+            Callee::Commands(_) => return Err(Failure::new("has commands, and no server")),
         };
         Ok(Connection {
             protocol,
@@ -279,11 +279,11 @@ impl Connection {
     }
 
     /// Sends a request, and waits for its answer; `None` if that takes too long.
-    fn ask(&mut self, method: &str, parameters: Value) -> Result<Option<Answer>, Failure> {
+    fn ask(&mut self, method: &str, parameters: Value) -> Result<Option<RpcAnswer>, Failure> {
         let (id, request) = self.protocol().request(method, parameters);
         self.send(request)?;
         while let Some(arrival) = self.next()? {
-            if arrival == Arrival::Message(ServerEvent::Progress) && method == "tools/call" {
+            if arrival == Arrival::RpcMessage(ServerEvent::Progress) && method == "tools/call" {
                 self.deadline = after(self.patience);
             }
             if let Some(outcome) = outcome_of(id, arrival) {
@@ -383,9 +383,11 @@ impl Drop for Connection {
 }
 
 /// What has come of a request. What came of others, which q has given up, says nothing about it.
-fn outcome_of(request: Id, arrival: Arrival) -> Option<Result<Answer, Failure>> {
+fn outcome_of(request: Id, arrival: Arrival) -> Option<Result<RpcAnswer, Failure>> {
     match arrival {
-        Arrival::Message(ServerEvent::Answer(id, answer)) if id == request => Some(Ok(answer)),
+        Arrival::RpcMessage(ServerEvent::RpcAnswer(id, answer)) if id == request => {
+            Some(Ok(answer))
+        }
         Arrival::Failed(id, failure) if id == request => Some(Err(failure)),
         _ => None,
     }
@@ -401,14 +403,14 @@ mod tests {
 
     #[test]
     fn what_came_of_an_earlier_request_says_nothing_about_this_one() {
-        let answer = |id| Arrival::Message(ServerEvent::Answer(id, Ok("1".to_owned())));
+        let answer = |id| Arrival::RpcMessage(ServerEvent::RpcAnswer(id, Ok("1".to_owned())));
         let failed = |id| Arrival::Failed(id, Failure::new("broken"));
         for (arrival, expected) in [
             (answer(2), Some(Ok(Ok("1".to_owned())))),
             (failed(2), Some(Err(Failure::new("broken")))),
             (answer(1), None),
             (failed(1), None),
-            (Arrival::Message(ServerEvent::Progress), None),
+            (Arrival::RpcMessage(ServerEvent::Progress), None),
         ] {
             assert_eq!(outcome_of(2, arrival), expected);
         }

@@ -84,17 +84,17 @@ impl Consent {
         .ask(name, arguments);
         drop(held);
         match answer {
-            Answer::Yes => Ok(true),
-            Answer::Always => {
+            Decision::Yes => Ok(true),
+            Decision::Always => {
                 self.always.insert(name.clone());
                 Ok(true)
             }
-            Answer::No => Err("The user did not allow this call."),
-            Answer::NoRoom => {
+            Decision::No => Err("The user did not allow this call."),
+            Decision::NoRoom => {
                 refused("the screen is too small to show it");
                 Err("The call was refused: the user's screen is too small to show it.")
             }
-            Answer::Nobody => {
+            Decision::Nobody => {
                 refused("there is no terminal to ask on");
                 Err(NOBODY)
             }
@@ -103,7 +103,7 @@ impl Consent {
 }
 
 /// What a person answers.
-enum Answer {
+enum Decision {
     Yes,
     No,
     Always,
@@ -125,7 +125,7 @@ struct Question<'q> {
 impl Question<'_> {
     /// Shows a call, one screenful after the other, and returns what is answered at its end. Whoever has not seen all of it
     /// cannot allow it.
-    fn ask(&mut self, name: &str, arguments: &Map<String, Value>) -> Answer {
+    fn ask(&mut self, name: &str, arguments: &Map<String, Value>) -> Decision {
         let charset = self.notes.terminal().charset_of_questions();
         let mut size = unix::terminal_size(&self.terminal);
         let mut shown = 0;
@@ -133,10 +133,10 @@ impl Question<'_> {
             // q may have waited for a long time. Ctrl-C also ends the q that had the terminal before, and so hands it on.
             self.interrupts.wait_if_ending();
             if !unix::is_in_foreground(&self.terminal) {
-                return Answer::Nobody;
+                return Decision::Nobody;
             }
             let Some(screens) = layout::screens(name, arguments, size, charset) else {
-                return Answer::NoRoom;
+                return Decision::NoRoom;
             };
             // A terminal that fails gives no consent.
             let typed = self.ask_once(&screens[shown]);
@@ -145,10 +145,10 @@ impl Question<'_> {
             let is_last = shown == screens.len();
             match typed {
                 Typed::Line(line) => match line.trim().to_lowercase().as_str() {
-                    "y" | "yes" if is_last => return Answer::Yes,
-                    "a" | "always" if is_last => return Answer::Always,
+                    "y" | "yes" if is_last => return Decision::Yes,
+                    "a" | "always" if is_last => return Decision::Always,
                     "v" | "view" if !is_last => (),
-                    _ => return Answer::No,
+                    _ => return Decision::No,
                 },
                 // Anything may stand on the screen now.
                 Typed::Stop => shown = 0,

@@ -22,7 +22,7 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
         };
         for command in commands {
             if section.offers(&command.name) {
-                faults.extend(find(section, command, own));
+                faults.extend(find_fault(section, command, own));
             }
         }
     }
@@ -30,7 +30,7 @@ pub fn find_all(sections: &[ToolServer], own: &Environment) -> Vec<Error> {
 }
 
 /// Finds out whether the settings would let a command run code of the model's without asking. `own` is the environment of q.
-pub fn find(section: &ToolServer, command: &Command, own: &Environment) -> Option<Error> {
+pub fn find_fault(section: &ToolServer, command: &Command, own: &Environment) -> Option<Error> {
     let Command {
         name, argv, reads, ..
     } = command;

@@ -133,7 +133,7 @@ impl Http {
             self.line.notify(&message);
             return Ok(());
         };
-        let Some(exchange) = Exchange::begin(&self.exchanges) else {
+        let Some(exchange) = OpenExchange::begin(&self.exchanges) else {
             return Err(Failure {
                 has_ended_server: true,
                 ..self.failure("keeps too many connections of earlier requests open")
@@ -352,18 +352,18 @@ impl Http {
 }
 
 /// A request that has a thread, or is about to get one. Dropping it makes room for another.
-struct Exchange(Arc<AtomicUsize>);
+struct OpenExchange(Arc<AtomicUsize>);
 
-impl Exchange {
+impl OpenExchange {
     /// Counts a request, unless there are too many.
-    fn begin(exchanges: &Arc<AtomicUsize>) -> Option<Exchange> {
+    fn begin(exchanges: &Arc<AtomicUsize>) -> Option<OpenExchange> {
         let before = exchanges.fetch_add(1, Ordering::Relaxed);
-        let exchange = Exchange(Arc::clone(exchanges));
+        let exchange = OpenExchange(Arc::clone(exchanges));
         (before < MAX_EXCHANGES).then_some(exchange)
     }
 }
 
-impl Drop for Exchange {
+impl Drop for OpenExchange {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -395,14 +395,14 @@ mod tests {
     fn a_request_makes_room_however_it_ends() {
         let exchanges = Arc::default();
         let running: Vec<_> = (0..MAX_EXCHANGES)
-            .map(|_| Exchange::begin(&exchanges).expect("room"))
+            .map(|_| OpenExchange::begin(&exchanges).expect("room"))
             .collect();
         for _ in 0..2 {
-            assert!(Exchange::begin(&exchanges).is_none());
+            assert!(OpenExchange::begin(&exchanges).is_none());
         }
         drop(running);
         for _ in 0..=MAX_EXCHANGES {
-            let exchange = Exchange::begin(&exchanges).expect("room");
+            let exchange = OpenExchange::begin(&exchanges).expect("room");
             // As a thread that could not be started drops what it was to run.
             drop(move || drop(exchange));
         }

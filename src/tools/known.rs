@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::about::About;
-use super::connection::{Spec, Target};
+use super::connection::{Callee, Spec};
 use crate::flags::Mode;
 use crate::settings::Settings;
 use crate::text::json;
@@ -63,7 +63,7 @@ fn identity(spec: &Spec) -> Option<Value> {
     let version = env!("CARGO_PKG_VERSION");
     let section = spec.section.identity();
     match &spec.target {
-        Target::Local(program) => {
+        Callee::Local(program) => {
             let metadata = fs::metadata(&program.file).ok()?;
             let time = (metadata.mtime(), metadata.mtime_nsec());
             let file = program.file.to_string_lossy();
@@ -75,7 +75,7 @@ fn identity(spec: &Spec) -> Option<Value> {
                 time
             ]))
         }
-        Target::Remote(_) => Some(serde_json::json!([version, section])),
-        Target::Commands(_) => None,
+        Callee::Remote(_) => Some(serde_json::json!([version, section])),
+        Callee::Commands(_) => None,
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::text::escape::{Charset, escape_all};
-use crate::unix::Size;
+use crate::unix::TerminalSize;
 
 /// The blanks before the name of an argument. What a model wrote never stands at the beginning of a row, where q writes.
 const INDENT: usize = 3;
@@ -22,7 +22,7 @@ const MIN_COLUMNS: usize = 12;
 pub fn screens(
     name: &str,
     arguments: &Map<String, Value>,
-    size: Size,
+    size: TerminalSize,
     charset: Charset,
 ) -> Option<Vec<String>> {
     if size.columns < MIN_COLUMNS {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn screens_of(arguments: &Value, columns: usize, rows: usize) -> Vec<String> {
-        let size = Size { columns, rows };
+        let size = TerminalSize { columns, rows };
         screens("db__write", &object(arguments), size, Charset::Unicode).expect("room")
     }
 
@@ -195,7 +195,7 @@ mod tests {
         );
         assert_eq!(screens_of(&arguments, 80, 11), [all]);
         for (columns, rows) in [(80, 1), (30, 2), (11, 24)] {
-            let size = Size { columns, rows };
+            let size = TerminalSize { columns, rows };
             assert_eq!(
                 screens("db__write", &object(&arguments), size, Charset::Unicode),
                 None,
@@ -281,7 +281,7 @@ mod tests {
         ) {
             let text = String::from_iter(text);
             let arguments = object(&json!({name: text.clone(), "z": "END"}));
-            let size = Size { columns, rows };
+            let size = TerminalSize { columns, rows };
             let Some(screens) = screens("db__write", &arguments, size, Charset::Unicode) else {
                 return Ok(());
             };

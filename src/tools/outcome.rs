@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::protocol::{self, Answer};
+use super::protocol::{self, RpcAnswer};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT};
 use crate::secret::{self, Secrets};
@@ -58,7 +58,7 @@ impl Outcome {
     }
 
     /// The outcome that an answer to `tools/call` means.
-    pub fn read(answer: Answer) -> Outcome {
+    pub fn read(answer: RpcAnswer) -> Outcome {
         let result = match answer {
             Ok(result) => result,
             Err(refusal) => return Outcome::failed(refusal),
@@ -181,7 +181,7 @@ fn content_of(result: &CallResult) -> Outcome {
 
 /// A piece of content; null if it cannot be parsed.
 fn content(piece: &RawValue) -> Value {
-    let is_small = json::check(piece.get(), json::MAX_WEIGHT).is_ok();
+    let is_small = json::check_weight(piece.get(), json::MAX_WEIGHT).is_ok();
     let piece = is_small.then(|| surrogates::lossy(piece.get()).ok());
     piece.flatten().unwrap_or_default()
 }

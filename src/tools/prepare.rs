@@ -6,7 +6,7 @@ use std::path::{self, PathBuf};
 use std::sync::Arc;
 
 use super::commands::Commands;
-use super::connection::{Spec, Target};
+use super::connection::{Callee, Spec};
 use super::faults;
 use super::http::Site;
 use super::names::{self, Selection};
@@ -64,7 +64,7 @@ impl Preparation<'_> {
     fn prepare(&mut self, section: ToolServer) -> Result<Spec, Error> {
         let name = &section.name;
         let target = match &section.kind {
-            ServerKind::Local(local) => Target::Local(self.program(name, local)?),
+            ServerKind::Local(local) => Callee::Local(self.program(name, local)?),
             ServerKind::Commands(commands) => {
                 let runnable = self.runnable(&section, commands)?;
                 let mut about = None;
@@ -73,11 +73,11 @@ impl Preparation<'_> {
                 if let Some(local) = section.about.as_ref().filter(|_| asks) {
                     about = Some(self.program(&format!("{name}.about_run"), local)?);
                 }
-                Target::Commands(Commands { runnable, about })
+                Callee::Commands(Commands { runnable, about })
             }
             ServerKind::Remote(remote) => {
                 let site = self.site(&section, remote)?;
-                Target::Remote(Arc::new(site))
+                Callee::Remote(Arc::new(site))
             }
             ServerKind::Wrong(reason) => {
                 let message = format!("the tool server {name}: {reason}");
@@ -102,7 +102,7 @@ impl Preparation<'_> {
                 .selection
                 .is_none_or(|selection| selection.has(&full_name));
             let place = format!("{}.{name}", section.name);
-            let fault = faults::find(section, command, &self.settings.environment);
+            let fault = faults::find_fault(section, command, &self.settings.environment);
             let fault = fault.filter(|_| !self.settings.typed.yes);
             let found = fault.map_or_else(|| self.program(&place, &command.program), Err);
             match found {

@@ -33,7 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 pub const REST_WAIT: Duration = Duration::from_millis(500);
 
 /// Prints a line that a server writes to its standard error, for `-v`. Runs on any thread.
-pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
+pub type ReportLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The process groups of all servers and commands, for the thread that handles signals.
 #[derive(Debug, Clone, Default)]
@@ -220,7 +220,7 @@ impl Process {
         program: &Program,
         groups: &Groups,
         mut read: impl FnMut(&Input, &[u8]) -> bool + Send + 'static,
-        report: Report,
+        report: ReportLine,
     ) -> io::Result<Process> {
         // If a later step fails, dropping this ends the process.
         let mut process = Process::spawn(
@@ -377,7 +377,7 @@ impl Drop for Process {
 }
 
 /// Reads standard error to its end, so that the process never waits for it.
-fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &Report) {
+fn read_errors(stderr: ChildStderr, kept: &Mutex<Vec<String>>, report: &ReportLine) {
     let mut stderr = BufReader::new(stderr);
     while let Some(line) = read_line(&mut stderr, MAX_KEPT_LINE) {
         let text = String::from_utf8_lossy(&line);

@@ -36,13 +36,13 @@ pub type Id = u64;
 
 /// The JSON of a request's result, or the server's words for its refusal. A result is not parsed before it is known what
 /// of it is needed: its values may take a hundred times the memory of its text.
-pub type Answer = Result<String, String>;
+pub type RpcAnswer = Result<String, String>;
 
 /// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerEvent {
     /// The answer to the request with this number.
-    Answer(Id, Answer),
+    RpcAnswer(Id, RpcAnswer),
     /// The request that waits for its answer makes progress.
     Progress,
     /// This message answers a request of the server.
@@ -54,7 +54,7 @@ pub enum ServerEvent {
 /// A message of a server.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Message<'m> {
+struct RpcMessage<'m> {
     #[serde(borrow)]
     id: Option<&'m RawValue>,
     #[serde(borrow)]
@@ -215,7 +215,7 @@ impl Protocol {
             // Servers write other lines, too.
             return None;
         }
-        let message: Message = match serde_json::from_str(&line) {
+        let message: RpcMessage = match serde_json::from_str(&line) {
             Ok(message) => message,
             // It may have been the answer.
             Err(error) if self.is_waiting && line.starts_with("{\"") => {
@@ -271,9 +271,9 @@ impl Protocol {
         id.get() == self.last_id.to_string()
     }
 
-    fn answered(&mut self, answer: Answer) -> ServerEvent {
+    fn answered(&mut self, answer: RpcAnswer) -> ServerEvent {
         self.is_waiting = false;
-        ServerEvent::Answer(self.last_id, answer)
+        ServerEvent::RpcAnswer(self.last_id, answer)
     }
 
     fn is_stateless(&self) -> bool {
@@ -364,7 +364,7 @@ mod tests {
         ] {
             let line = [br#"{"id":1,"error":{"message":"#, line, b"}}"].concat();
             let event = waiting(false).receive(&line);
-            let expected = ServerEvent::Answer(1, Err(text.to_owned()));
+            let expected = ServerEvent::RpcAnswer(1, Err(text.to_owned()));
             assert_eq!(event, Some(expected), "{}", String::from_utf8_lossy(&line));
         }
     }
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn an_error_without_a_number_counts_if_only_one_request_waits() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
-        let refusal = ServerEvent::Answer(1, Err("what? (-32700)".to_owned()));
+        let refusal = ServerEvent::RpcAnswer(1, Err("what? (-32700)".to_owned()));
         for (over_http, event) in [(false, None), (true, Some(refusal))] {
             assert_eq!(waiting(over_http).receive(nameless), event);
         }
@@ -546,7 +546,10 @@ mod tests {
         let result = answer(id, &json!({"content": []}));
         assert_eq!(
             protocol.receive(result.as_bytes()),
-            Some(ServerEvent::Answer(id, Ok(r#"{"content":[]}"#.to_owned())))
+            Some(ServerEvent::RpcAnswer(
+                id,
+                Ok(r#"{"content":[]}"#.to_owned())
+            ))
         );
         assert!(!protocol.awaits(2), "its answer has come");
         assert_eq!(protocol.receive(result.as_bytes()), None);
@@ -554,7 +557,7 @@ mod tests {
         let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
         assert_eq!(
             protocol.receive(refused.as_bytes()),
-            Some(ServerEvent::Answer(3, Err("no (-32602)".to_owned())))
+            Some(ServerEvent::RpcAnswer(3, Err("no (-32602)".to_owned())))
         );
     }
 
@@ -589,7 +592,7 @@ mod tests {
         assert_eq!(protocol.receive(answer(1, &json!({})).as_bytes()), None);
         assert_eq!(
             protocol.receive(answer(second, &json!({})).as_bytes()),
-            Some(ServerEvent::Answer(second, Ok("{}".to_owned())))
+            Some(ServerEvent::RpcAnswer(second, Ok("{}".to_owned())))
         );
     }
 
@@ -627,7 +630,7 @@ mod tests {
     fn a_message_that_cannot_be_parsed_fails_the_call_that_waits() {
         let line = r#"{"jsonrpc":"2.0","id":1,"result":NaN}"#;
         let event = waiting(false).receive(line.as_bytes());
-        let Some(ServerEvent::Answer(1, Err(refusal))) = &event else {
+        let Some(ServerEvent::RpcAnswer(1, Err(refusal))) = &event else {
             panic!("{event:?}")
         };
         assert!(
@@ -661,7 +664,7 @@ mod tests {
             let mut protocol = waiting(false);
             let mut id = 1;
             for line in lines {
-                if let Some(ServerEvent::Answer(answered, _)) = protocol.receive(line.as_bytes()) {
+                if let Some(ServerEvent::RpcAnswer(answered, _)) = protocol.receive(line.as_bytes()) {
                     prop_assert_eq!(answered, id);
                     id += 1;
                     prop_assert_eq!(protocol.request("tools/call", json!({})).0, id);

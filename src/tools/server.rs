@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::about::About;
-use super::connection::{Connection, Spec, Target};
+use super::connection::{Callee, Connection, Spec};
 use super::outcome::{Failure, Outcome};
-use super::process::{Groups, Report};
+use super::process::{Groups, ReportLine};
 use crate::error::Error;
 use crate::threads::lock;
 
@@ -26,10 +26,10 @@ pub struct Server {
 
 impl Server {
     /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
-    pub fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<Server, Error> {
+    pub fn open(spec: Spec, groups: &Groups, report: &ReportLine) -> Result<Server, Error> {
         let began = Instant::now();
         let opened = match &spec.target {
-            Target::Commands(commands) => {
+            Callee::Commands(commands) => {
                 let about = commands.about(spec.section.start, groups);
                 about.map(|about| (None, about))
             }
@@ -65,7 +65,7 @@ impl Server {
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
     pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
         self.groups.be_patient();
-        if let Target::Commands(commands) = &self.spec.target {
+        if let Callee::Commands(commands) = &self.spec.target {
             let called = commands.call(tool, arguments, &self.groups);
             return called.unwrap_or_else(Outcome::failed);
         }
@@ -133,11 +133,11 @@ mod tests {
         let section = ToolServer::parse("db", "command = [\"x\"]\nstart = \"60s\"");
         Spec {
             section,
-            target: Target::Local(program),
+            target: Callee::Local(program),
         }
     }
 
-    fn silent() -> Report {
+    fn silent() -> ReportLine {
         Arc::new(|_: &str| ())
     }
 
@@ -146,7 +146,7 @@ mod tests {
         open(spec(&format!("{START}{script}")), &silent()).expect("tools")
     }
 
-    fn open(spec: Spec, report: &Report) -> Result<Server, Error> {
+    fn open(spec: Spec, report: &ReportLine) -> Result<Server, Error> {
         Server::open(spec, &Groups::default(), report)
     }
 
@@ -248,7 +248,7 @@ mod tests {
         let ping =
             r#"say '{"id":"p","method":"ping"}'; read -r pong; say "pong: $pong" >&2; read -r end"#;
         let (sender, details) = mpsc::channel();
-        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
+        let report: ReportLine = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let _server = open(spec(&format!("{START}{ping}")), &report).expect("tools");
         assert_eq!(
             details.recv().expect("a line"),

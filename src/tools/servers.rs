@@ -7,7 +7,7 @@ use std::thread;
 use super::about::About;
 use super::connection::Spec;
 use super::known::KnownList;
-use super::process::{Groups, Report};
+use super::process::{Groups, ReportLine};
 use super::server::Server;
 use crate::error::{Error, ErrorKind};
 use crate::interrupt::Interrupts;
@@ -96,7 +96,7 @@ impl Servers {
         let name = section.name.clone();
         let secrets = self.secrets.clone();
         let notes = notes.clone();
-        let report: Report = Arc::new(move |text: &str| {
+        let report: ReportLine = Arc::new(move |text: &str| {
             notes.quote(|| secret::redact(&format!("{name}: {text}"), &secrets));
         });
         let groups = self.groups.clone();

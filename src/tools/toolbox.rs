@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value};
 
 use super::batch::{self, ReadyCall};
-use super::connection::Target;
+use super::connection::Callee;
 use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::Outcome;
@@ -208,7 +208,7 @@ impl Toolbox {
     ) -> Result<ReadyCall, String> {
         let (offer, server) = self.find(call, notes)?;
         let arguments = arguments_of(call, room)?;
-        if let Target::Commands(commands) = &server.spec.target {
+        if let Callee::Commands(commands) = &server.spec.target {
             commands.fill(&offer.tool, &arguments)?;
         }
         Ok(ReadyCall {

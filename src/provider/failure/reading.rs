@@ -113,7 +113,7 @@ pub fn read_redacted(body: &str, secrets: &Secrets) -> ServerError {
 /// element.
 fn errors_in(json: &str) -> Option<Value> {
     let read = |text: &str| serde_json::from_str(text).map(what_may_be_error);
-    not_a_number::read(json, |_| true, read).ok()?
+    not_a_number::read_with(json, |_| true, read).ok()?
 }
 
 fn what_may_be_error(mut json: &RawValue) -> Option<Value> {

@@ -36,14 +36,14 @@ pub struct State {
     /// What the server's name was resolved to.
     addresses: Option<ResolvedSocketAddrs>,
     /// The connection that is opened before the request that needs it.
-    opening: Option<Receiver<Result<Connection, Error>>>,
+    opening: Option<Receiver<Result<HttpConnection, Error>>>,
 }
 
 /// Opens the connections of a client, and looks names up for them.
 #[derive(Debug, Clone)]
 pub struct Connections {
     state: Arc<Mutex<State>>,
-    steps: Arc<dyn Connector<(), Out = Connection>>,
+    steps: Arc<dyn Connector<(), Out = HttpConnection>>,
 }
 
 impl Connections {
@@ -73,7 +73,7 @@ impl Connections {
         *opening = Some(opened);
     }
 
-    fn open(&self, uri: &Uri, config: &Config) -> Result<Connection, Error> {
+    fn open(&self, uri: &Uri, config: &Config) -> Result<HttpConnection, Error> {
         let addrs = self.resolve(uri, config, limit(Timeout::Resolve))?;
         let limit = limit(Timeout::Connect);
         let resolver = DefaultResolver::default();
@@ -104,13 +104,13 @@ impl Resolver for Connections {
 }
 
 impl Connector for Connections {
-    type Out = Connection;
+    type Out = HttpConnection;
 
     fn connect(
         &self,
         details: &ConnectionDetails,
         before: Option<()>,
-    ) -> Result<Option<Connection>, Error> {
+    ) -> Result<Option<HttpConnection>, Error> {
         let opening = lock(&self.state).opening.take();
         lock(&self.state).was_idle = false;
         match opening.map(|opening| opening.recv()) {
@@ -136,13 +136,13 @@ fn limit(reason: Timeout) -> NextTimeout {
 
 /// A connection of which the client knows the state.
 #[derive(Debug)]
-pub struct Connection {
+pub struct HttpConnection {
     transport: Box<dyn Transport>,
     opened: Instant,
     state: Arc<Mutex<State>>,
 }
 
-impl Transport for Connection {
+impl Transport for HttpConnection {
     fn buffers(&mut self) -> &mut dyn Buffers {
         self.transport.buffers()
     }
@@ -185,17 +185,17 @@ impl Transport for Connection {
 struct LastStep(Arc<Mutex<State>>);
 
 impl<In: Transport> Connector<In> for LastStep {
-    type Out = Connection;
+    type Out = HttpConnection;
 
     fn connect(
         &self,
         _: &ConnectionDetails,
         before: Option<In>,
-    ) -> Result<Option<Connection>, Error> {
+    ) -> Result<Option<HttpConnection>, Error> {
         let Some(transport) = before else {
             return Ok(None);
         };
-        Ok(Some(Connection {
+        Ok(Some(HttpConnection {
             transport: Box::new(transport),
             opened: Instant::now(),
             state: Arc::clone(&self.0),
