@@ -9,7 +9,6 @@ use crate::output::print_report;
 use crate::server::discover;
 use crate::server::whom::Claim;
 use crate::settings::Settings;
-use crate::text::one_line::without_breaks;
 
 /// Prints the models of the provider that a question would go to.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
@@ -20,7 +19,8 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let models = target.models(notes)?;
     notes.spinner().stop();
     let names = Vec::from_iter(models.into_iter().map(|model| model.id));
-    let lines = Vec::from_iter(names.iter().map(|name| without_breaks(name)));
+    // One a line; all else goes into a pipe as it came.
+    let lines = Vec::from_iter(names.iter().map(|name| name.replace('\n', " ")));
     let text = lines.join("\n");
     print_report(arguments.json, &json!(names), &text, notes.terminal())
 }

@@ -659,7 +659,7 @@ fn whether_a_call_may_run_goes_by_what_the_server_lists_now() {
         .server_env(&server);
     run.run()
         .exit(0)
-        .stderr_contains("db__echo did not run: nobody can be asked");
+        .stderr_contains("db__echo did not run: there is no terminal to ask on");
     assert_eq!(fs::read(lists(&sandbox)[0].path()).expect("a list"), kept);
     // A new list that came in time takes the place of the old one.
     let server = model(vec![vec![echo("hi")]]);
