@@ -51,7 +51,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         (&["--last"], Reply::new(500), &said),
         (&["--undo"], Reply::new(500), &said),
         (&["--list"], Reply::new(500), &spaced),
-        (&["--status"], Reply::new(500), &said),
+        (&["--status"], Reply::new(500), &noted),
     ];
     for (args, reply, expected) in table {
         let _case = case((args, expected));
