@@ -6,7 +6,9 @@ use libc::SIGTERM;
 use serde_json::json;
 
 use crate::dialect::{DIALECTS, Dialect, data, finish, word};
-use crate::fixtures::{HOUR, LARGEST, case, idle_for, make_pipe, snapshot, stored};
+#[cfg(target_os = "linux")]
+use crate::fixtures::make_pipe;
+use crate::fixtures::{HOUR, LARGEST, case, idle_for, snapshot, stored};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
 use crate::toolserver::{expect_gone, section};
