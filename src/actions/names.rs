@@ -27,7 +27,9 @@ fn conversations(context: &Context, kinds: &[Kind]) -> Result<String, Error> {
     let terminal = context.notes.terminal();
     let mut lines = String::new();
     for file in folder.files(true).map_err(Error::file)? {
-        if !kinds.contains(&folder.kind(&file.path)) {
+        // A file that was put aside, because it cannot be read, cannot be continued.
+        let is_aside = file.path.extension().is_none_or(|ending| ending != "json");
+        if is_aside || !kinds.contains(&folder.kind(&file.path)) {
             continue;
         }
         // One that cannot be read is offered without its question.
