@@ -1,17 +1,26 @@
-//! All system calls that need unsafe code, for processes, terminals and files.
+//! System calls that the standard library does not have, for processes, terminals and files; all unsafe code is here.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, CWD, RenameFlags, Timestamps, UTIME_NOW, renameat_with, utimensat};
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::process::{self, Pid, WaitOptions};
+use rustix::{stdio, termios};
+use signal_hook::low_level;
+
+pub use rustix::process::Signal;
 
 /// Unsets a variable that is empty. Only for the beginning of the program, before any thread is started.
 pub fn unset_if_empty(variable: &str) {
@@ -68,53 +77,32 @@ pub fn is_ignored(signal: i32) -> bool {
 
 /// Whether standard input has bytes to read already.
 pub fn stdin_has_bytes() -> bool {
-    let mut count: libc::c_int = 0;
-    // SAFETY: the call only writes the number, which outlives it; on a descriptor of another kind it fails.
-    let result = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::FIONREAD, &raw mut count) };
-    result == 0 && count > 0
+    ioctl_fionread(stdio::stdin()).is_ok_and(|count| count > 0)
 }
 
 /// The user that this process acts as.
 pub fn effective_user() -> u32 {
-    // SAFETY: the call has no conditions and cannot fail.
-    unsafe { libc::geteuid() }
+    process::geteuid().as_raw()
 }
 
 /// Sets the time of a file to now, by the clock of its file system. If that fails, the file keeps its time.
 pub fn touch(path: &Path) {
-    if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
-        // SAFETY: the path ends in NUL and outlives the call; without times the call sets both to now.
-        unsafe {
-            libc::utimensat(
-                libc::AT_FDCWD,
-                path.as_ptr(),
-                std::ptr::null(),
-                libc::AT_SYMLINK_NOFOLLOW,
-            )
-        };
-    }
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let _ = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
 /// Renames a file or a link, unless something has the new name already: then the error is `AlreadyExists`. Not every system
 /// and file system can do that.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    let from = CString::new(from.as_os_str().as_bytes())?;
-    let to = CString::new(to.as_os_str().as_bytes())?;
-    let (old, new) = (from.as_ptr(), to.as_ptr());
-    // SAFETY: the paths end in NUL and outlive the call.
-    #[cfg(target_vendor = "apple")]
-    let result = unsafe { libc::renamex_np(old, new, libc::RENAME_EXCL) };
-    // SAFETY: as above. Older C libraries have no function for this call.
-    #[cfg(not(target_vendor = "apple"))]
-    let result = unsafe {
-        let (here, flags) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
-        libc::syscall(libc::SYS_renameat2, here, old, here, new, flags)
-    };
-    if result == 0 {
-        return Ok(());
-    }
-    Err(io::Error::last_os_error())
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
 }
 
 /// Other systems have no such call.
@@ -123,16 +111,23 @@ pub fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Sends a signal to a process group; the signal 0 only checks that the group exists. Returns false if the group has no
-/// process left that this user may signal.
-pub fn signal_group(leader: i32, signal: i32) -> bool {
-    // 0 would mean the group of this process, and 1 every process.
-    if leader <= 1 {
-        return false;
+/// The process group that this process leads; `None` for what no process of this user can be.
+fn group_of(leader: u32) -> Option<Pid> {
+    // Of process 1, the system would take the group for every process.
+    let leader = i32::try_from(leader).ok().filter(|leader| *leader > 1);
+    leader.and_then(Pid::from_raw)
+}
+
+/// Sends a signal to a process group, unless it is gone.
+pub fn signal_group(leader: u32, signal: Signal) {
+    if let Some(group) = group_of(leader) {
+        let _ = process::kill_process_group(group, signal);
     }
-    // SAFETY: the call has no conditions.
-    let result = unsafe { libc::kill(-leader, signal) };
-    result == 0
+}
+
+/// Whether a process group has a process left that this user may signal.
+pub fn is_group_left(leader: u32) -> bool {
+    group_of(leader).is_some_and(|group| process::test_kill_process_group(group).is_ok())
 }
 
 /// Makes the program the leader of a new session without a terminal, and of a new process group. SIGINT ends it, even if q was
@@ -141,7 +136,7 @@ pub fn in_own_session(command: &mut Command) -> &mut Command {
     // SAFETY: before the program is executed, this makes two system calls and allocates nothing.
     unsafe {
         command.pre_exec(|| {
-            libc::setsid();
+            let _ = process::setsid();
             libc::signal(libc::SIGINT, libc::SIG_DFL);
             Ok(())
         })
@@ -149,13 +144,10 @@ pub fn in_own_session(command: &mut Command) -> &mut Command {
 }
 
 /// Reaps the children of this process that have ended and belong to a group.
-pub fn reap_group(leader: i32) {
-    if leader <= 1 {
-        return;
+pub fn reap_group(leader: u32) {
+    if let Some(group) = group_of(leader) {
+        while let Ok(Some(_)) = process::waitpgid(group, WaitOptions::NOHANG) {}
     }
-    let status = std::ptr::null_mut();
-    // SAFETY: without a place for the status the call has no conditions.
-    while unsafe { libc::waitpid(-leader, status, libc::WNOHANG) } > 0 {}
 }
 
 /// The columns and rows of a terminal.
@@ -176,60 +168,42 @@ impl Default for TerminalSize {
 }
 
 /// The size of a terminal, or the default if it does not report its own.
-pub fn terminal_size(terminal: &impl AsRawFd) -> TerminalSize {
-    // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size);
-        size
-    };
-    // The call fails for a file that is no terminal, and leaves the zeroes.
-    if size.ws_col == 0 || size.ws_row == 0 {
-        return TerminalSize::default();
-    }
-    TerminalSize {
-        columns: size.ws_col.into(),
-        rows: size.ws_row.into(),
+pub fn terminal_size(terminal: impl AsFd) -> TerminalSize {
+    match termios::tcgetwinsize(terminal) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => TerminalSize {
+            columns: size.ws_col.into(),
+            rows: size.ws_row.into(),
+        },
+        _ => TerminalSize::default(),
     }
 }
 
 /// Whether this process is in the foreground of its terminal, not in the background of a shell.
 pub fn is_in_foreground(terminal: &File) -> bool {
-    // SAFETY: the calls have no conditions; on failure they return what no process group has.
-    unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
+    termios::tcgetpgrp(terminal).is_ok_and(|group| group == process::getpgrp())
 }
 
 /// Whether a file is the terminal that controls this process.
-pub fn controls_this_process(file: &impl AsRawFd) -> bool {
-    // SAFETY: the call has no conditions; it fails for any other file.
-    unsafe { libc::tcgetpgrp(file.as_raw_fd()) >= 0 }
+pub fn controls_this_process(file: impl AsFd) -> bool {
+    // The terminal of an outer container has a group that this process cannot name.
+    !matches!(termios::tcgetpgrp(file), Err(error) if error != Errno::OPNOTSUPP)
 }
 
 /// The path of a terminal's device; `None` if the file is no terminal, or its device has no path here.
-pub fn terminal_path(terminal: &impl AsRawFd) -> Option<PathBuf> {
-    let mut name = [0_u8; 256];
-    // SAFETY: the call writes at most that many bytes into the buffer, which outlives it.
-    let result =
-        unsafe { libc::ttyname_r(terminal.as_raw_fd(), name.as_mut_ptr().cast(), name.len()) };
-    if result != 0 {
-        return None;
-    }
-    let name = CStr::from_bytes_until_nul(&name).ok()?;
+pub fn terminal_path(terminal: impl AsFd) -> Option<PathBuf> {
+    let name = termios::ttyname(terminal, Vec::new()).ok()?;
     Some(OsStr::from_bytes(name.to_bytes()).into())
 }
 
 /// Waits until a terminal or a pipe has something to read, or can never have, but not longer than `patience`.
 pub fn wait_for_input(file: &File, patience: Duration) -> bool {
-    let mut wanted = libc::pollfd {
-        fd: file.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: the call only changes this one value, which outlives it.
-    let count = unsafe { libc::poll(&raw mut wanted, 1, milliseconds) };
-    // A signal may have come.
-    count > 0 || (count < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted)
+    let mut wanted = [PollFd::new(file, PollFlags::IN)];
+    let limit = Timespec::try_from(patience).ok();
+    match poll(&mut wanted, limit.as_ref()) {
+        Ok(count) => count > 0,
+        // A signal may have come.
+        Err(error) => error != Errno::INTR,
+    }
 }
 
 /// Ctrl-Z was typed, or SIGTSTP was sent in another way, while a [`StopRequests`] was there.
@@ -289,8 +263,7 @@ impl StopRequests {
         // SAFETY: the action is one that the system has given; no action is asked for.
         unsafe { libc::sigaction(libc::SIGTSTP, &raw const before, std::ptr::null_mut()) };
         if STOP_REQUESTED.swap(false, Ordering::Relaxed) {
-            // SAFETY: the call has no conditions.
-            unsafe { libc::raise(libc::SIGTSTP) };
+            let _ = low_level::raise(libc::SIGTSTP);
         }
     }
 }
@@ -301,8 +274,7 @@ impl Drop for StopRequests {
     }
 }
 
-/// Forgets what was typed on a terminal before now.
+/// Forgets what was typed on a terminal before now. If that fails, it stays.
 pub fn discard_input(terminal: &File) {
-    // SAFETY: the call has no conditions; where it fails, what was typed stays.
-    unsafe { libc::tcflush(terminal.as_raw_fd(), libc::TCIFLUSH) };
+    let _ = termios::tcflush(terminal, termios::QueueSelector::IFlush);
 }

@@ -79,7 +79,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let terminal = context.notes.terminal();
     let mut screen = None;
     if io::stdout().is_terminal() && !arguments.json {
-        screen = Some(unix::terminal_size(&io::stdout()));
+        screen = Some(unix::terminal_size(io::stdout()));
     }
     // Conversations that the screen has no room for are not opened.
     let room = match screen {

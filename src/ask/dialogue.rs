@@ -63,6 +63,13 @@ impl Dialogue {
         self.toolbox.as_ref().map_or(&[], |toolbox| &toolbox.tools)
     }
 
+    /// Ends the tool servers.
+    pub fn end_servers(self, has_answer: bool) {
+        if let Some(toolbox) = self.toolbox {
+            toolbox.end(has_answer);
+        }
+    }
+
     /// What follows this reply. Calls of a reply that was cut at the token limit may be cut themselves, so they do not run.
     pub fn next(&self, reply: &Reply, rounds: usize) -> Next {
         let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));

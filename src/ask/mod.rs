@@ -62,11 +62,7 @@ pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Resu
 
     let (run, mut dialogue) = Run::new(plan, question, &place, target, toolbox, context)?;
     let result = run.answer(&mut dialogue, context);
-    if result.is_ok() {
-        groups.be_patient();
-    }
-    // Ends the tool servers.
-    drop(dialogue);
+    dialogue.end_servers(result.is_ok());
     result
 }
 

@@ -163,7 +163,7 @@ impl Wait {
 impl SpinnerState {
     fn draw(&mut self, text: &str) {
         // A line that wraps cannot be wiped.
-        let size = unix::terminal_size(&io::stdout());
+        let size = unix::terminal_size(io::stdout());
         let visible = escape(&self.terminal.encode(&on_one_line(text)));
         let fitting = cut(&visible, size.columns - 1, self.terminal.charset());
         if fitting != self.shown {

@@ -174,7 +174,7 @@ pub fn unless_reader_gone(written: Result<(), OutputError>) -> Result<(), Error>
 }
 
 fn columns() -> usize {
-    unix::terminal_size(&io::stdout()).columns
+    unix::terminal_size(io::stdout()).columns
 }
 
 fn failed(error: io::Error) -> Error {

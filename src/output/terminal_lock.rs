@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread::sleep;
@@ -68,8 +68,9 @@ impl TerminalLock {
 
 /// The device of the terminal that controls this process: only there does the user answer.
 fn own_device() -> Option<File> {
-    for stream in [libc::STDERR_FILENO, libc::STDIN_FILENO, libc::STDOUT_FILENO] {
-        if unix::controls_this_process(&stream)
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    for stream in [stderr.as_fd(), stdin.as_fd(), stdout.as_fd()] {
+        if unix::controls_this_process(stream)
             && let Some(device) = device_of(stream)
         {
             return Some(device);
@@ -80,12 +81,12 @@ fn own_device() -> Option<File> {
 
 /// The device of the terminal that a spinner is drawn on.
 pub fn spinner_device() -> Option<File> {
-    device_of(libc::STDERR_FILENO).or_else(|| device_of(libc::STDOUT_FILENO))
+    device_of(io::stderr().as_fd()).or_else(|| device_of(io::stdout().as_fd()))
 }
 
 /// Opens the terminal of a stream by its own name.
-fn device_of(stream: RawFd) -> Option<File> {
-    let path = unix::terminal_path(&stream)?;
+fn device_of(stream: BorrowedFd) -> Option<File> {
+    let path = unix::terminal_path(stream)?;
     if path == Path::new(OWN_TERMINAL) {
         return None;
     }

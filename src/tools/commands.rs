@@ -11,16 +11,13 @@ use serde_json::{Map, Value};
 
 use super::about::{About, ListedTool};
 use super::outcome::{Failure, Outcome};
-use super::process::{Groups, Input, Process, Program, REST_WAIT, wait_until};
+use super::process::{COMMAND, Groups, Input, Process, Program, REST_WAIT, wait_until};
 use crate::settings::Command;
 use crate::text::argv::Invocation;
 use crate::threads::{self, lock};
 
 /// The most bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1_000_000;
-
-/// What ends a command; a program may have to end first what it has begun elsewhere.
-const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
 
 /// Stands for a byte that is no text.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
@@ -134,7 +131,7 @@ fn execute(
     if input.is_some() {
         stdin = Stdio::piped();
     }
-    let spawned = Process::spawn(program, argv, stdin, SIGNALS, groups);
+    let spawned = Process::spawn(program, argv, stdin, COMMAND, groups);
     let mut process = spawned.inspect_err(|_| groups.wait_if_closed())?;
     let leader = &mut process.leader;
     if let Some(pipe) = leader.stdin.take() {
@@ -151,7 +148,7 @@ fn execute(
     let is_in_time = wait_until(timeout.unwrap_or(Duration::MAX), || {
         lock(&written).is_cut || process.has_ended()
     });
-    let status = process.end(Duration::ZERO);
+    let status = process.end_after(Duration::ZERO);
     // What it wrote before it ended may still be in the pipes.
     wait_until(REST_WAIT, || Arc::strong_count(&written) == 1);
     groups.wait_if_closed();

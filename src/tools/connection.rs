@@ -300,12 +300,10 @@ impl Connection {
 
     fn send(&self, message: Value) -> Result<(), Failure> {
         match &self.transport {
-            Transport::Local(process) if !process.input.send(format!("{message}\n")) => {
-                Err(Failure {
-                    has_ended_server: true,
-                    ..self.failure("does not read what it is sent")
-                })
-            }
+            Transport::Local(process) if !process.send(format!("{message}\n")) => Err(Failure {
+                has_ended_server: true,
+                ..self.failure("does not read what it is sent")
+            }),
             Transport::Local(_) => Ok(()),
             Transport::Remote(http) => http.send(message, self.patience),
         }
@@ -340,7 +338,7 @@ impl Connection {
         let mut what = "closed its output".to_owned();
         // A program that ends closes its output a moment before it is gone.
         if let Transport::Local(process) = &mut self.transport
-            && let Some(status) = process.end(POLL_INTERVAL)
+            && let Some(status) = process.end_after(POLL_INTERVAL)
         {
             what = format!("ended by itself ({status})");
         }
@@ -368,12 +366,19 @@ impl Connection {
         }
     }
 
+    /// Ends the server. A session over HTTP ends when it is dropped.
+    pub fn end(mut self) {
+        if let Transport::Local(process) = &mut self.transport {
+            process.end();
+        }
+    }
+
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
         lock(&self.protocol)
     }
 }
 
-/// Ends a session over HTTP; a program ends when its process is dropped.
+/// Ends a session over HTTP, and asks a program to end.
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Transport::Remote(http) = &self.transport {

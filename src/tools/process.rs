@@ -12,17 +12,61 @@ use std::time::{Duration, Instant};
 
 use super::protocol::MAX_MESSAGE;
 use crate::threads::{self, lock};
-use crate::unix;
+use crate::unix::{self, Signal};
 
 /// How many of the last lines of a server's standard error are kept, and how much of each.
 const MAX_KEPT_LINES: usize = 20;
 const MAX_KEPT_LINE: usize = 500;
 
-/// How long a group may take to end, after the end of its input and after each signal.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a group may take to end after each step.
+const MOMENT: Duration = Duration::from_millis(300);
 
 /// How long a server may take after the end of its input if a call may have changed something.
-const PATIENCE_AFTER_CHANGES: Duration = Duration::from_secs(2);
+const AFTER_CHANGES: Duration = Duration::from_secs(2);
+
+/// A step that ends a process, or makes it end.
+#[derive(Debug, Clone, Copy)]
+pub enum EndStep {
+    CloseInput,
+    /// To its whole group.
+    Send(Signal),
+}
+
+/// How a process is ended: each step, and how long its group may take to end before the next one.
+pub type EndSteps = &'static [(EndStep, Duration)];
+
+/// Ends a server.
+const SERVER: EndSteps = &[
+    (EndStep::CloseInput, MOMENT),
+    (EndStep::Send(Signal::TERM), MOMENT),
+    (EndStep::Send(Signal::KILL), MOMENT),
+];
+
+/// Ends a server of which a call may have changed something.
+const SERVER_AFTER_CHANGES: EndSteps = &[
+    (EndStep::CloseInput, AFTER_CHANGES),
+    (EndStep::Send(Signal::TERM), MOMENT),
+    (EndStep::Send(Signal::KILL), MOMENT),
+];
+
+/// Ends a command. It may have to end first what it has begun elsewhere, as `psql` cancels its query.
+pub const COMMAND: EndSteps = &[
+    (EndStep::Send(Signal::INT), MOMENT),
+    (EndStep::Send(Signal::TERM), MOMENT),
+    (EndStep::Send(Signal::KILL), MOMENT),
+];
+
+/// Ends what a process has left running that has ended by itself.
+const LEFTOVERS: EndSteps = &[(EndStep::Send(Signal::KILL), MOMENT)];
+
+/// The signal that asks a process to end for which there is no time, because the run ends.
+fn first_signal(steps: EndSteps) -> Signal {
+    let mut signals = steps.iter().filter_map(|(step, _)| match step {
+        EndStep::Send(signal) => Some(*signal),
+        EndStep::CloseInput => None,
+    });
+    signals.next().unwrap_or(Signal::TERM)
+}
 
 /// How often q looks whether a process has ended: first and at last.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -45,22 +89,24 @@ struct Running {
     groups: Vec<Group>,
     /// Since when q is about to end. From then on, no group is started.
     closed: Option<Instant>,
-    /// Servers may take their time to end, because a call has run or all went well.
-    is_patient: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Group {
     /// That of the process that leads it.
-    id: i32,
+    id: u32,
     /// The signal that asks it to end.
-    stop: i32,
+    stop: Signal,
     /// A server that has not listed its tools yet, or a command.
     is_starting: bool,
 }
 
 impl Running {
-    fn forget(&mut self, id: i32) {
+    fn has(&self, id: u32) -> bool {
+        self.groups.iter().any(|group| group.id == id)
+    }
+
+    fn forget(&mut self, id: u32) {
         self.groups.retain(|group| group.id != id);
     }
 }
@@ -72,7 +118,7 @@ impl Groups {
     }
 
     /// Asks a group to end, unless it has ended.
-    fn terminate_one(&self, id: i32) {
+    fn terminate_one(&self, id: u32) {
         for group in &lock(&self.0).groups {
             if group.id == id {
                 unix::signal_group(id, group.stop);
@@ -95,15 +141,15 @@ impl Groups {
         let waited = closed.map_or(Duration::ZERO, |since| since.elapsed());
         let is_left = |group: &Group| {
             unix::reap_group(group.id);
-            unix::signal_group(group.id, 0)
+            unix::is_group_left(group.id)
         };
-        wait_until(PATIENCE.saturating_sub(waited), || {
+        wait_until(MOMENT.saturating_sub(waited), || {
             !lock(&self.0).groups.iter().any(is_left)
         });
-        self.signal_all(|_| libc::SIGKILL);
+        self.signal_all(|_| Signal::KILL);
     }
 
-    fn signal_all(&self, signal: impl Fn(&Group) -> i32) {
+    fn signal_all(&self, signal: impl Fn(&Group) -> Signal) {
         let mut running = lock(&self.0);
         running.closed.get_or_insert_with(Instant::now);
         for group in &running.groups {
@@ -117,11 +163,6 @@ impl Groups {
         if is_closed {
             threads::wait_for_the_end();
         }
-    }
-
-    /// From now on, servers may take their time to end.
-    pub fn be_patient(&self) {
-        lock(&self.0).is_patient = true;
     }
 }
 
@@ -140,14 +181,6 @@ pub struct Input {
 }
 
 impl Input {
-    /// The input of a process that has none.
-    fn closed() -> Input {
-        Input {
-            queue: mpsc::channel().0,
-            waiting: Arc::default(),
-        }
-    }
-
     pub fn start(mut stdin: ChildStdin) -> io::Result<Input> {
         let (queue, texts) = mpsc::channel::<Option<String>>();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -195,21 +228,18 @@ pub struct Program {
     pub folder: PathBuf,
 }
 
-/// A running process with its own process group. Dropping it ends the group.
+/// A running process with its own process group. It is among the groups until nothing of it is left, or nothing more can be
+/// done about it. Dropping it asks the group to end, and [`Groups::kill`] waits for that.
 #[derive(Debug)]
 pub struct Process {
     pub leader: Child,
-    id: i32,
+    id: u32,
     groups: Groups,
-    pub input: Input,
+    /// `None` for a command, whose input the caller writes.
+    input: Option<Input>,
     /// The last lines of standard error. The thread that reads them has a reference of its own until it ends.
     errors: Arc<Mutex<Vec<String>>>,
-    /// Nothing of the group is left, or nothing more can be done about it.
-    is_gone: bool,
-    /// What ends its group, one after the other.
-    signals: &'static [i32],
-    /// How long it may take to end after the end of its input.
-    patience: Duration,
+    steps: EndSteps,
 }
 
 impl Process {
@@ -223,13 +253,8 @@ impl Process {
         report: ReportLine,
     ) -> io::Result<Process> {
         // If a later step fails, dropping this ends the process.
-        let mut process = Process::spawn(
-            program,
-            &program.command,
-            Stdio::piped(),
-            &[libc::SIGTERM, libc::SIGKILL],
-            groups,
-        )?;
+        let mut process =
+            Process::spawn(program, &program.command, Stdio::piped(), SERVER, groups)?;
         let leader = &mut process.leader;
         let pipes = (
             leader.stdin.take(),
@@ -239,10 +264,10 @@ impl Process {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        process.input = Input::start(stdin)?;
+        let input = Input::start(stdin)?;
+        process.input = Some(input.clone());
         let errors = Arc::clone(&process.errors);
         threads::start(move || read_errors(stderr, &errors, &report))?;
-        let input = process.input.clone();
         let (groups, id) = (groups.clone(), process.id);
         threads::start(move || {
             let mut stdout = BufReader::new(stdout);
@@ -256,13 +281,13 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program with this argv as the leader of a new session and group, which these signals end. The caller takes
-    /// its pipes from `leader`.
+    /// Starts a program with this argv as the leader of a new session and group, which these steps end. The caller takes its
+    /// pipes from `leader`.
     pub fn spawn(
         program: &Program,
         argv: &[String],
         stdin: Stdio,
-        signals: &'static [i32],
+        steps: EndSteps,
         groups: &Groups,
     ) -> io::Result<Process> {
         let mut command = Command::new(&program.file);
@@ -280,27 +305,31 @@ impl Process {
             return Err(io::Error::other("q is about to end"));
         }
         let leader = unix::in_own_session(&mut command).spawn()?;
-        let id = leader.id().cast_signed();
+        let id = leader.id();
         running.groups.push(Group {
             id,
-            stop: signals[0],
+            stop: first_signal(steps),
             is_starting: true,
         });
         Ok(Process {
             leader,
             id,
             groups: groups.clone(),
-            input: Input::closed(),
+            input: None,
             errors: Arc::default(),
-            is_gone: false,
-            signals,
-            patience: PATIENCE,
+            steps,
         })
     }
 
-    /// A call runs that may change something.
+    /// Sends a text to a server. Returns false if too much waits already.
+    #[must_use]
+    pub fn send(&self, text: String) -> bool {
+        self.input.as_ref().is_none_or(|input| input.send(text))
+    }
+
+    /// A call of a server runs that may change something.
     pub fn may_change(&mut self) {
-        self.patience = PATIENCE_AFTER_CHANGES;
+        self.steps = SERVER_AFTER_CHANGES;
     }
 
     /// The server has listed its tools.
@@ -315,64 +344,64 @@ impl Process {
         !matches!(self.leader.try_wait(), Ok(None))
     }
 
-    /// Ends the process and its group: at once if the process ends by itself within this time. Returns how it did so.
-    pub fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
+    /// Ends the process and its group. Returns how the process ended, if it did so by itself within this time.
+    pub fn end_after(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
-        if status.is_some() {
-            self.signals = &[libc::SIGKILL];
-        }
-        self.end_within(Duration::ZERO);
+        self.take(if status.is_some() {
+            LEFTOVERS
+        } else {
+            self.steps
+        });
         status
+    }
+
+    /// Ends the process and its group.
+    pub fn end(&mut self) {
+        self.take(self.steps);
+    }
+
+    /// Takes these steps, one after the other, until nothing of the group is left.
+    fn take(&mut self, steps: EndSteps) {
+        for (step, patience) in steps {
+            if self.is_gone() {
+                return;
+            }
+            match (step, &self.input) {
+                (EndStep::Send(signal), _) => unix::signal_group(self.id, *signal),
+                (EndStep::CloseInput, Some(input)) => input.close(),
+                (EndStep::CloseInput, None) => (),
+            }
+            wait_until(*patience, || self.is_gone());
+        }
+        // All of the group were killed, but some may still be listed: not every system reaps orphans.
+        lock(&self.groups.0).forget(self.id);
     }
 
     /// The last lines of standard error; of a process that still runs, those written so far.
     pub fn lines(&self) -> Vec<String> {
-        if self.is_gone {
+        if !lock(&self.groups.0).has(self.id) {
             let is_read = || Arc::strong_count(&self.errors) == 1;
             wait_until(REST_WAIT, is_read);
         }
         lock(&self.errors).clone()
     }
 
-    /// Whether nothing of the group is left. Reaps its leader. A group that is gone gets no more signals.
+    /// Whether nothing of the group is left, which is found out while it is among the groups. Reaps its leader.
     fn is_gone(&mut self) -> bool {
         // Locked, because the system may reuse the id as soon as nothing of the group is left.
         let mut running = lock(&self.groups.0);
         let has_ended = !matches!(self.leader.try_wait(), Ok(None));
-        if !self.is_gone && has_ended && !unix::signal_group(self.id, 0) {
+        if running.has(self.id) && has_ended && !unix::is_group_left(self.id) {
             running.forget(self.id);
-            self.is_gone = true;
         }
-        self.is_gone
-    }
-
-    /// Ends the process and its group: by the end of its input, and by signals if that takes longer.
-    fn end_within(&mut self, patience: Duration) {
-        self.input.close();
-        wait_until(patience, || self.is_gone());
-        for signal in self.signals {
-            if self.is_gone {
-                return;
-            }
-            unix::signal_group(self.id, *signal);
-            wait_until(PATIENCE, || self.is_gone());
-        }
-        // All of the group were killed, but some may still be listed: not every system reaps orphans.
-        lock(&self.groups.0).forget(self.id);
-        self.is_gone = true;
+        !running.has(self.id)
     }
 }
 
-/// If the run has failed before any call, the process is asked to end, and [`Groups::kill`] waits for it.
 impl Drop for Process {
     fn drop(&mut self) {
-        let is_patient = lock(&self.groups.0).is_patient;
-        if is_patient {
-            self.end_within(self.patience);
-        } else if !self.is_gone {
-            unix::signal_group(self.id, libc::SIGTERM);
-        }
+        self.groups.terminate_one(self.id);
     }
 }
 
@@ -454,9 +483,9 @@ mod tests {
     }
 
     /// Whether a process of a group runs. One that has ended and waits to be reaped does not.
-    fn runs(group: i32) -> bool {
+    fn runs(group: u32) -> bool {
         if !cfg!(target_os = "linux") {
-            return unix::signal_group(group, 0);
+            return unix::is_group_left(group);
         }
         let processes = fs_err::read_dir("/proc").expect("a list of processes");
         processes.flatten().any(|process| {
@@ -471,7 +500,7 @@ mod tests {
     /// Ends a process, checks that nothing is left of its group, and says how long that took.
     fn end(mut process: Process) -> (Option<ExitStatus>, Duration) {
         let start = Instant::now();
-        process.end_within(PATIENCE);
+        process.end();
         let (status, took) = (process.leader.try_wait().ok().flatten(), start.elapsed());
         assert!(!runs(process.id), "something is left of the group");
         assert!(process.groups.is_empty());
@@ -511,9 +540,9 @@ mod tests {
         let (status, took) = end(process);
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
-            Some(libc::SIGTERM)
+            Some(Signal::TERM.as_raw())
         );
-        assert!(took >= PATIENCE);
+        assert!(took >= MOMENT);
     }
 
     #[test]
@@ -521,15 +550,14 @@ mod tests {
         let took = [true, false].map(|reads| {
             let (mut process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
             assert_eq!(lines.recv().expect("a line"), "ready");
-            process.groups.be_patient();
             if !reads {
                 process.may_change();
             }
             let began = Instant::now();
-            drop(process);
+            process.end();
             began.elapsed()
         });
-        assert!(took[0] >= PATIENCE && took[1] >= PATIENCE_AFTER_CHANGES);
+        assert!(took[0] >= MOMENT && took[1] >= AFTER_CHANGES);
         assert!(took[0] < took[1], "{took:?}");
     }
 
@@ -543,9 +571,9 @@ mod tests {
         let (status, took) = end(process);
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")),
-            Some(libc::SIGKILL)
+            Some(Signal::KILL.as_raw())
         );
-        assert!(took >= PATIENCE * 2);
+        assert!(took >= MOMENT * 2);
     }
 
     #[test]
@@ -560,7 +588,7 @@ mod tests {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
         assert_eq!(lines.recv().expect("a line"), "ready");
         let long = "x".repeat(1 << 20);
-        let taken = (0..100).filter(|_| process.input.send(long.clone()));
+        let taken = (0..100).filter(|_| process.send(long.clone()));
         // The text that is being written counts, too.
         assert_eq!(taken.count(), MAX_WAITING / (long.len() + TEXT));
         process.groups.terminate();
@@ -619,7 +647,7 @@ mod tests {
         let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d:%0999d\\n\\n\", i, 0 }' >&2; echo done";
         let (mut process, lines) = shell(script, &Groups::default());
         assert_eq!(lines.recv().expect("a line"), "done");
-        process.end(Duration::ZERO);
+        process.end();
         let kept = process.lines();
         let numbers: Vec<&str> = kept
             .iter()
@@ -635,7 +663,7 @@ mod tests {
         let (mut process, lines) =
             shell("printf '%0499dé.\\n' 0 >&2; echo done", &Groups::default());
         assert_eq!(lines.recv().expect("a line"), "done");
-        process.end(Duration::ZERO);
+        process.end();
         assert_eq!(process.lines(), ["0".repeat(MAX_KEPT_LINE - 1)]);
     }
 
@@ -656,13 +684,12 @@ mod tests {
             environment: Vec::new(),
             folder: "/".into(),
         };
-        let signals = &[libc::SIGINT, libc::SIGKILL];
-        let spawned = Process::spawn(&program, &program.command, Stdio::null(), signals, &groups);
+        let spawned = Process::spawn(&program, &program.command, Stdio::null(), COMMAND, &groups);
         let mut process = spawned.expect("a process");
         groups.terminate();
-        let status = process.end(Duration::from_secs(120)).expect("an end");
+        let status = process.end_after(Duration::from_secs(120)).expect("an end");
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-        assert_eq!(signal, Some(libc::SIGINT), "its own first signal");
+        assert_eq!(signal, Some(Signal::INT.as_raw()), "its own first signal");
         let error = Process::start(&program, &groups, |_, _| true, Arc::new(|_: &str| ()))
             .expect_err("no process");
         assert_eq!(error.to_string(), "q is about to end");

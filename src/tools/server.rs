@@ -12,7 +12,7 @@ use super::process::{Groups, ReportLine};
 use crate::error::Error;
 use crate::threads::lock;
 
-/// A server that can be called. Dropping it ends its program or session.
+/// A server that can be called. Dropping it asks its program to end.
 pub struct Server {
     pub spec: Spec,
     /// What it has listed.
@@ -58,13 +58,17 @@ impl Server {
     pub fn failed(&self) -> Option<Error> {
         let mut connected = lock(&self.connection);
         let failure = connected.as_ref()?.failed()?;
-        *connected = None;
+        end(&mut connected);
         Some(failure.into_error(&self.spec.section.name))
+    }
+
+    /// Ends its program or session.
+    pub fn end(&self) {
+        end(&mut lock(&self.connection));
     }
 
     /// Calls a tool by the server's own name, and returns what the model gets. `reads`: it changes nothing.
     pub fn call(&self, tool: &str, arguments: &Map<String, Value>, reads: bool) -> Outcome {
-        self.groups.be_patient();
         if let Callee::Commands(commands) = &self.spec.target {
             let called = commands.call(tool, arguments, &self.groups);
             return called.unwrap_or_else(Outcome::failed);
@@ -79,7 +83,7 @@ impl Server {
             Err(failure) => {
                 self.groups.wait_if_closed();
                 if failure.has_ended_server {
-                    *connected = None;
+                    end(&mut connected);
                 }
                 let name = &self.spec.section.name;
                 // The model does not get the program's own lines, which may contain anything.
@@ -90,6 +94,12 @@ impl Server {
                 }
             }
         }
+    }
+}
+
+fn end(connected: &mut Option<Connection>) {
+    if let Some(connection) = connected.take() {
+        connection.end();
     }
 }
 

@@ -16,7 +16,7 @@ use crate::secret::{self, Secrets};
 use crate::settings::ToolServer;
 use crate::threads;
 
-/// The servers of one run, in the order in which they were started. Dropping them ends them all at the same time.
+/// The servers of one run, in the order in which they were started. Dropping them asks them all to end.
 pub struct Servers {
     pub slots: Vec<Slot>,
     pub groups: Groups,
@@ -149,6 +149,26 @@ impl Servers {
         }
     }
 
+    /// Ends all servers at the same time, and waits until they have ended.
+    pub fn end(&mut self) {
+        self.end_with(|server| server.end());
+    }
+
+    fn end_with(&mut self, end: fn(Arc<Server>)) {
+        // Their lists from before stay.
+        self.groups.terminate_starting();
+        thread::scope(|scope| {
+            for slot in self.slots.drain(..) {
+                if let Some(Ok(server)) = slot.opened
+                    && server.is_connected()
+                {
+                    // If no thread can be started, the server is only asked to end.
+                    let _ = thread::Builder::new().spawn_scoped(scope, move || end(server));
+                }
+            }
+        });
+    }
+
     /// Waits for one server. The error says to the model that it did not start.
     pub fn wait_for(&mut self, index: usize, notes: &Notes) -> Result<Arc<Server>, String> {
         let slot = &mut self.slots[index];
@@ -163,21 +183,7 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        if self.are_starting() {
-            // Their lists from before stay.
-            self.groups.terminate_starting();
-        }
-        // Waits until every server has ended.
-        thread::scope(|scope| {
-            for slot in self.slots.drain(..) {
-                if let Some(Ok(server)) = slot.opened
-                    && server.is_connected()
-                {
-                    // If no thread can be started, the server ends here.
-                    let _ = thread::Builder::new().spawn_scoped(scope, move || drop(server));
-                }
-            }
-        });
+        self.end_with(drop);
     }
 }
 

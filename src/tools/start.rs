@@ -111,7 +111,7 @@ impl Starting {
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
     pub fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
         let (offers, _) = self.wait_and_collect(true, notes)?;
-        self.servers.groups.be_patient();
+        self.servers.end();
         Ok(offers)
     }
 

@@ -50,6 +50,8 @@ pub struct Toolbox {
     /// What the servers want the model to know, in fences that name them.
     pub instructions: String,
     consent: Consent,
+    /// A call has run.
+    has_called: bool,
     /// How many more bytes of results the model may get.
     room: usize,
     /// How many more bytes of complete results are kept.
@@ -72,6 +74,7 @@ impl Toolbox {
             offers,
             instructions,
             consent,
+            has_called: false,
             room: MAX_RESULTS,
             room_for_complete: MAX_ALL_COMPLETE,
             room_for_images: MAX_ATTACHMENTS,
@@ -82,6 +85,14 @@ impl Toolbox {
     pub fn hide(&mut self, key: &Secret) {
         self.servers.keys.add(key);
         self.servers.secrets.add(key);
+    }
+
+    /// Ends the servers, and waits until they have ended. If the question has failed before any call, they are only asked to
+    /// end, for `main` waits a moment for them.
+    pub fn end(mut self, has_answer: bool) {
+        if has_answer || self.has_called {
+            self.servers.end();
+        }
     }
 
     /// Refuses a call after too many in one reply.
@@ -122,6 +133,7 @@ impl Toolbox {
         }
         observer.started(&running);
         if !running.is_empty() {
+            self.has_called = true;
             let waiting = format!("waiting for {}", names.join(", "));
             notes.spinner().wait_for(&waiting);
         }
