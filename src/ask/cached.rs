@@ -90,15 +90,28 @@ impl Run<'_> {
         let is_whole = matches!(reply.finished(), None | Some(Finish::Complete(_)));
         let failure = result.as_ref().err();
         let is_delivered = failure.is_none_or(|failure| failure.kind == ErrorKind::NoCode);
-        let answer = &self.record.lock().answer;
-        let shape = self.output.shape();
-        let is_misshapen = shape.is_some_and(|shape| shape.find_in(&answer.text).is_err());
-        // It is blank if it was too long to be kept.
-        let is_blank = answer.text.trim().is_empty();
-        if is_blank || is_misshapen || !is_whole || !is_delivered || !self.settings.keeps_answer() {
+        if !is_whole || !is_delivered || !self.settings.keeps_answer() {
             return;
         }
-        let known = KnownAnswer {
+        let Some(known) = self.known_answer(file, reply) else {
+            return;
+        };
+        if let Err(error) = file.write(&known) {
+            let note = format!("the answer is not kept: {error}");
+            self.notes.note(&note);
+        }
+    }
+
+    /// What is kept of the answer; `None` if it was too long to be kept, or has not the shape that was asked for.
+    fn known_answer(&self, file: &AnswerFile, reply: &Reply) -> Option<KnownAnswer> {
+        let state = self.record.lock();
+        let answer = &state.answer;
+        let shape = self.output.shape();
+        let is_misshapen = shape.is_some_and(|shape| shape.find_in(&answer.text).is_err());
+        if is_misshapen || answer.text.trim().is_empty() {
+            return None;
+        }
+        Some(KnownAnswer {
             version: answers::VERSION,
             question: file.question.clone(),
             answer: answer.text.clone(),
@@ -109,10 +122,6 @@ impl Run<'_> {
             usage: json!(answer.usage),
             sources: json!(answer.sources.list),
             created: Timestamp::now(),
-        };
-        if let Err(error) = file.write(&known) {
-            let note = format!("the answer is not kept: {error}");
-            self.notes.note(&note);
-        }
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
+mod answer_form;
 mod cached;
 mod dialogue;
 mod input;
-mod output;
 mod pattern;
 mod place;
 mod plan;
@@ -13,7 +13,6 @@ mod question;
 mod record;
 mod request;
 mod run;
-mod screen;
 mod turn;
 mod window;
 

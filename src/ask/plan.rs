@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use super::answer_form::Output;
 use super::input::{self, InputReader};
-use super::output::Output;
 use super::question::{QuestionDraft, non_blank};
 use crate::error::Error;
 use crate::flags::Arguments;

@@ -4,26 +4,35 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::answer_form::{Recipient, advise_last};
 use super::dialogue::Dialogue;
-use super::output::{Recipient, advise_last};
 use super::record::{Answer, Record};
 use super::run::Run;
-use super::screen::Screen;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::output::code::Audience;
-use crate::output::{Notes, OutputError, Stdout, unless_reader_gone};
+use crate::output::{Notes, OutputError, Screen, Stdout, unless_reader_gone};
 use crate::provider::finish::Finish;
 use crate::provider::kept::MAX_KEPT;
 use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
 use crate::session::save::Saved;
 
+/// What of an answer is printed, and when.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Printing {
+    /// Each piece as it comes.
+    Live,
+    /// All of it, once it is complete.
+    Whole,
+    /// What is made of it once it is complete: code, JSON, or JSON about it.
+    Excerpt,
+}
+
 /// Standard output, and the record of what comes.
 pub struct Printer {
     screen: Arc<Screen>,
-    /// Each piece is printed as it comes, not the answer once it is complete.
-    streams: bool,
+    printing: Printing,
     record: Arc<Record>,
     notes: Notes,
 }
@@ -32,18 +41,23 @@ impl Printer {
     /// With tools, only the text after the last calls is the answer. So a pipe or a file gets no text before the end.
     pub fn new(run: &Run, has_tools: bool, context: &Context) -> Result<Printer, Error> {
         let mut stdout = Stdout::open(run.notes.terminal())?;
-        let mut streams = false;
-        if run.output.is_text() {
+        let shows_steps = !has_tools || stdout.is_terminal;
+        let printing = if !run.output.is_text() {
+            Printing::Excerpt
+        } else if shows_steps && run.output.streams {
+            Printing::Live
+        } else {
+            Printing::Whole
+        };
+        if printing != Printing::Excerpt {
             stdout.format(context.look(&run.settings.values));
-            let shows_steps = !has_tools || stdout.is_terminal;
-            streams = shows_steps && run.output.streams;
         }
         let screen = Screen::new(stdout);
         let shown = Arc::clone(&screen);
         run.record.save_on_signal(move || drop(shown.end()));
         Ok(Printer {
             screen,
-            streams,
+            printing,
             record: Arc::clone(&run.record),
             notes: run.notes.clone(),
         })
@@ -52,29 +66,28 @@ impl Printer {
     /// Records a piece of the answer, and prints it if the answer is printed as it arrives.
     pub fn take(&self, mut piece: Piece) -> Result<(), OutputError> {
         let is_kept = self.record.push(&mut piece);
-        let text = &piece.text;
-        if !is_kept && !self.streams {
-            return Err(too_long());
+        if self.printing != Printing::Live {
+            return if is_kept { Ok(()) } else { Err(too_long()) };
         }
-        if text.is_empty() || !self.streams {
+        if piece.text.is_empty() {
             return Ok(());
         }
         self.notes.spinner().stop();
-        self.screen.show(text)
+        self.screen.show(&piece.text)
     }
 
     /// Ends the text before calls, which are about to run.
     pub fn end_text(&self) -> Result<(), OutputError> {
         self.notes.spinner().stop();
-        if self.streams {
-            self.screen.end()?;
+        match self.printing {
+            Printing::Live => self.screen.end(),
+            Printing::Whole | Printing::Excerpt => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether a person watches the run.
     pub fn is_watched(&self) -> bool {
-        self.streams && self.screen.is_terminal
+        self.printing == Printing::Live && self.screen.is_terminal
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.
@@ -112,57 +125,58 @@ impl Printer {
         }
     }
 
-    /// Does the same for an answer that came to its end, though perhaps to a limit.
+    /// Saves an answer that came to its end, though perhaps to a limit, prints the rest, and returns how it ended.
     fn finish_complete(&self, reply: &Reply, run: &Run, dialogue: &Dialogue) -> Result<(), Error> {
-        let output = &run.output;
         // Text and its last newline do not wait for the disk.
-        let printed = if output.is_text() && !self.streams {
-            let text = self.record.lock().answer.text.clone();
-            self.screen.print(&text)
-        } else {
-            self.screen.end()
+        let mut printed = match self.printing {
+            Printing::Live => self.screen.end(),
+            Printing::Whole => {
+                let text = self.record.lock().answer.text.clone();
+                self.screen.print(&text)
+            }
+            Printing::Excerpt => Ok(()),
         };
         let saved = self.record.save(false, reply.flaw());
         let complete = check_complete(reply);
-        if let Err(mut error) = complete.clone()
-            && output.withholds_incomplete(self.screen.is_terminal)
-        {
-            error.kind = ErrorKind::Withheld;
-            return Err(advise_last(error, &saved));
+        if self.printing == Printing::Excerpt {
+            if let Err(mut error) = complete.clone()
+                && run.output.withholds_incomplete(self.screen.is_terminal)
+            {
+                error.kind = ErrorKind::Withheld;
+                return Err(advise_last(error, &saved));
+            }
+            // A signal must not wait until the excerpt is made.
+            let answer = self.record.take_answer();
+            let excerpt = self.excerpt(&answer, reply, run, dialogue, &saved);
+            self.record.put_back(answer);
+            printed = self.screen.print(&excerpt?);
         }
-        if output.is_text() {
-            return printed.map_or_else(|failed| unless_reader_gone(Err(failed)), |()| complete);
-        }
-        let answer = self.record.take_answer();
-        let excerpt = self.print_excerpt(&answer, reply, run, dialogue, &saved);
-        self.record.put_back(answer);
-        match excerpt? {
+        match printed {
             Ok(()) => complete,
             failed => unless_reader_gone(failed),
         }
     }
 
-    /// Prints what is made of an answer that has been saved.
-    fn print_excerpt(
+    /// What is printed of an answer that has been saved.
+    fn excerpt(
         &self,
         answer: &Answer,
         reply: &Reply,
         run: &Run,
         dialogue: &Dialogue,
         saved: &Saved,
-    ) -> Result<Result<(), OutputError>, Error> {
-        let output = &run.output;
+    ) -> Result<String, Error> {
         let recipient = Recipient {
             audience: Audience::of_stdout(self.screen.is_terminal),
             terminal: self.notes.terminal(),
             saved,
         };
         let last_part = reply.last_part(&answer.text);
-        let mut excerpt = output.excerpt(&answer.text, last_part, &recipient)?;
-        if output.json {
-            excerpt = as_json(&excerpt, answer, reply, run, dialogue, saved).into();
+        let excerpt = run.output.excerpt(&answer.text, last_part, &recipient)?;
+        if run.output.json {
+            return Ok(as_json(&excerpt, answer, reply, run, dialogue, saved));
         }
-        Ok(self.screen.print(&excerpt))
+        Ok(excerpt.into_owned())
     }
 }
 

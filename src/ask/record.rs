@@ -1,7 +1,6 @@
 //! The record of one exchange while its answer comes. It has what has come of the answer, and saves it once: when the run
 //! ends, or when a signal ends q.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -36,15 +35,20 @@ pub struct Record {
     question: Message,
     notes: Notes,
     interrupts: Arc<Interrupts>,
-    progress: Mutex<RecordState>,
-    /// How far a save that is under way has come: one of the stages below.
-    stage: AtomicUsize,
+    state: Mutex<RecordState>,
+    /// How far a save that is under way has come.
+    stage: Mutex<SaveStage>,
 }
 
-/// The stages of a save: before it has to wait for the lock, while it waits, and once it no longer does.
-const BEFORE_LOCK: usize = 0;
-const WAITING_FOR_LOCK: usize = 1;
-const AFTER_LOCK: usize = 2;
+/// The stages of a save.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SaveStage {
+    /// It has not had to wait for the lock.
+    Beginning,
+    WaitingForLock,
+    /// It has given up the lock.
+    Unlocked,
+}
 
 /// An answer, and what is still to be done about it.
 #[derive(Default)]
@@ -133,7 +137,7 @@ impl Record {
         saver: Option<Saver>,
         context: &Context,
     ) -> Record {
-        let progress = RecordState {
+        let state = RecordState {
             answer: Answer {
                 model,
                 ..Answer::default()
@@ -145,14 +149,14 @@ impl Record {
             question,
             notes: context.notes.clone(),
             interrupts: Arc::clone(&context.interrupts),
-            progress: Mutex::new(progress),
-            stage: AtomicUsize::new(BEFORE_LOCK),
+            state: Mutex::new(state),
+            stage: Mutex::new(SaveStage::Beginning),
         }
     }
 
     /// What has come. Once a signal has saved it, its thread keeps the lock until q ends.
     pub fn lock(&self) -> MutexGuard<'_, RecordState> {
-        lock(&self.progress)
+        lock(&self.state)
     }
 
     /// Replaces the model that is asked.
@@ -174,10 +178,10 @@ impl Record {
         if !text.is_empty() {
             self.interrupts.install();
         }
-        let progress = &mut *self.lock();
-        progress.is_complete = piece.is_last || (progress.is_complete && text.is_empty());
-        progress.flaw.clone_from(&piece.flaw);
-        let answer = &mut progress.answer;
+        let state = &mut *self.lock();
+        state.is_complete = piece.is_last || (state.is_complete && text.is_empty());
+        state.flaw.clone_from(&piece.flaw);
+        let answer = &mut state.answer;
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {
@@ -200,10 +204,10 @@ impl Record {
     pub fn begin_step(&self, echo: Vec<Value>) {
         // A signal must also end the programs that are about to run.
         self.interrupts.install();
-        let mut progress = self.lock();
-        progress.is_complete = false;
-        progress.flaw = None;
-        let answer = &mut progress.answer;
+        let mut state = self.lock();
+        state.is_complete = false;
+        state.flaw = None;
+        let answer = &mut state.answer;
         let text = std::mem::take(&mut answer.text);
         answer.steps.push(Step {
             text,
@@ -246,10 +250,10 @@ impl Record {
     /// Saves what has come, as interrupted if it `breaks_off`. Without text nothing is saved, unless a call has run.
     /// `finish` is the provider's finish reason, unless the answer ended as usual.
     pub fn save(&self, breaks_off: bool, finish: Option<&str>) -> Saved {
-        let mut progress = self.lock();
-        let saved = self.commit(&mut progress, breaks_off, finish);
-        progress.note.clone_from(&saved.note);
-        drop(progress);
+        let mut state = self.lock();
+        let saved = self.commit(&mut state, breaks_off, finish);
+        state.note.clone_from(&saved.note);
+        drop(state);
         // If a signal has come meanwhile, its thread writes the note, and ends q.
         self.interrupts.wait_if_ending();
         let note = self.lock().note.take();
@@ -268,13 +272,13 @@ impl Record {
 
     fn save_interrupted(&self, end_line: impl FnOnce() + Send + 'static) {
         let mut began = Instant::now();
-        let mut stage = BEFORE_LOCK;
-        let mut progress = loop {
-            if let Ok(progress) = self.progress.try_lock() {
-                break progress;
+        let mut stage = SaveStage::Beginning;
+        let mut state = loop {
+            if let Ok(state) = self.state.try_lock() {
+                break state;
             }
             // The run is saving already, and the disk may hang.
-            let reached = self.stage.load(Ordering::Relaxed);
+            let reached = *lock(&self.stage);
             if reached != stage {
                 stage = reached;
                 began = Instant::now();
@@ -284,12 +288,12 @@ impl Record {
             }
             std::thread::sleep(SAVE_POLL);
         };
-        let breaks_off = !progress.is_complete;
-        let flaw = progress.flaw.take();
-        let saved = self.commit(&mut progress, breaks_off, flaw.as_deref());
-        let note = saved.note.or(progress.note.take());
+        let breaks_off = !state.is_complete;
+        let flaw = state.flaw.take();
+        let saved = self.commit(&mut state, breaks_off, flaw.as_deref());
+        let note = saved.note.or(state.note.take());
         // The run must not go on.
-        std::mem::forget(progress);
+        std::mem::forget(state);
         if let Some(note) = note {
             let notes = self.notes.clone();
             threads::run_briefly(move || {
@@ -299,11 +303,11 @@ impl Record {
         }
     }
 
-    fn commit(&self, progress: &mut RecordState, breaks_off: bool, finish: Option<&str>) -> Saved {
-        let Some(mut saver) = progress.saver.take() else {
+    fn commit(&self, state: &mut RecordState, breaks_off: bool, finish: Option<&str>) -> Saved {
+        let Some(mut saver) = state.saver.take() else {
             return Saved::default();
         };
-        let answer = &mut progress.answer;
+        let answer = &mut state.answer;
         saver.responder.model = Some(answer.model.clone());
         if answer.kept.is_too_much() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");
@@ -326,19 +330,19 @@ impl Record {
             Ok(exchange) => exchange,
             Err(error) => return Saved::unsaved(&error),
         };
-        // A signal shortens the wait for the lock, even while q waits.
-        let gives_up = |waited| {
-            let gives_up = waited >= LOCK_PATIENCE
-                || (waited >= LOCK_PATIENCE_ON_SIGNAL && self.interrupts.has_signal());
-            let stage = if gives_up {
-                AFTER_LOCK
-            } else {
-                WAITING_FOR_LOCK
-            };
-            self.stage.store(stage, Ordering::Relaxed);
-            gives_up
+        saver.save(&exchange, &|waited| self.gives_up_lock(waited))
+    }
+
+    /// Whether a save that has waited so long for the lock goes on without it. A signal shortens the wait, even while q waits.
+    fn gives_up_lock(&self, waited: Duration) -> bool {
+        let is_over = waited >= LOCK_PATIENCE
+            || (waited >= LOCK_PATIENCE_ON_SIGNAL && self.interrupts.has_signal());
+        *lock(&self.stage) = if is_over {
+            SaveStage::Unlocked
+        } else {
+            SaveStage::WaitingForLock
         };
-        saver.save(&exchange, &gives_up)
+        is_over
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
+use super::answer_form::{Form, Output};
 use super::dialogue::Dialogue;
-use super::output::{Form, Output};
 use super::place::Place;
 use super::plan::Plan;
 use super::record::Record;

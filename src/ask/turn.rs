@@ -75,7 +75,7 @@ impl Run<'_> {
         printer: &Printer,
     ) -> Result<(), Error> {
         let call = self.target.call(self.notes)?;
-        // A command may have printed it.
+        // The key is known now, and a tool may print it.
         if let (Some(toolbox), Some(key)) = (&mut dialogue.toolbox, self.target.key()) {
             toolbox.hide(key);
         }
@@ -201,10 +201,10 @@ impl Run<'_> {
         let has_output = !matches!(end, Err(CallEnd::Output(_)));
         let result = printer.finish(end, reply, self, dialogue);
 
-        let progress = self.record.lock();
-        let sources = source_lines(&progress.answer.sources.list);
-        let steps = progress.answer.steps.len();
-        drop(progress);
+        let state = self.record.lock();
+        let sources = source_lines(&state.answer.sources.list);
+        let steps = state.answer.steps.len();
+        drop(state);
         if has_output {
             let mut lines = failed_search_lines(&dialogue.failed_searches);
             lines.extend(sources);

@@ -4,6 +4,7 @@ pub mod code;
 mod markdown;
 mod notes;
 mod quote;
+mod screen;
 mod spinner;
 mod stdout;
 mod style;
@@ -12,6 +13,7 @@ mod terminal_lock;
 mod wrap;
 
 pub use notes::{Notes, source_lines};
+pub use screen::Screen;
 pub use spinner::Spinner;
 pub use stdout::{
     OutputError, Stdout, print, print_exactly, print_report, print_texts, unless_reader_gone,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::output::{OutputError, Stdout};
+use super::stdout::{OutputError, Stdout};
 use crate::threads::{self, lock};
 
 /// How long an unfinished word waits for its end.
