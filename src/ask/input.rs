@@ -4,18 +4,20 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::pattern;
+use super::file_format;
+use super::pattern::{self, NamedFiles};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::output::Notes;
 use crate::text::fence;
+use crate::text::media::media_type;
 use crate::text::one_line::{on_one_line, quoted};
 use crate::threads;
 
@@ -33,6 +35,9 @@ const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
 /// The name of standard input for `-a`.
 const STDIN: &str = "-";
+
+/// The end of the names of notebooks.
+const NOTEBOOK: &str = ".ipynb";
 
 /// Where the system shows what standard input is.
 pub const STDIN_PATH: &str = "/dev/stdin";
@@ -75,8 +80,8 @@ impl InputReader {
             stdin: None,
         };
         for name in names {
-            if let Some(paths) = pattern::matches(name, notes)? {
-                reader.read_matches(name, &paths)?;
+            if let Some(named) = pattern::named_files(name, notes)? {
+                reader.read_named(name, named)?;
             } else if is_stdin(name) {
                 reader.check_stdin()?;
                 reader.stdin = Some(reader.files.len());
@@ -88,26 +93,37 @@ impl InputReader {
         Ok(reader)
     }
 
-    /// Reads the files that a pattern names. A file that is neither text nor an image or a PDF is left out, with a note.
-    fn read_matches(&mut self, pattern: &OsStr, paths: &[PathBuf]) -> Result<(), Error> {
+    /// Reads the files that a pattern or a directory names. Those that are neither text nor an image or a PDF are left out,
+    /// with a note.
+    fn read_named(&mut self, name: &OsStr, named: NamedFiles) -> Result<(), Error> {
         let count_before = self.files.len();
-        for path in paths {
+        let mut left_out = Vec::new();
+        for path in &named.files {
             match self.read_file(path.as_os_str()) {
                 Ok(content) => self.files.push(content),
-                Err(error) if error.kind == ErrorKind::Binary => {
-                    self.notes.note(&format!("{error}; it is left out"));
-                }
+                Err(error) if error.kind == ErrorKind::Binary => left_out.push(error.message),
                 Err(error) => return Err(error),
             }
         }
-        if self.files.len() > count_before {
-            return Ok(());
+        match &left_out[..] {
+            [] => {}
+            [reason] => self.notes.note(&format!("{reason}; it is left out")),
+            reasons => self.notes.note(&format!(
+                "{} files are neither text nor a JPEG, PNG, GIF, WebP or PDF; they are left out",
+                reasons.len()
+            )),
         }
-        let pattern = on_one_line(&pattern.to_string_lossy());
-        let reason = format!("no file that -a takes matches {pattern}");
-        let error = Error::new(ErrorKind::Input, reason);
-        let advice = "* and ? stand for characters of a name, [ab] for one of them, ** for folders";
-        Err(error.advise(advice))
+        if self.files.len() == count_before {
+            return Err(nothing_named(name, named.ignored, left_out.is_empty()));
+        }
+        match named.ignored {
+            0 => {}
+            1 => self.notes.note("1 ignored file was skipped"),
+            count => self
+                .notes
+                .note(&format!("{count} ignored files were skipped")),
+        }
+        Ok(())
     }
 
     /// Checks that standard input can be one of the files.
@@ -158,14 +174,7 @@ impl InputReader {
             is_attached: true,
         };
         // std instead of fs-err, because these messages name the path themselves.
-        let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
-        if metadata.is_dir() {
-            let reason = format!("cannot read {}: it is a folder", source.name);
-            let error = Error::new(ErrorKind::Input, reason);
-            let pattern = format!("{}/**", name.trim_end_matches('/'));
-            let pattern = quoted(&pattern);
-            return Err(error.advise(format!("-a {pattern} takes all files in it")));
-        }
+        fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         // Opening a named pipe waits, too.
         let came = self.wait_for(&source, path);
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
@@ -234,11 +243,18 @@ impl InputReader {
         bytes: Vec<u8>,
         source: &InputSource,
     ) -> Result<FileContent, Error> {
-        let Some(media) = media_type(&bytes) else {
+        let Some((media, bytes)) = file_format::media_of(&bytes) else {
             if bytes.is_empty() && !is_device(name) {
                 self.notes.note(&format!("{} was empty", source.name));
             }
-            let text = self.text(bytes, source)?;
+            let mut text = self.text(file_format::without_mark(bytes), source)?;
+            if name.ends_with(NOTEBOOK)
+                && let Some(cells) = file_format::notebook_text(&text)
+            {
+                let what = "the text of its cells is sent, and no image or table";
+                self.notes.note(&format!("{}: {what}", source.name));
+                text = cells;
+            }
             return Ok(FileContent::Text(fence::around_file(name, &text)));
         };
         let size = base64::encoded_len(bytes.len(), true).unwrap_or(usize::MAX);
@@ -252,7 +268,7 @@ impl InputReader {
             return Err(error.advise("send a smaller image, or fewer pages"));
         }
         self.base64_left -= size;
-        let data = STANDARD.encode(&bytes);
+        let data = STANDARD.encode(bytes);
         Ok(FileContent::Attachment(Attachment {
             name: name.to_owned(),
             media: media.to_owned(),
@@ -277,6 +293,27 @@ impl InputReader {
         self.text_left -= bytes.len();
         Ok(text(bytes, &source.name, &self.notes))
     }
+}
+
+/// The error for a pattern or a directory without a file that is sent.
+fn nothing_named(name: &OsStr, ignored: usize, all_ignored: bool) -> Error {
+    let is_directory = Path::new(name).is_dir();
+    let name = on_one_line(&name.to_string_lossy());
+    let mut reason = if is_directory {
+        format!("there is no file that -a takes below {name}")
+    } else {
+        format!("no file that -a takes matches {name}")
+    };
+    if ignored > 0 && all_ignored {
+        reason += ": git ignores all that it names";
+        let advice = "a file that is named is read even if it is ignored";
+        return Error::new(ErrorKind::Input, reason).advise(advice);
+    }
+    let error = Error::new(ErrorKind::Input, reason);
+    if is_directory {
+        return error;
+    }
+    error.advise("* and ? stand for characters of a name, [ab] for one of them, ** for directories")
 }
 
 /// Waits until the reads end, or until none has come within the limit. Returns whether none has come.
@@ -314,28 +351,6 @@ impl InputSource {
         Error::new(ErrorKind::Binary, format!("{name} is binary"))
             .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
     }
-}
-
-/// The first bytes of images and PDFs, and their media types. A WebP has its mark only at the eighth byte.
-const MEDIA: &[(&[u8], &str)] = &[
-    (b"\xFF\xD8\xFF", "image/jpeg"),
-    (b"\x89PNG\r\n\x1A\n", "image/png"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-];
-
-/// The media type of an image or a PDF that every API takes, recognized by its first bytes.
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    for (beginning, media) in MEDIA {
-        if bytes.starts_with(beginning) {
-            return Some(media);
-        }
-    }
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Some("image/webp");
-    }
-    None
 }
 
 /// Notes that bytes have been replaced.
@@ -431,21 +446,6 @@ mod tests {
         let silent = silent.join().expect("a thread that waits");
         let is_right = !silent || longest.max(last.elapsed()) >= limit / 2;
         assert!(is_right, "while input comes slowly");
-    }
-
-    #[test]
-    fn images_and_pdfs_are_recognized_by_their_first_bytes() {
-        for (bytes, media) in [
-            (PNG, Some("image/png")),
-            (b"\xFF\xD8\xFF\xE0\0\x10JFIF", Some("image/jpeg")),
-            (b"GIF87a\x01\0", Some("image/gif")),
-            (b"RIFF\x24\0\0\0WEBPVP8 ", Some("image/webp")),
-            (b"%PDF-1.7\n", Some("application/pdf")),
-            (b"RIFF\x24\0\0\0WAVEfmt ", None),
-            (b" %PDF-1.7", None),
-        ] {
-            assert_eq!(media_type(bytes), media, "{bytes:?}");
-        }
     }
 
     #[test]

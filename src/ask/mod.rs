@@ -4,6 +4,7 @@
 mod answer_form;
 mod cached;
 mod dialogue;
+mod file_format;
 mod input;
 mod pattern;
 mod place;

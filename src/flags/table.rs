@@ -288,8 +288,8 @@ pub const FLAGS: &[Flag] = &[
         names: "-a, --attach",
         effect: Takes(&[Ask], value("FILE", Files, Raws(|a| &mut a.attach))),
         help: "ask about a file",
-        doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input, and a pattern in quotes, such as \
-              'src/**/*.rs', stands for several files: see FILES AND SHAPES.",
+        doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input. A directory, or a pattern in quotes \
+              such as 'src/**/*.rs', stands for several files, without those that git ignores: see FILES AND SHAPES.",
     },
     Flag {
         names: "--schema",

@@ -7,6 +7,7 @@ pub mod escape;
 pub mod fence;
 pub mod habits;
 pub mod json;
+pub mod media;
 pub mod nearest;
 pub mod not_a_number;
 pub mod number;

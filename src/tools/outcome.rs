@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,15 +12,11 @@ use super::protocol::{self, RpcAnswer};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Attachment, MAX_ATTACHMENT};
 use crate::secret::{self, Secrets};
+use crate::text::media::{PDF, media_type};
 use crate::text::{json, surrogates};
 
-/// What the data of images begins with in base64, and their media types.
-const IMAGES: [(&str, &str); 4] = [
-    ("iVBORw0KGgo", "image/png"),
-    ("/9j/", "image/jpeg"),
-    ("R0lGOD", "image/gif"),
-    ("UklGR", "image/webp"),
-];
+/// How many characters of base64 have the first bytes of an image.
+const BEGINNING: usize = 16;
 
 /// The result of a call: what the model gets, and what only the user learns.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -224,10 +222,13 @@ fn image(content: &Value) -> Option<Attachment> {
     if data.len() > MAX_ATTACHMENT {
         return None;
     }
-    let mut images = IMAGES.iter();
-    let (_, media) = images.find(|(beginning, _)| data.starts_with(beginning))?;
+    let beginning = data.get(..BEGINNING.min(data.len() / 4 * 4))?;
+    let media = media_type(&STANDARD.decode(beginning).ok()?)?;
+    if media == PDF {
+        return None;
+    }
     Some(Attachment {
-        media: (*media).to_owned(),
+        media: media.to_owned(),
         data: data.into(),
         ..Attachment::default()
     })
@@ -326,7 +327,7 @@ mod tests {
             {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgoAAAA="} | image/png | iVBORw0KGgoAAAA=
             {"type": "image", "mimeType": "image/png", "data": "/9j/\n4AA="} | image/jpeg | /9j/4AA=
             {"type": "image", "mimeType": "image/gif", "data": "aGk="} | - | -
-            {"type": "image", "data": "UklGRgAA"} | image/webp | UklGRgAA
+            {"type": "image", "data": "UklGRiQAAABXRUJQVlA4"} | image/webp | UklGRiQAAABXRUJQVlA4
             {"type": "resource", "resource": {"mimeType": "image/png", "blob": "iVBORw0KGgo="}} | image/png | iVBORw0KGgo=
             {"type": "image", "mimeType": "image/png"} | - | -
             {"type": "text", "text": "hi"} | - | -

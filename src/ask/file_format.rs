@@ -1,0 +1,176 @@
+//! Reads what a file of `-a` is by its bytes: an image, a PDF, text in UTF-8 or UTF-16, or a notebook (pure).
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::text::media::{PDF, before_pdf, media_type};
+
+/// What begins a text in UTF-8, or in UTF-16 of either byte order.
+const UTF_8: &[u8] = b"\xEF\xBB\xBF";
+const UTF_16_LITTLE: &[u8] = b"\xFF\xFE";
+const UTF_16_BIG: &[u8] = b"\xFE\xFF";
+
+/// UTF-32, which q does not read, begins as UTF-16 does.
+const UTF_32_LITTLE: &[u8] = b"\xFF\xFE\0\0";
+
+/// The media type of an image or a PDF, and its bytes without what stands before them.
+pub fn media_of(bytes: &[u8]) -> Option<(&'static str, &[u8])> {
+    if let Some(media) = media_type(bytes) {
+        return Some((media, bytes));
+    }
+    let start = before_pdf(bytes)?;
+    Some((PDF, &bytes[start..]))
+}
+
+/// A text without its byte order mark, in UTF-8.
+pub fn without_mark(bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(text) = bytes.strip_prefix(UTF_8) {
+        return text.to_vec();
+    }
+    let (units, to_unit): (_, fn([u8; 2]) -> u16) = if bytes.starts_with(UTF_32_LITTLE) {
+        return bytes;
+    } else if let Some(units) = bytes.strip_prefix(UTF_16_LITTLE) {
+        (units, u16::from_le_bytes)
+    } else if let Some(units) = bytes.strip_prefix(UTF_16_BIG) {
+        (units, u16::from_be_bytes)
+    } else {
+        return bytes;
+    };
+    let (units, half) = units.as_chunks::<2>();
+    let decoded = char::decode_utf16(units.iter().copied().map(to_unit));
+    let mut text: String = decoded
+        .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    if !half.is_empty() {
+        text.push(char::REPLACEMENT_CHARACTER);
+    }
+    text.into_bytes()
+}
+
+/// A notebook (nbformat 4).
+#[derive(Deserialize)]
+struct Notebook<'a> {
+    #[serde(borrow)]
+    cells: Vec<Cell<'a>>,
+    /// Tells it from other files with cells.
+    #[serde(rename = "nbformat")]
+    _nbformat: u64,
+}
+
+#[derive(Deserialize)]
+struct Cell<'a> {
+    #[serde(borrow)]
+    cell_type: Cow<'a, str>,
+    source: CellSource,
+    #[serde(default)]
+    outputs: Vec<CellOutput>,
+}
+
+/// The text of a cell: one string, or a list of its lines with their ends.
+#[derive(Deserialize, Default)]
+#[serde(untagged)]
+enum CellSource {
+    #[default]
+    None,
+    Whole(String),
+    Lines(Vec<String>),
+}
+
+/// What a cell has printed, as far as it is text.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CellOutput {
+    text: CellSource,
+    ename: String,
+    evalue: String,
+}
+
+impl CellSource {
+    fn text(self) -> String {
+        match self {
+            CellSource::None => String::new(),
+            CellSource::Whole(text) => text,
+            CellSource::Lines(lines) => lines.concat(),
+        }
+    }
+}
+
+/// The text of the cells of a notebook, each after a line `# %%` as in a script; `None` if the text is no notebook. Images
+/// and tables that it has printed may have megabytes, and say nothing to a model as text.
+pub fn notebook_text(text: &str) -> Option<String> {
+    let notebook: Notebook = serde_json::from_str(text).ok()?;
+    let mut script = String::new();
+    for cell in notebook.cells {
+        match &*cell.cell_type {
+            "code" => script.push_str("# %%\n"),
+            kind => script.push_str(&format!("# %% [{kind}]\n")),
+        }
+        push_lines(&mut script, &cell.source.text());
+        for output in cell.outputs {
+            let mut printed = output.text.text();
+            if !output.ename.is_empty() {
+                printed = format!("{}: {}", output.ename, output.evalue);
+            }
+            if !printed.is_empty() {
+                script.push_str("# %% [output]\n");
+                push_lines(&mut script, &printed);
+            }
+        }
+    }
+    Some(script)
+}
+
+fn push_lines(script: &mut String, text: &str) {
+    script.push_str(text);
+    if !text.is_empty() && !text.ends_with('\n') {
+        script.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_says_how_a_text_is_read() {
+        for (bytes, text) in [
+            (&b"\xEF\xBB\xBFa"[..], "a"),
+            (b"\xFF\xFEa\0\xE9\0", "aé"),
+            (b"\xFE\xFF\0a\0\xE9", "aé"),
+            (b"\xFF\xFE\x3D\xD8\x00\xDE", "😀"),
+            (b"\xFF\xFE\x3D\xD8a\0", "\u{FFFD}a"),
+            (b"\xFF\xFEa\0b", "a\u{FFFD}"),
+            (b"\xFF\xFE", ""),
+            ("a\u{FEFF}".as_bytes(), "a\u{FEFF}"),
+            (b"", ""),
+        ] {
+            assert_eq!(without_mark(bytes.to_vec()), text.as_bytes(), "{bytes:?}");
+        }
+        let utf_32 = b"\xFF\xFE\0\0a\0\0\0".to_vec();
+        assert_eq!(without_mark(utf_32.clone()), utf_32);
+    }
+
+    #[test]
+    fn a_notebook_is_the_text_of_its_cells() {
+        let notebook = r##"{"cells":[
+            {"cell_type":"markdown","metadata":{},"source":["# Title\n","text"]},
+            {"cell_type":"code","execution_count":1,"metadata":{},"source":"print(1)\n1/0","outputs":[
+                {"output_type":"stream","name":"stdout","text":["1\n"]},
+                {"output_type":"display_data","data":{"image/png":"iVBORw0KGgo="},"metadata":{}},
+                {"output_type":"error","ename":"ZeroDivisionError","evalue":"division by zero","traceback":[]}]},
+            {"cell_type":"code","metadata":{},"source":[],"outputs":[]}],
+            "metadata":{},"nbformat":4,"nbformat_minor":5}"##;
+        let expected = "# %% [markdown]\n# Title\ntext\n# %%\nprint(1)\n1/0\n# %% [output]\n1\n# %% [output]\n\
+                        ZeroDivisionError: division by zero\n# %%\n";
+        assert_eq!(notebook_text(notebook).as_deref(), Some(expected));
+        for other in [
+            "",
+            "{}",
+            r#"{"cells":[]}"#,
+            r#"{"cells":[{"source":1}],"nbformat":4}"#,
+        ] {
+            assert_eq!(notebook_text(other), None, "{other}");
+        }
+    }
+}
