@@ -1,10 +1,12 @@
 //! Messages of a conversation: as JSON while they are only carried along, and decoded where they are sent or shown (pure).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use memchr::memchr2_iter;
 use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -15,7 +17,7 @@ use crate::message::{
     self, Attachment, MAX_RESULT, Message, Role, Step, Unknown, cut_results, or_default,
 };
 use crate::text::search::Word;
-use crate::text::surrogates;
+use crate::text::{json, surrogates};
 
 /// Sent instead of an answer that broke off before its first word.
 const INTERRUPTED: &str = "(interrupted)";
@@ -24,6 +26,9 @@ const NULL: &str = "null";
 
 /// The most bytes of a conversation's file.
 pub const MAX_SIZE: usize = 10_000_000;
+
+/// Values with fewer arrays and objects are never nested too deep to be decoded.
+const FEW: usize = 100;
 
 /// The most bytes of a message's JSON. One that needs more fits into no file, and results that are cut need less.
 const MAX_ENTRY: usize = MAX_SIZE + 1_000_000;
@@ -272,7 +277,7 @@ impl CheckedEntry<'_> {
 }
 
 /// Where a part of a text is.
-pub fn place_in(text: &str, part: &str) -> Range<usize> {
+fn place_in(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     start..start + part.len()
 }
@@ -303,7 +308,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
 }
 
 /// What an error says, but for its place in a part of the file.
-fn without_place(error: &serde_json::Error) -> String {
+pub(super) fn without_place(error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     error.to_string().replace(&place, "")
 }
@@ -312,7 +317,9 @@ fn without_place(error: &serde_json::Error) -> String {
 #[derive(Default)]
 struct CheckedFields<'a> {
     /// The names of those that [`Entry`] has. There are few, whatever else the message has.
-    known_names: Vec<String>,
+    known_names: Vec<Cow<'a, str>>,
+    /// About how much memory the message takes besides its strings.
+    weight: usize,
     first: Option<&'a str>,
     last: &'a str,
     role: Option<Role>,
@@ -326,13 +333,17 @@ impl<'a> CheckedFields<'a> {
     fn add(&mut self, name: &'a str, value: &'a str) -> serde_json::Result<()> {
         self.first.get_or_insert(name);
         self.last = value;
-        let name: String = surrogates::lossy(name)?;
+        self.weight += json::VALUE + json::weight_of_value(value);
+        if self.weight > json::MAX_WEIGHT {
+            return Err(json::too_many_values());
+        }
+        let name = decoded_name(name)?;
         match &*name {
             "role" => self.role = Some(serde_json::from_str(value)?),
             "content" => self.text = Some(undecoded(value)?),
-            "timestamp" | "provider" | "model" => check_field::<Option<UndecodedText>>(value)?,
+            "timestamp" | "provider" | "model" => check_optional_text(value)?,
             "finish" => {
-                check_field::<Option<UndecodedText>>(value)?;
+                check_optional_text(value)?;
                 self.has_finish = value != NULL;
             }
             "attachments" => check_field::<Option<Vec<CheckedAttachment>>>(value)?,
@@ -341,12 +352,12 @@ impl<'a> CheckedFields<'a> {
                 let interrupted: Option<bool> = serde_json::from_str(value)?;
                 self.interrupted = interrupted.unwrap_or_default();
             }
-            "usage" | "sources" => check_field::<Value>(value)?,
+            "usage" | "sources" => check_any(value)?,
             "steps" => {
                 let steps: Option<Vec<CheckedStep>> = surrogates::lossy(value)?;
                 self.has_steps = steps.is_some_and(|steps| !steps.is_empty());
             }
-            _ => return check_field::<Value>(value),
+            _ => return check_any(value),
         }
         if self.known_names.contains(&name) {
             return Err(Error::custom(format!("duplicate field `{name}`")));
@@ -372,6 +383,32 @@ impl<'a> CheckedFields<'a> {
 /// Checks that a value can be decoded as this type.
 fn check_field<T: DeserializeOwned>(json: &str) -> serde_json::Result<()> {
     surrogates::lossy::<T>(json).map(drop)
+}
+
+/// Checks that a value can be decoded, whatever it is. To take it apart costs more than all other fields of most messages.
+fn check_any(json: &str) -> serde_json::Result<()> {
+    // It is JSON. So only its depth can be wrong, or a name with a `$` that serde_json uses for itself.
+    let nested = memchr2_iter(b'[', b'{', json.as_bytes());
+    if nested.take(FEW).count() < FEW && !json.contains(['$', '\\']) {
+        return Ok(());
+    }
+    check_field::<Value>(json)
+}
+
+/// The text of a field's name.
+pub(super) fn decoded_name(json: &str) -> serde_json::Result<Cow<'_, str>> {
+    if json.contains('\\') {
+        return surrogates::lossy::<String>(json).map(Cow::from);
+    }
+    Ok(json.trim_matches('"').into())
+}
+
+/// Checks that a value is a string, or null.
+fn check_optional_text(json: &str) -> serde_json::Result<()> {
+    if json == NULL {
+        return Ok(());
+    }
+    undecoded(json).map(drop)
 }
 
 /// Checks that a value is a string.
@@ -461,6 +498,22 @@ mod tests {
         assert_eq!(fields.known_names, ["role"]);
     }
 
+    #[test]
+    fn a_message_with_too_many_values_is_refused_and_a_long_text_is_not() {
+        let zeros = format!("[{}0]", "0,".repeat(50_000));
+        let text = format!("\"{}\"", "[,".repeat(1_000_000));
+        for (fields, is_taken) in [
+            (format!(r#""x":{zeros}"#), true),
+            (format!(r#""x":{zeros},"steps":{zeros}"#), false),
+            (format!(r#""x":{zeros},"y":{zeros},"z":{zeros}"#), false),
+            (r#""x":0,"#.repeat(60_000) + r#""y":0"#, false),
+            (format!(r#""x":{text},"finish":{text}"#), true),
+        ] {
+            let stored = read(&format!(r#"{{"role":"user","content":"a",{fields}}}"#));
+            assert_eq!(stored.is_ok(), is_taken, "{stored:?}");
+        }
+    }
+
     const NAMES: [&str; 16] = [
         r#""role""#,
         r#""content""#,
@@ -495,6 +548,8 @@ mod tests {
             "[{}]",
             "[null]",
             r#"{"a":1,"a":{"$b":[0.10]}}"#,
+            r#"{"$serde_json::private::Number":"x"}"#,
+            r#"[{"\u0024serde_json::private::Number":"x"}]"#,
             r#"[{"name":"n","type":"t"}]"#,
             r#"[{"name":"n","type":"t","data":"\udc00","x":1}]"#,
             r#"[{"name":"n","type":"t","data":7}]"#,

@@ -1,27 +1,31 @@
 //! The JSON of a conversation's file, version 1; fields that q does not know keep their values (pure).
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, VERSION, grouped};
 pub use super::entry::MAX_SIZE;
-use super::entry::{CheckedEntry, place_in};
+use super::entry::{CheckedEntry, decoded_name, without_place};
 use super::timestamp::Timestamp;
 use crate::message::{Unknown, or_default};
 use crate::text::{json, surrogates};
+
+/// The name of the field with its messages.
+const MESSAGES: &str = "messages";
 
 /// What stands between a conversation's own fields and its messages, and at the end.
 const BEGIN: &str = ",\"messages\":[";
 const END: &str = "\n]}\n";
 
-/// The fields of a [`Conversation`] as its file has them.
+/// The fields of a [`Conversation`] as its file has them, but for its messages.
 #[derive(Deserialize)]
 #[serde(expecting = "a conversation")]
-struct FileFields<'a> {
+struct FileFields {
     version: u64,
     provider: String,
     model: String,
@@ -32,8 +36,6 @@ struct FileFields<'a> {
     tools: Vec<String>,
     #[serde(default, deserialize_with = "or_default")]
     pinned: bool,
-    #[serde(borrow)]
-    messages: Vec<CheckedEntry<'a>>,
     #[serde(flatten)]
     unknown: Unknown,
 }
@@ -44,18 +46,49 @@ struct Versioned {
     version: u64,
 }
 
-/// The messages of a file as they are written there.
-#[derive(Deserialize)]
-struct Messages<'a> {
-    #[serde(borrow)]
-    messages: Vec<&'a RawValue>,
+/// A file that can be read. Of its messages, which are most of it, nothing was decoded.
+struct CheckedFile<'a> {
+    fields: FileFields,
+    messages: Vec<CheckedEntry<'a>>,
 }
 
-/// The list of messages of a file as it is written there.
-#[derive(Deserialize)]
-struct RawMessages<'a> {
-    #[serde(borrow)]
-    messages: &'a RawValue,
+impl<'de: 'a, 'a> Deserialize<'de> for CheckedFile<'a> {
+    fn deserialize<D: Deserializer<'de>>(file: D) -> Result<Self, D::Error> {
+        file.deserialize_map(FileVisitor)
+    }
+}
+
+struct FileVisitor;
+
+impl<'de> Visitor<'de> for FileVisitor {
+    type Value = CheckedFile<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a conversation")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = String::new();
+        let mut messages = None;
+        while let Some(name) = map.next_key::<&RawValue>()? {
+            let decoded = decoded_name(name.get()).map_err(A::Error::custom)?;
+            if decoded != MESSAGES {
+                let value = map.next_value::<&RawValue>()?.get();
+                let comma = if fields.is_empty() { "" } else { "," };
+                fields += &format!("{comma}{name}:{value}");
+            } else if messages.is_none() {
+                messages = Some(map.next_value()?);
+            } else {
+                return Err(A::Error::duplicate_field(MESSAGES));
+            }
+        }
+        let fields = format!("{{{fields}}}");
+        let fields = json::check_weight(&fields, json::MAX_WEIGHT)
+            .and_then(|()| surrogates::lossy(&fields))
+            .map_err(|error| A::Error::custom(without_place(&error)))?;
+        let messages = messages.ok_or_else(|| A::Error::missing_field(MESSAGES))?;
+        Ok(CheckedFile { fields, messages })
+    }
 }
 
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
@@ -63,11 +96,7 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     // To check all of it once is faster than each string for itself.
     let text = String::from_utf8(bytes);
     let source = Arc::new(text.map_err(|error| unparsable(&error.utf8_error()))?);
-    check_weight(&source)?;
-    let mut parsed = parse_file(&source);
-    if parsed.is_err() {
-        parsed = parse_file(&Arc::new(repaired(&source))).or(parsed);
-    }
+    let parsed = parse_file(&source);
     let version = if let Ok(conversation) = &parsed {
         conversation.version
     } else {
@@ -85,49 +114,14 @@ pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
     Ok(conversation)
 }
 
-/// Checks that no message, and nothing beside the messages, has values that would take too much memory. Only a few messages
-/// are ever parsed at once.
-fn check_weight(text: &str) -> Result<(), String> {
-    let mut others = json::weight(text);
-    // What is no JSON is reported when it is parsed.
-    if others <= json::MAX_WEIGHT {
-        return Ok(());
-    }
-    let Ok(messages) = serde_json::from_str::<Messages>(text) else {
-        return Ok(());
-    };
-    let mut heaviest = 0;
-    for message in messages.messages {
-        let weight = json::weight(message.get());
-        heaviest = heaviest.max(weight);
-        others = others.saturating_sub(weight);
-    }
-    if heaviest.max(others) > json::MAX_WEIGHT {
-        return Err("it has too many values".to_owned());
-    }
-    Ok(())
-}
-
-/// The file with its own fields repaired, if they have lone surrogates. Its messages may keep theirs, so they stay as they are.
-fn repaired(text: &str) -> String {
-    let mut half = String::new();
-    let Ok(fields) = serde_json::from_str::<RawMessages>(text) else {
-        return surrogates::repaired(text, &mut half);
-    };
-    let messages = place_in(text, fields.messages.get());
-    let mut repaired = surrogates::repaired(&text[..messages.start], &mut half);
-    repaired += &text[messages.clone()];
-    repaired += &surrogates::repaired(&text[messages.end..], &mut String::new());
-    repaired
-}
-
 fn unparsable(error: &dyn Display) -> String {
     format!("it cannot be parsed ({error})")
 }
 
 fn parse_file(text: &Arc<String>) -> Result<Conversation, String> {
-    let fields: FileFields = serde_json::from_str(text).map_err(|error| unparsable(&error))?;
-    let entries = fields.messages.iter().map(|message| message.stored(text));
+    let file: CheckedFile = serde_json::from_str(text).map_err(|error| unparsable(&error))?;
+    let entries = file.messages.iter().map(|message| message.stored(text));
+    let fields = file.fields;
     Ok(Conversation {
         version: fields.version,
         provider: fields.provider,

@@ -29,9 +29,14 @@ pub fn parse_bytes<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
 /// Checks that the values of a text, which need not be JSON, do not take more memory than this.
 pub fn check_weight(json: &str, limit: usize) -> Result<()> {
     if json.len() > SMALL && weight(json) > limit {
-        return Err(Error::custom("it has too many values"));
+        return Err(too_many_values());
     }
     Ok(())
+}
+
+/// The error for JSON whose values would take too much memory.
+pub fn too_many_values() -> serde_json::Error {
+    Error::custom("it has too many values")
 }
 
 /// About how many bytes of memory the values of a text take besides its strings.
@@ -46,6 +51,14 @@ pub fn weight(json: &str) -> usize {
         };
     });
     weight
+}
+
+/// The same for JSON of one value. A string is not looked through.
+pub fn weight_of_value(json: &str) -> usize {
+    if json.starts_with('"') {
+        return VALUE;
+    }
+    weight(json)
 }
 
 /// About how many values a text has: each begins it, or stands behind one of these characters.

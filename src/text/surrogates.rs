@@ -33,7 +33,7 @@ pub fn joined<'a>(json: &'a str, half: &mut String) -> Cow<'a, str> {
 }
 
 /// JSON without lone surrogates. See [`joined`] for `half`.
-pub fn repaired(json: &str, half: &mut String) -> String {
+fn repaired(json: &str, half: &mut String) -> String {
     // Servers may send the same text in several strings.
     let waiting = std::mem::take(half);
     let mut repaired = String::with_capacity(json.len());
