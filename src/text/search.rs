@@ -1,9 +1,16 @@
 //! Looks for words in JSON strings before these are decoded, in upper and lower case alike (pure).
 
-use memchr::{memchr_iter, memchr2_iter, memchr3_iter, memmem};
+use memchr::memmem::Finder;
+use memchr::{memchr_iter, memchr2_iter, memchr3_iter};
 
 /// Characters of ASCII that words have often, the most frequent first.
 const FREQUENT: &str = " .etaoinshrdlcumwfgypbvk-jxqz";
+
+/// The same for the letters of Cyrillic.
+const FREQUENT_CYRILLIC: &str = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё";
+
+/// Begins an escape by number.
+const ESCAPE: &str = "\\u";
 
 /// The only character whose lower case is two characters.
 const DOTTED_I: &str = "\u{130}";
@@ -23,6 +30,8 @@ pub struct Word {
     until_anchor: usize,
     /// The last bytes of the forms of this character: at most three in any script.
     last_bytes: Vec<u8>,
+    /// What a text may have instead of the part: escapes by number, and characters whose lower case the word has.
+    strange: Vec<Finder<'static>>,
 }
 
 impl Word {
@@ -42,10 +51,17 @@ impl Word {
             until_anchor = at + character.len_utf8();
             bytes = last_bytes(character);
         }
+        let mut strange = vec![ESCAPE];
+        for character in [DOTTED_I, KELVIN] {
+            if lower.contains(|letter| character.to_lowercase().contains(letter)) {
+                strange.push(character);
+            }
+        }
         Word {
             part,
             until_anchor,
             last_bytes: bytes,
+            strange: strange.into_iter().map(Finder::new).collect(),
             lower,
         }
     }
@@ -64,8 +80,8 @@ impl Word {
             [one, two, three] => self.is_at_any(json, memchr3_iter(one, two, three, bytes)),
             _ => true,
         };
-        let has = |strange: &str| memmem::find(bytes, strange.as_bytes()).is_some();
-        is_found || ["\\u", DOTTED_I, KELVIN].into_iter().any(has)
+        let has = |strange: &Finder| strange.find(bytes).is_some();
+        is_found || self.strange.iter().any(has)
     }
 
     fn is_at_any(&self, json: &str, mut places: impl Iterator<Item = usize>) -> bool {
@@ -90,12 +106,14 @@ impl Word {
 
 /// How rare a character of a word is.
 fn rarity(character: char) -> usize {
-    match FREQUENT.find(character) {
-        Some(place) => place,
-        None if character.is_ascii() => FREQUENT.len(),
-        // It takes a while to find all forms of others.
-        None => 1,
+    if character.is_ascii() {
+        return FREQUENT.find(character).unwrap_or(FREQUENT.len());
     }
+    let place = FREQUENT_CYRILLIC
+        .chars()
+        .position(|letter| letter == character);
+    // It takes a while to find all forms of others.
+    place.unwrap_or(1)
 }
 
 /// Whether a text begins with these characters in lower case.
