@@ -1,12 +1,18 @@
 //! Starts threads, and locks what they share.
 
 use std::io;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
 /// How long [`run_briefly`] waits.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The most threads of [`map`], and how many calls are worth one.
+const MOST: usize = 4;
+const WORTH_A_THREAD: usize = 20;
 
 /// Starts a thread that is not joined. All of these start here: for each other place that starts one, the program would have
 /// another copy of the standard library's code.
@@ -31,6 +37,37 @@ pub fn run_briefly(action: impl FnOnce() + Send + 'static) {
     let _ = ended.recv_timeout(PATIENCE);
 }
 
+/// Calls `run` with each number below `count`, on as many threads as the machine can run at once. Returns the results in order.
+pub fn map<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let others = cores
+        .min(MOST)
+        .min(count / WORTH_A_THREAD)
+        .saturating_sub(1);
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return;
+            }
+            let result = run(number);
+            lock(&results).push((number, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..others {
+            // Without another thread it only takes longer.
+            let _ = thread::Builder::new().spawn_scoped(scope, &work);
+        }
+        work();
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
 /// Never returns, because another thread is about to end q.
 pub fn wait_for_the_end() -> ! {
     loop {
@@ -41,4 +78,20 @@ pub fn wait_for_the_end() -> ! {
 /// Locks a value, even if a thread has panicked while it held the lock.
 pub fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_the_order_of_their_numbers() {
+        for count in [0, 1, 19, 2_000] {
+            let squares = map(count, |number| number * number);
+            assert_eq!(
+                squares,
+                Vec::from_iter((0..count).map(|number| number * number))
+            );
+        }
+    }
 }

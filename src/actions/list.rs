@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use std::sync::Mutex;
 
 use memchr::memmem;
 use serde::Serialize;
@@ -24,6 +25,7 @@ use crate::text::escape::escape;
 use crate::text::fence;
 use crate::text::one_line::on_one_line;
 use crate::text::search::Word;
+use crate::threads;
 use crate::unix::{self, TerminalSize};
 
 /// How many characters of a question, or around a match, a list shows.
@@ -31,6 +33,9 @@ const MAX_TEXT: usize = 200;
 
 /// How many characters before a match are shown. They are few, because a narrow terminal needs its room for the match.
 const BEFORE_MATCH: usize = 12;
+
+/// Files with more bytes than this are not read side by side.
+const LARGE: u64 = 1_000_000;
 
 /// A conversation in a list.
 #[derive(Serialize)]
@@ -63,6 +68,24 @@ impl Row {
     }
 }
 
+/// What is shown of the conversations.
+struct Shown {
+    /// How many rows there is room for.
+    room: usize,
+    /// Their numbers.
+    numbers: bool,
+    /// The first question beside a match.
+    questions: bool,
+}
+
+/// What a search has found in a file.
+enum Searched {
+    /// No file, or one that lacks a word.
+    Nothing,
+    /// A conversation, and its row if it has the words.
+    Conversation(Option<Row>),
+}
+
 /// What is listed, and why a file could not be read.
 struct ListedConversation {
     rows: Vec<Row>,
@@ -81,10 +104,14 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if io::stdout().is_terminal() && !arguments.json {
         screen = Some(unix::terminal_size(io::stdout()));
     }
-    // Conversations that the screen has no room for are not opened.
-    let room = match screen {
-        Some(size) if words.is_empty() => room(size),
-        _ => usize::MAX,
+    let shown = Shown {
+        // Conversations that the screen has no room for are not opened.
+        room: match screen {
+            Some(size) if words.is_empty() => room(size),
+            _ => usize::MAX,
+        },
+        numbers: screen.is_some(),
+        questions: arguments.json,
     };
 
     let files = current.folder.files(arguments.all).map_err(Error::file)?;
@@ -93,7 +120,7 @@ pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         rows,
         unopened,
         unread,
-    } = find_words(files, &words, room, &current, &context.notes);
+    } = find_words(files, &words, &shown, &current, &context.notes);
     let has_none = if words.is_empty() {
         !has_files
     } else {
@@ -136,58 +163,88 @@ fn search_words(typed: &[OsString]) -> Vec<Word> {
 fn find_words(
     files: Vec<ConversationFile>,
     words: &[Word],
-    room: usize,
+    shown: &Shown,
     current: &Handle,
     notes: &Notes,
 ) -> ListedConversation {
     let mut rows = Vec::new();
     let mut unread = Ok(());
     let mut counted = 0;
-    let mut files = files.into_iter();
-    while rows.len() < room
-        && let Some(file) = files.next()
-    {
-        match session::read(&file.path) {
-            Ok(Some(conversation)) => {
-                let mut number = None;
-                if !file.is_state {
-                    counted += 1;
-                    number = Some(counted);
+    let mut unopened = &*files;
+    let turn = Mutex::new(());
+    while rows.len() < shown.room && !unopened.is_empty() {
+        let count = unopened.len().min(shown.room - rows.len());
+        let (next, rest) = unopened.split_at(count);
+        unopened = rest;
+        let found = threads::map(count, |index| {
+            let file = &next[index];
+            // They take much memory, so there is one at a time.
+            let _turn = (file.bytes > LARGE).then(|| threads::lock(&turn));
+            look_into(file, words, shown, current)
+        });
+        for (file, found) in next.iter().zip(found) {
+            match found {
+                Ok(Searched::Conversation(row)) => {
+                    let mut number = None;
+                    if !file.is_state {
+                        counted += 1;
+                        number = Some(counted);
+                    }
+                    rows.extend(row.map(|row| Row { number, ..row }));
                 }
-                let found = first_match(&conversation, words);
-                if words.is_empty() || found.is_some() {
-                    rows.push(row(&conversation, number, &file.path, current, found));
+                // It was removed in the meantime.
+                Ok(Searched::Nothing) => {}
+                Err(error) if rules::is_unusable(&error) => {
+                    notes.note(&format!("not listed: {}: {error}", file.path.display()));
                 }
-            }
-            // It was removed in the meantime.
-            Ok(None) => {}
-            Err(error) if rules::is_unusable(&error) => {
-                notes.note(&format!("not listed: {}: {error}", file.path.display()));
-            }
-            Err(error) => {
-                let message = format!("not everything is listed: {error}");
-                unread = Err(Error::file(message));
+                Err(error) => {
+                    let message = format!("not everything is listed: {error}");
+                    unread = Err(Error::file(message));
+                }
             }
         }
     }
     ListedConversation {
         rows,
-        unopened: files.len(),
+        unopened: unopened.len(),
         unread,
     }
 }
 
-fn row(
-    conversation: &Conversation,
-    number: Option<usize>,
-    path: &Path,
+/// Reads a file, and looks for the words in it.
+fn look_into(
+    file: &ConversationFile,
+    words: &[Word],
+    shown: &Shown,
     current: &Handle,
-    found: Option<String>,
-) -> Row {
+) -> io::Result<Searched> {
+    let read = if shown.numbers {
+        // What cannot be used must not be counted.
+        session::read(&file.path)
+    } else {
+        session::read_if_it_may_have(&file.path, words)
+    };
+    let Some(conversation) = read? else {
+        return Ok(Searched::Nothing);
+    };
+    let found = first_match(&conversation, words);
+    if found.is_none() && !words.is_empty() {
+        return Ok(Searched::Conversation(None));
+    }
+    let mut row = row(&conversation, &file.path, current);
+    if found.is_none() || shown.questions {
+        let question = conversation.exchanges.iter().find_map(Exchange::question);
+        row.question = question.map(summary).unwrap_or_default();
+    }
+    row.found = found;
+    Ok(Searched::Conversation(Some(row)))
+}
+
+/// The row of a conversation, but for its number and its texts.
+fn row(conversation: &Conversation, path: &Path, current: &Handle) -> Row {
     let id = current.folder.id(path);
-    let question = conversation.exchanges.iter().find_map(Exchange::question);
     Row {
-        number,
+        number: None,
         current: path == current.path,
         name: on_one_line(&id),
         id,
@@ -197,8 +254,8 @@ fn row(
         created: conversation.created,
         updated: conversation.updated,
         messages: conversation.message_count(),
-        question: question.map(summary).unwrap_or_default(),
-        found,
+        question: String::new(),
+        found: None,
     }
 }
 

@@ -10,6 +10,7 @@ use super::format::{self, MAX_SIZE};
 use super::name::{self, STATE, Which};
 use super::rules::{self, Found};
 use super::timestamp::Timestamp;
+use crate::text::search::Word;
 use crate::whole_file::{self, MAX_FILE, OrCannot, PRIVATE, Temporary, rename_new};
 
 /// Reads what is at a path. A link that leads nowhere is nothing.
@@ -25,14 +26,30 @@ pub fn read_again(path: &Path, known: Option<&Conversation>) -> Found {
     {
         return Ok(Some(known.clone()));
     }
-    let bytes = match whole_file::read(path, MAX_SIZE as u64) {
-        Err(error) if is_missing(&error) => return Ok(None),
-        // It is not a regular file, or too large.
-        Err(error) if rules::is_unusable(&error) => return Err(error),
-        read => read.or_cannot("read", path)?,
+    let Some(bytes) = read_bytes(path)? else {
+        return Ok(None);
     };
     let conversation = format::read(bytes).map_err(io::Error::other)?;
     Ok(Some(conversation))
+}
+
+/// Reads what is at a path, if it may have all of these words. A file that lacks one is parsed only if it does not look like
+/// one of q's.
+pub fn read_if_it_may_have(path: &Path, words: &[Word]) -> Found {
+    let Some(bytes) = read_bytes(path)? else {
+        return Ok(None);
+    };
+    format::read_if_it_may_have(bytes, words).map_err(io::Error::other)
+}
+
+/// The bytes of a conversation's file, if there is one.
+fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match whole_file::read(path, MAX_SIZE as u64) {
+        Err(error) if is_missing(&error) => Ok(None),
+        // It is not a regular file, or too large.
+        Err(error) if rules::is_unusable(&error) => Err(error),
+        read => read.or_cannot("read", path).map(Some),
+    }
 }
 
 /// The error for a pipe, a device or a folder in a conversation's place.

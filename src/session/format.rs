@@ -13,10 +13,14 @@ pub use super::entry::MAX_SIZE;
 use super::entry::{CheckedEntry, decoded_name, without_place};
 use super::timestamp::Timestamp;
 use crate::message::{Unknown, or_default};
+use crate::text::search::Word;
 use crate::text::{json, surrogates};
 
 /// The name of the field with its messages.
 const MESSAGES: &str = "messages";
+
+/// How q begins a file.
+const BEGIN_FILE: &str = "{\"version\":1,";
 
 /// What stands between a conversation's own fields and its messages, and at the end.
 const BEGIN: &str = ",\"messages\":[";
@@ -93,9 +97,26 @@ impl<'de> Visitor<'de> for FileVisitor {
 
 /// Reads a file's bytes. The error says why it cannot be used as a conversation.
 pub fn read(bytes: Vec<u8>) -> Result<Conversation, String> {
-    // To check all of it once is faster than each string for itself.
-    let text = String::from_utf8(bytes);
-    let source = Arc::new(text.map_err(|error| unparsable(&error.utf8_error()))?);
+    read_text(text_of(bytes)?)
+}
+
+/// The same; `None` without parsing it where it surely lacks one of the words and looks as q has written it.
+pub fn read_if_it_may_have(bytes: Vec<u8>, words: &[Word]) -> Result<Option<Conversation>, String> {
+    let text = text_of(bytes)?;
+    let may_have_all = words.iter().all(|word| word.may_be_in(&text));
+    if !may_have_all && text.starts_with(BEGIN_FILE) && text.ends_with(END) {
+        return Ok(None);
+    }
+    read_text(text).map(Some)
+}
+
+/// The text of a file. To check all of it once is faster than each string for itself.
+fn text_of(bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|error| unparsable(&error.utf8_error()))
+}
+
+fn read_text(text: String) -> Result<Conversation, String> {
+    let source = Arc::new(text);
     let parsed = parse_file(&source);
     let version = if let Ok(conversation) = &parsed {
         conversation.version
@@ -313,6 +334,31 @@ mod tests {
     }
 
     #[test]
+    fn a_search_parses_what_may_have_the_words_or_may_be_damaged() {
+        let talk = conversation(&[("a needle", "hay")]);
+        let written = String::from_utf8(to_bytes(&talk).expect("bytes")).expect("text");
+        for (text, words, parsed) in [
+            (written.clone(), "", Ok(true)),
+            (written.clone(), "NEEDLE", Ok(true)),
+            // They are in different messages, which only the messages tell.
+            (written.clone(), "needle hay", Ok(true)),
+            (written.clone(), "needle straw", Ok(false)),
+            (written.replace("hay", "h\\u0061y"), "straw", Ok(true)),
+            (format!(" {written}"), "straw", Ok(true)),
+            (format!("{written} "), "straw", Ok(true)),
+            (written[..written.len() - 4].to_owned(), "straw", Err(())),
+            (written.replace(":1,", ":2,"), "straw", Err(())),
+            (String::new(), "straw", Err(())),
+        ] {
+            let words = words.split_whitespace();
+            let words = Vec::from_iter(words.map(|word| Word::new(word.to_lowercase())));
+            let found = read_if_it_may_have(text.clone().into_bytes(), &words);
+            let found = found.map(|found| found.is_some()).map_err(drop);
+            assert_eq!(found, parsed, "{text}");
+        }
+    }
+
+    #[test]
     fn a_file_may_have_as_many_bytes_as_are_read_and_no_more() {
         let rest = to_bytes(&conversation(&[("one", "")]))
             .expect("bytes")
@@ -356,6 +402,28 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_search_parses_every_file_that_has_the_word(
+            texts in prop::collection::vec("[a-cK\u{212A}\u{130}ЖжΣςé日\"\\\\/\n :,{}]{0,8}", 1..4),
+            from in 0_usize..8,
+            count in 1_usize..4,
+            is_escaped: bool,
+        ) {
+            let exchanges: Vec<_> = texts.iter().map(|text| (text.as_str(), "")).collect();
+            let mut bytes = to_bytes(&conversation(&exchanges)).expect("bytes");
+            if is_escaped {
+                let text = String::from_utf8(bytes).expect("text");
+                bytes = text.replace('é', "\\u00E9").replace('ж', "\\u0436").replace('/', "\\/").into_bytes();
+            }
+            let part: String = texts[0].chars().skip(from).take(count).collect();
+            for word in [part.to_lowercase(), part.to_uppercase().to_lowercase()] {
+                let has = texts.iter().any(|text| text.to_lowercase().contains(&word));
+                let words = [Word::new(word)];
+                let found = read_if_it_may_have(bytes.clone(), &words).expect("a conversation");
+                prop_assert!(found.is_some() || !has);
+            }
+        }
+
         #[test]
         fn what_was_written_is_read_again(texts in prop::collection::vec((".*", ".*"), 0..5), system in prop::option::of(".*"), pinned: bool) {
             let pairs: Vec<(&str, &str)> = texts.iter().map(|(question, answer)| (question.as_str(), answer.as_str())).collect();

@@ -15,5 +15,5 @@ mod sweep;
 pub mod timestamp;
 
 pub use conversation::{Conversation, Exchange};
-pub use disk::read;
+pub use disk::{read, read_if_it_may_have};
 pub use entry::{Entry, StoredEntry};
