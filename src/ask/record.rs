@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::interrupt::{Interrupts, When};
 use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
 use crate::output::Notes;
-use crate::provider::kept::{Kept, MAX_KEPT, VALUE};
+use crate::provider::kept::{ITEM, Kept, MAX_KEPT};
 use crate::provider::reply::Piece;
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::save::{Saved, Saver};
@@ -185,7 +185,7 @@ impl Record {
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {
-                answer.kept.add(VALUE + bytes);
+                answer.kept.add(ITEM + bytes);
             }
         }
         let is_kept = answer.kept.add(text.len());

@@ -1,40 +1,23 @@
 //! How much q keeps of what a server sends (pure).
 
-use serde_json::Value;
-
-use crate::text::json::count_values;
+use crate::text::json;
 
 /// The most bytes that q keeps of one reply: as many as a conversation's file may have.
 pub const MAX_KEPT: usize = 10_000_000;
 
-/// How many bytes of memory a value takes besides its text. Without them, many small values would count for too little.
-pub const VALUE: usize = 300;
+/// How many bytes of memory a call or a source takes besides its texts. Without them, many small ones would count for too
+/// little.
+pub const ITEM: usize = 300;
 
-/// The same for a value within another one.
-const INNER_VALUE: usize = VALUE / 2;
-
-/// How many bytes of memory JSON takes as a tree of values, at most.
+/// About how many bytes of memory JSON takes as a tree of values.
 pub fn weight(json: &str) -> usize {
-    json.len() + INNER_VALUE * count_values(json)
+    json.len() + json::weight(json)
 }
 
-/// How many bytes of memory a tree of values takes, at most.
-pub fn weight_of_value(value: &Value) -> usize {
-    let content = match value {
-        Value::String(text) => text.len(),
-        Value::Array(elements) => elements.iter().map(weight_of_value).sum(),
-        Value::Object(fields) => {
-            let weight = |(name, field): (&String, &Value)| name.len() + weight_of_value(field);
-            fields.iter().map(weight).sum()
-        }
-        _ => 0,
-    };
-    INNER_VALUE + content
-}
-
-/// How many bytes count for JSON that is kept as text until it is sent back.
+/// The same for JSON that is a tree only while a request is written. It comes in many small pieces, of which there must be room
+/// for all that a model thinks.
 pub fn weight_of_text(json: &str) -> usize {
-    json.len() + INNER_VALUE / 6 * count_values(json)
+    json.len() + json::weight(json) / 10
 }
 
 /// How many bytes have come of what q keeps.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::calls::{self, Calls};
 use super::finish::Finish;
-use super::kept::{self, Kept, VALUE};
+use super::kept::{self, ITEM, Kept};
 use super::lenient::Json;
 use super::reasoning::Filter;
 use super::request::Request;
@@ -191,7 +191,7 @@ impl Reply {
         let count = self.calls().len();
         let place = self.calls.add(index, call);
         if place == count {
-            self.kept.add(VALUE);
+            self.kept.add(ITEM);
         }
         Some(place)
     }
@@ -263,7 +263,7 @@ impl Reply {
 
     /// A search has failed, for this reason; empty if the provider does not say it.
     pub(super) fn fail_search(&mut self, reason: &str) {
-        if self.kept.add(VALUE + reason.len()) {
+        if self.kept.add(ITEM + reason.len()) {
             self.failed_searches.push(reason.to_owned());
         }
     }
@@ -276,7 +276,7 @@ impl Reply {
             }
             let bytes = self.sources.add(source);
             if bytes > 0 {
-                self.kept_sources.add(VALUE + bytes);
+                self.kept_sources.add(ITEM + bytes);
             }
         }
     }

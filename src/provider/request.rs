@@ -43,7 +43,7 @@ impl Prompt<'_> {
         let turns = self.steps.iter().flat_map(|step| &step.echo);
         let mut kept = Kept::default();
         for value in turns.chain(self.paused_turn) {
-            kept.add(kept::weight_of_value(value));
+            kept.add(kept::weight(&value.to_string()));
         }
         kept
     }

@@ -61,15 +61,6 @@ pub fn weight_of_value(json: &str) -> usize {
     weight(json)
 }
 
-/// About how many values a text has: each begins it, or stands behind one of these characters.
-pub fn count_values(json: &str) -> usize {
-    let mut count = 1;
-    outside_strings(json, |byte| {
-        count += usize::from(matches!(byte, b',' | b'[' | b'{'));
-    });
-    count
-}
-
 /// Whether a text is a JSON object, of any size and depth.
 pub fn is_object(json: &str) -> bool {
     let is_valid = serde_json::from_str::<&serde_json::value::RawValue>(json).is_ok();
