@@ -46,6 +46,10 @@ pub fn name_of(text: &str) -> String {
 
 /// Opens a regular file for reading. A pipe or a device in its place is an error, and never waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_with_metadata(path).map(|(file, _)| file)
+}
+
+fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
     let not_regular = || io::Error::other("it is not a regular file");
     // To open some devices has an effect.
     if !fs::metadata(path)?.is_file() {
@@ -57,8 +61,9 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        Ok((file, metadata))
     } else {
         Err(not_regular())
     }
@@ -67,9 +72,9 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a regular file of at most `limit` bytes. The size that the system reports proves nothing: some files of `/proc`
 /// have none and no end.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open_regular(path)?;
+    let (file, metadata) = open_with_metadata(path)?;
     let too_long = || io::Error::other(format!("it has more than {limit} bytes"));
-    let size = file.metadata()?.len();
+    let size = metadata.len();
     if size > limit {
         return Err(too_long());
     }

@@ -305,8 +305,9 @@ fn around_first(words: &[Word], text: &str) -> Option<String> {
 
 /// The beginning of a text, on one line.
 fn shortened(text: &str) -> String {
-    let beginning: String = text.trim_start().chars().take(MAX_TEXT).collect();
-    on_one_line(&beginning)
+    let text = text.trim_start();
+    let end = text.char_indices().nth(MAX_TEXT);
+    on_one_line(&text[..end.map_or(text.len(), |(at, _)| at)])
 }
 
 /// The list for programs, with tabs between the fields.

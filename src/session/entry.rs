@@ -333,11 +333,11 @@ impl<'a> CheckedFields<'a> {
     fn add(&mut self, name: &'a str, value: &'a str) -> serde_json::Result<()> {
         self.first.get_or_insert(name);
         self.last = value;
-        self.weight += json::VALUE + json::weight_of_value(value);
+        let name = decoded_name(name)?;
+        self.weight += json::VALUE + weight_of_field(&name, value);
         if self.weight > json::MAX_WEIGHT {
             return Err(json::too_many_values());
         }
-        let name = decoded_name(name)?;
         match &*name {
             "role" => self.role = Some(serde_json::from_str(value)?),
             "content" => self.text = Some(undecoded(value)?),
@@ -378,6 +378,18 @@ impl<'a> CheckedFields<'a> {
             has_steps: self.has_steps,
         })
     }
+}
+
+/// About how much memory the value of a field takes besides its strings. The arguments of calls stay JSON, whatever they are.
+fn weight_of_field(name: &str, value: &str) -> usize {
+    let mut weight = json::weight_of_value(value);
+    if name == "steps" && weight > json::MAX_WEIGHT {
+        let steps: Vec<StepArguments> = serde_json::from_str(value).unwrap_or_default();
+        for call in steps.iter().flat_map(|step| &step.calls) {
+            weight = weight.saturating_sub(json::weight(call.arguments.get()));
+        }
+    }
+    weight
 }
 
 /// Checks that a value can be decoded as this type.
@@ -428,6 +440,19 @@ impl<'de> Deserialize<'de> for UndecodedText {
         let checked = undecoded(json).map_err(|error| D::Error::custom(without_place(&error)));
         checked.map(|_| UndecodedText)
     }
+}
+
+/// The arguments of the calls of a [`Step`].
+#[derive(Deserialize)]
+struct StepArguments<'a> {
+    #[serde(borrow)]
+    calls: Vec<CallArguments<'a>>,
+}
+
+#[derive(Deserialize)]
+struct CallArguments<'a> {
+    #[serde(borrow)]
+    arguments: &'a RawValue,
 }
 
 /// The fields of an [`Attachment`].
@@ -502,9 +527,23 @@ mod tests {
     fn a_message_with_too_many_values_is_refused_and_a_long_text_is_not() {
         let zeros = format!("[{}0]", "0,".repeat(50_000));
         let text = format!("\"{}\"", "[,".repeat(1_000_000));
+        // What the arguments have is never taken apart.
+        let call = |arguments: &str, other: &str| {
+            format!(
+                r#""steps":[{{"calls":[{{"name":"n","arguments":{arguments},"result":"r","x":{other}}}]}}]"#
+            )
+        };
         for (fields, is_taken) in [
             (format!(r#""x":{zeros}"#), true),
             (format!(r#""x":{zeros},"steps":{zeros}"#), false),
+            (
+                call(
+                    &format!("{{\"x\":{zeros},\"y\":{zeros},\"z\":{zeros}}}"),
+                    "0",
+                ),
+                true,
+            ),
+            (call("{}", &format!("[{zeros},{zeros},{zeros}]")), false),
             (format!(r#""x":{zeros},"y":{zeros},"z":{zeros}"#), false),
             (r#""x":0,"#.repeat(60_000) + r#""y":0"#, false),
             (format!(r#""x":{text},"finish":{text}"#), true),
