@@ -5,9 +5,10 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use super::duration;
-use super::program::{LocalProgram, check_command};
-use super::value::{self, TableEntry, Wrong, string, switch};
-use crate::text::argv::Argv;
+use super::program::LocalProgram;
+use super::sections::{section, unknown_key};
+use super::value::{self, ConfigError, TableEntry, string, switch};
+use crate::text::argv::{Argv, ArgvError};
 use crate::text::habits::WordPlace;
 use crate::text::short_form::{self, FormPurpose};
 
@@ -25,36 +26,33 @@ pub struct Command {
     pub timeout: Option<Duration>,
 }
 
-const KEYS: &[&str] = &[
-    "run", "about", "stdin", "input", "reads", "dashes", "timeout", "env", "env_from", "cwd",
-];
-
 impl Command {
     /// Reads a table. `shared` and `timeout` are what its section sets for all of its commands.
     pub(super) fn read(
-        entry: &TableEntry,
+        named: &TableEntry,
         shared: &LocalProgram,
         timeout: Option<Duration>,
-    ) -> Result<Command, Wrong> {
+    ) -> Result<Command, ConfigError> {
         let mut command = Command {
-            name: entry.key.to_owned(),
+            name: named.key.to_owned(),
             program: shared.clone(),
             timeout,
             ..Command::default()
         };
-        value::for_each(entry.value, |entry| command.set(entry.key, entry.value))?;
+        let table = section(named.value, WordPlace::Command)?;
+        table.read(|entry| command.set(entry.key, entry.value))?;
         if command.program.command.is_empty() {
             return Err("has no run".into());
         }
-        command.argv.complete()?;
+        let complete = command.argv.complete();
+        complete.map_err(|ArgvError { key, reason }| table.error(key, reason))?;
         Ok(command)
     }
 
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
         match key {
             "run" => {
-                self.argv.run = value::command(value)?;
-                check_command(&self.argv.run)?;
+                self.argv.run = value::tool_command(value)?;
                 self.program.command = self.argv.run[..1].to_vec();
             }
             "about" => self.about = string(value)?,
@@ -66,7 +64,7 @@ impl Command {
             "dashes" => self.argv.dashes = switch(value)?,
             "timeout" => self.timeout = duration::patience(&string(value)?)?,
             "env" | "env_from" | "cwd" => self.program.set(key, value)?,
-            _ => return Err(value::unknown(WordPlace::Command, key, KEYS)),
+            _ => return Err(unknown_key(WordPlace::Command, key)),
         }
         Ok(())
     }

@@ -7,9 +7,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::key::Key;
 use super::origin::{Origin, Sourced};
+use super::sections::{is_bare, section, unknown_key, unknown_section};
 use super::table::{self, SettingKind, Values};
 use super::tools::ToolServer;
-use super::value::{self, TableEntry, Wrong, for_each, string, unknown};
+use super::value::{self, ConfigError, TableEntry, for_each, string};
 use crate::address::Address;
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -22,9 +23,6 @@ use crate::text::habits::WordPlace;
 
 /// What the name of a role may be, for errors.
 pub const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
-
-/// The kinds of sections.
-const SECTIONS: [&str; 3] = ["providers", "tools", "roles"];
 
 /// A configuration file. Its sections are in the order of the file.
 #[derive(Debug, Default)]
@@ -85,17 +83,17 @@ pub fn read_config(text: &str, path: &Path) -> Result<File, Error> {
         path: path.to_owned(),
         ends: ends.collect(),
     };
-    read_entries(text, &lines).map_err(|Wrong { at, message }| {
-        let origin = lines.origin(at.unwrap_or_default());
-        let error = Error::settings(format!("{origin}: {message}"));
+    read_entries(text, &lines).map_err(|error| {
+        let origin = lines.origin(error.at.unwrap_or_default());
+        let error = Error::settings(format!("{origin}: {error}"));
         error.advise("q --help lists the settings")
     })
 }
 
-fn read_entries(text: &str, lines: &Lines) -> Result<File, Wrong> {
-    let table = DeTable::parse(text).map_err(|error| Wrong {
-        at: error.span().map(|span| span.start),
-        message: error.message().to_owned(),
+fn read_entries(text: &str, lines: &Lines) -> Result<File, ConfigError> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map(|span| span.start);
+        ConfigError::syntax(at, error.message())
     })?;
     let table = DeValue::Table(table.into_inner());
     let mut file = File::default();
@@ -104,40 +102,44 @@ fn read_entries(text: &str, lines: &Lines) -> Result<File, Wrong> {
 }
 
 impl File {
-    fn set(&mut self, entry: &TableEntry, lines: &Lines) -> Result<(), Wrong> {
+    fn set(&mut self, entry: &TableEntry, lines: &Lines) -> Result<(), ConfigError> {
         let TableEntry { key, value, at } = *entry;
-        if !SECTIONS.contains(&key) {
-            let set = Sourced::new(&setting(key, value)?, lines.origin(at));
-            self.settings.insert(key.to_owned(), set);
-            return Ok(());
-        }
-        for_each(value, |section| {
-            match key {
-                "providers" => self.providers.push(ProviderSection::read(section, lines)?),
-                "tools" => self.tools.push(ToolServer::read(section)?),
-                _ => self.roles.push(RoleSection::read(section, lines)?),
+        match key {
+            "providers" => section(value, WordPlace::Provider)?.read(|named| {
+                self.providers.push(ProviderSection::read(named, lines)?);
+                Ok(())
+            }),
+            "tools" => section(value, WordPlace::Server)?.read(|named| {
+                self.tools.push(ToolServer::read(named)?);
+                Ok(())
+            }),
+            "roles" => section(value, WordPlace::Role)?.read(|named| {
+                self.roles.push(RoleSection::read(named, lines)?);
+                Ok(())
+            }),
+            // No setting is a table.
+            _ if value.is_table() => Err(unknown_section(entry)),
+            _ => {
+                let set = Sourced::new(&setting(key, value)?, lines.origin(at));
+                self.settings.insert(key.to_owned(), set);
+                Ok(())
             }
-            Ok(())
-        })
+        }
     }
 }
 
-const PROVIDER_KEYS: &[&str] = &[
-    "api", "base_url", "key_env", "key_cmd", "model", "headers", "options",
-];
-
 impl ProviderSection {
-    fn read(section: &TableEntry, lines: &Lines) -> Result<ProviderSection, Wrong> {
+    fn read(named: &TableEntry, lines: &Lines) -> Result<ProviderSection, ConfigError> {
         let mut provider = ProviderSection {
-            name: section.key.to_owned(),
-            origin: lines.origin(section.at),
+            name: named.key.to_owned(),
+            origin: lines.origin(named.at),
             ..ProviderSection::default()
         };
-        for_each(section.value, |entry| provider.set(entry, lines))?;
+        section(named.value, WordPlace::Provider)?.read(|entry| provider.set(entry, lines))?;
         Ok(provider)
     }
 
-    fn set(&mut self, entry: &TableEntry, lines: &Lines) -> Result<(), Wrong> {
+    fn set(&mut self, entry: &TableEntry, lines: &Lines) -> Result<(), ConfigError> {
         let TableEntry { key, value, at } = *entry;
         match key {
             "api" => self.api = Some(dialect(&string(value)?)?),
@@ -150,7 +152,7 @@ impl ProviderSection {
                     self.options.push(Field::parse(&option)?);
                 }
             }
-            _ => return Err(unknown(WordPlace::Provider, key, PROVIDER_KEYS)),
+            _ => return Err(unknown_key(WordPlace::Provider, key)),
         }
         Ok(())
     }
@@ -166,34 +168,19 @@ fn dialect(name: &str) -> Result<&'static Dialect, String> {
 
 /// Whether this can be the name of a role. A path cannot.
 pub fn is_role(name: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    !name.is_empty() && name.bytes().all(is_allowed)
+    is_bare(name)
 }
 
-const ROLE_KEYS: &[&str] = &[
-    "provider",
-    "model",
-    "effort",
-    "messages",
-    "system",
-    "system_file",
-    "tools",
-    "schema",
-    "web",
-    "options",
-    "question",
-];
-
 impl RoleSection {
-    fn read(section: &TableEntry, lines: &Lines) -> Result<RoleSection, Wrong> {
-        if !is_role(section.key) {
+    fn read(named: &TableEntry, lines: &Lines) -> Result<RoleSection, ConfigError> {
+        if !is_role(named.key) {
             return Err(ROLE_NAMES.into());
         }
         let mut role = RoleSection {
-            name: section.key.to_owned(),
+            name: named.key.to_owned(),
             ..RoleSection::default()
         };
-        for_each(section.value, |entry| {
+        section(named.value, WordPlace::Role)?.read(|entry| {
             let origin = lines.origin(entry.at);
             role.origins.insert(entry.key.to_owned(), origin);
             role.set(entry.key, entry.value)
@@ -201,7 +188,7 @@ impl RoleSection {
         Ok(role)
     }
 
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
         let options = &mut self.options;
         match key {
             "provider" => options.provider = Some(setting(key, value)?),
@@ -215,14 +202,14 @@ impl RoleSection {
             "web" => options.web = value::switch(value)?,
             "options" => options.options = self::options(value)?,
             "question" => options.words = vec![string(value)?.into()],
-            _ => return Err(unknown(WordPlace::Role, key, ROLE_KEYS)),
+            _ => return Err(unknown_key(WordPlace::Role, key)),
         }
         Ok(())
     }
 }
 
 /// The fields of a request, as they would be typed after `-o`.
-fn options(value: &DeValue) -> Result<Vec<String>, Wrong> {
+fn options(value: &DeValue) -> Result<Vec<String>, ConfigError> {
     let mut options = Vec::new();
     for_each(value, |entry| {
         if !value::is_json(entry.value) {
@@ -238,11 +225,9 @@ fn options(value: &DeValue) -> Result<Vec<String>, Wrong> {
 }
 
 /// The value of a setting as its environment variable would have it.
-fn setting(key: &str, value: &DeValue) -> Result<String, Wrong> {
+fn setting(key: &str, value: &DeValue) -> Result<String, ConfigError> {
     let Some(row) = table::find(key) else {
-        let mut keys = SECTIONS.to_vec();
-        keys.extend(table::SETTINGS.iter().map(|row| row.key));
-        return Err(unknown(WordPlace::Settings, key, &keys));
+        return Err(unknown_key(WordPlace::Settings, key));
     };
     let text = match row.kind {
         SettingKind::Limit(_) if value.is_str() => string(value)?,
@@ -272,6 +257,7 @@ mod tests {
 
     use super::*;
     use crate::message::tests::rows;
+    use crate::settings::sections;
 
     fn read(text: &str) -> Result<File, Error> {
         super::read_config(text, Path::new("F"))
@@ -309,6 +295,24 @@ mod tests {
     }
 
     #[test]
+    fn every_key_of_a_section_is_read() {
+        for (place, head) in [
+            (WordPlace::Provider, "[providers.work]"),
+            (WordPlace::Server, "[tools.shop]"),
+            (WordPlace::Command, "[tools.shop.sql]"),
+            (WordPlace::Role, "[roles.review]"),
+        ] {
+            for key in sections::keys(place) {
+                // No key can be a date.
+                let text = format!("{head}\n{key} = 2026-11-29");
+                let wrong = read(&text).map(|_| ()).expect_err(&text).message;
+                let is_unknown = wrong.contains("there is no") || wrong.contains("belongs");
+                assert!(!is_unknown, "{text}: {wrong}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_line_and_key() {
         for [line, words, text] in rows(
             r##"
@@ -326,10 +330,10 @@ mod tests {
             2 | must be the name of an environment variable | [providers.work]␊key_env = "sk-123"
             3 | not both | [providers.work]␊key_env = "A"␊key_cmd = ["b"]
             2 | must be a list | [providers.work]␊key_cmd = "pass show"
-            3 | a b: no header can have this name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
+            3 | providers.work.headers.a b: no header can have this name | [providers.work.headers]␊x-team = "infra"␊"a b" = "c"
             2 | providers.work.options.model: -m chooses the model | [providers.work]␊options = { model = "m" }
             1 | providers: must be a table | providers = 1
-            1 | provider: must be a string | [provider.work]␊model = "m"
+            1 | provider: there is no section [provider.work]; did you mean [providers.work]? | [provider.work]␊model = "m"
         "##,
         ) {
             let text = &text.replace('␊', "\n");

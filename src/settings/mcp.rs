@@ -7,7 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::origin::Environment;
-use super::program::{LocalProgram, check_command, check_folder};
+use super::paths::{check_folder, check_program};
+use super::program::LocalProgram;
 use super::tools::{self, RemoteServer, ServerKind, ToolServer};
 use super::value;
 use crate::address::Endpoint;
@@ -69,8 +70,9 @@ fn kind(name: &str, section: Value, environment: &Environment) -> Result<ServerK
 impl SharedServer {
     fn local(&self, command: &str, environment: &Environment) -> Result<LocalProgram, String> {
         let fill = |text: &str| filled(text, environment);
-        let mut program = LocalProgram::new(vec![fill(command)?]);
-        check_command(&program.command)?;
+        let command = fill(command)?;
+        check_program(&command)?;
+        let mut program = LocalProgram::new(vec![command]);
         for argument in &self.args {
             program.command.push(fill(argument)?);
         }
@@ -78,7 +80,9 @@ impl SharedServer {
             program.env.push((name.clone(), Secret::new(fill(value)?)));
         }
         if let Some(folder) = &self.cwd {
-            program.cwd = Some(check_folder(fill(folder)?)?);
+            let folder = fill(folder)?;
+            check_folder(&folder)?;
+            program.cwd = Some(folder);
         }
         Ok(program)
     }
@@ -90,7 +94,7 @@ impl SharedServer {
         let mut server = RemoteServer::new(endpoint);
         for (name, value) in &self.headers {
             let value = Secret::new(filled(value, environment)?);
-            value::check_header(name, &value)?;
+            value::check_header(name, &value).map_err(|reason| format!("{name}: {reason}"))?;
             server.headers.push((name.clone(), value));
         }
         Ok(server)

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use super::origin::Environment;
+use super::paths::check_folder;
 use super::pattern;
-use super::value::{self, Wrong};
+use super::value::{self, ConfigError};
 use crate::secret::{self, Secret};
 
 /// The variables that every program gets, unless they may be keys; a star matches any characters. npm and uv start many tool
@@ -51,11 +52,15 @@ impl LocalProgram {
     }
 
     /// Sets `env`, `env_from` or `cwd`.
-    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
+    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
         match key {
-            "env" => self.env.extend(value::table(value)?),
+            "env" => self.env.extend(value::pairs(value)?),
             "env_from" => self.env_from.extend(value::strings(value)?),
-            _ => self.cwd = Some(check_folder(value::string(value)?)?),
+            _ => {
+                let folder = value::string(value)?;
+                check_folder(&folder)?;
+                self.cwd = Some(folder);
+            }
         }
         Ok(())
     }
@@ -136,28 +141,4 @@ fn is_passed_on(name: &str) -> bool {
 fn has_word_of(words: &str, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     words.split(' ').any(|word| name.contains(word))
-}
-
-/// Refuses a relative path: its meaning would depend on where q is started.
-pub fn check_command(command: &[String]) -> Result<(), String> {
-    if let Some(program) = command.first()
-        && program.contains('/')
-        && !program.starts_with('/')
-    {
-        return Err(format!(
-            "“{program}” is a relative path; write the full path"
-        ));
-    }
-    Ok(())
-}
-
-/// Checks the folder that a program is started in, and returns it: a full path, one in the home folder (`~/`), or `.`.
-pub fn check_folder(folder: String) -> Result<String, String> {
-    let is_full = folder.starts_with('/') || folder == "~" || folder.starts_with("~/");
-    if folder != "." && !is_full {
-        return Err(format!(
-            "“{folder}” is a relative path; write the full path, or \".\""
-        ));
-    }
-    Ok(folder)
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::duration;
+use super::paths::check_path;
 use crate::flags::Arguments;
 use crate::session::rules::Rules;
 
@@ -84,7 +85,7 @@ pub enum SettingKind {
     Whole(RangeInclusive<usize>, fn(&mut Values, usize)),
     /// A number from 1, or the word `all` for no limit.
     Limit(fn(&mut Values, usize)),
-    /// A full path.
+    /// A full path, or one in the home folder (`~/`).
     Path(fn(&mut Values, String)),
     /// A duration, or `0` alone.
     Span(fn(&mut Values, Option<Duration>)),
@@ -287,10 +288,10 @@ impl SettingRow {
         match &self.kind {
             Text(_) if text.is_empty() => return Err("it is empty".to_owned()),
             Text(set) | AnyText(set) => set(values, text.to_owned()),
-            Path(_) if !text.starts_with('/') => {
-                return Err(format!("“{text}” is a relative path; write the full path"));
+            Path(set) => {
+                check_path(text)?;
+                set(values, text.to_owned());
             }
-            Path(set) => set(values, text.to_owned()),
             Whole(range, set) => set(values, whole(text, range)?),
             Limit(set) if text == "all" => set(values, usize::MAX),
             Limit(set) => set(values, whole(text, &(1..=MAX))?),

@@ -9,8 +9,9 @@ use super::commands::Command;
 use super::duration;
 use super::key::Key;
 use super::pattern;
-use super::program::{LocalProgram, check_command, exposed};
-use super::value::{self, TableEntry, Wrong, for_each, string, strings};
+use super::program::{LocalProgram, exposed};
+use super::sections::{self, section, unknown_key};
+use super::value::{self, ConfigError, Table, TableEntry, string, strings};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 use crate::text::habits::WordPlace;
@@ -23,23 +24,6 @@ pub const READS: &str = "@reads";
 
 /// Why a key of another kind of section is refused.
 const MISFIT: &str = "does not go with the other keys of this section";
-
-/// The keys of a tool server.
-const KEYS: &[&str] = &[
-    "command",
-    "url",
-    "env",
-    "env_from",
-    "cwd",
-    "headers",
-    "key_env",
-    "key_cmd",
-    "only",
-    "allow",
-    "timeout",
-    "start",
-    "about_run",
-];
 
 /// A tool server: a section `[tools.NAME]`, or one in the file that the setting `mcp` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,86 +78,92 @@ impl ToolServer {
         }
     }
 
-    /// Reads a section.
-    pub(super) fn read(section: &TableEntry) -> Result<ToolServer, Wrong> {
-        check_name(section.key)?;
-        // The other keys depend on it.
-        match kind_of_server(section)? {
-            Some(kind) => ToolServer::read_server(section, kind),
-            None => ToolServer::read_commands(section),
+    /// Reads a section. A url or a command makes it a server, and without them its tables are commands.
+    pub(super) fn read(named: &TableEntry) -> Result<ToolServer, ConfigError> {
+        check_name(named.key)?;
+        let (tables, mut keys) = section(named.value, WordPlace::Server)?.split(is_command);
+        let mut server = ToolServer::new(named.key, ServerKind::Commands(Vec::new()));
+        let kind = if let Some(url) = keys.take("url") {
+            ServerKind::Remote(server.read_remote(&url, &keys)?)
+        } else if let Some(command) = keys.take("command") {
+            ServerKind::Local(server.read_local(&command, &keys)?)
+        } else {
+            ServerKind::Commands(server.read_commands(&keys, &tables)?)
+        };
+        if !matches!(kind, ServerKind::Commands(_)) {
+            tables.read(|_| Err(MISFIT.into()))?;
         }
-    }
-
-    fn read_server(section: &TableEntry, kind: ServerKind) -> Result<ToolServer, Wrong> {
-        let mut server = ToolServer::new(section.key, kind);
-        for_each(section.value, |entry| {
-            let TableEntry { key, value, .. } = *entry;
-            if is_command(entry) {
-                return Err(MISFIT.into());
-            }
-            match (&mut server.kind, key) {
-                (_, "url") => {}
-                (ServerKind::Local(program), "command") => {
-                    program.command = value::command(value)?;
-                    check_command(&program.command)?;
-                }
-                (ServerKind::Local(program), "env" | "env_from" | "cwd") => {
-                    program.set(key, value)?;
-                }
-                (ServerKind::Remote(site), "headers") => site.headers = value::headers(value)?,
-                (ServerKind::Remote(site), "key_env" | "key_cmd") => site.key.set(key, value)?,
-                _ => server.set(key, value)?,
-            }
-            Ok(())
-        })?;
+        server.kind = kind;
         Ok(server)
     }
 
-    /// Reads a section of commands. Its other keys hold for each of them, so they are read first.
-    fn read_commands(section: &TableEntry) -> Result<ToolServer, Wrong> {
-        let mut server = ToolServer::new(section.key, ServerKind::Commands(Vec::new()));
-        let mut shared = LocalProgram::default();
-        let mut about = None;
-        for_each(section.value, |entry| {
+    fn read_remote(&mut self, url: &TableEntry, keys: &Table) -> Result<RemoteServer, ConfigError> {
+        let url = url.read(|value| Endpoint::parse(&string(value)?))?;
+        let mut remote = RemoteServer::new(url);
+        keys.read(|entry| {
             let TableEntry { key, value, .. } = *entry;
             match key {
-                _ if is_command(entry) => {}
+                "headers" => remote.headers = value::headers(value)?,
+                "key_env" | "key_cmd" => remote.key.set(key, value)?,
+                _ => self.set(key, value)?,
+            }
+            Ok(())
+        })?;
+        Ok(remote)
+    }
+
+    fn read_local(
+        &mut self,
+        command: &TableEntry,
+        keys: &Table,
+    ) -> Result<LocalProgram, ConfigError> {
+        let mut program = LocalProgram::new(command.read(value::tool_command)?);
+        keys.read(|entry| {
+            let TableEntry { key, value, .. } = *entry;
+            match key {
+                "env" | "env_from" | "cwd" => program.set(key, value)?,
+                _ => self.set(key, value)?,
+            }
+            Ok(())
+        })?;
+        Ok(program)
+    }
+
+    /// Reads a section of commands. Its other keys hold for each of them, so they are read first.
+    fn read_commands(&mut self, keys: &Table, tables: &Table) -> Result<Vec<Command>, ConfigError> {
+        let mut shared = LocalProgram::default();
+        let mut about = None;
+        keys.read(|entry| {
+            let TableEntry { key, value, .. } = *entry;
+            match key {
                 "env" | "env_from" | "cwd" => shared.set(key, value)?,
-                "about_run" => {
-                    let command = value::command(value)?;
-                    check_command(&command)?;
-                    about = Some(command);
-                }
-                _ => server.set(key, value)?,
+                "about_run" => about = Some(value::tool_command(value)?),
+                _ => self.set(key, value)?,
             }
             Ok(())
         })?;
         let mut commands = Vec::new();
-        for_each(section.value, |entry| {
-            if is_command(entry) {
-                check_name(entry.key)?;
-                commands.push(Command::read(entry, &shared, server.timeout)?);
-            }
+        tables.read(|entry| {
+            check_name(entry.key)?;
+            commands.push(Command::read(entry, &shared, self.timeout)?);
             Ok(())
         })?;
         if commands.is_empty() {
             return Err("has neither a command nor a url, nor a table with a run".into());
         }
-        server.kind = ServerKind::Commands(commands);
-        server.about = about.map(|command| LocalProgram { command, ..shared });
-        Ok(server)
+        self.about = about.map(|command| LocalProgram { command, ..shared });
+        Ok(commands)
     }
 
-    /// Sets what every kind of section may have.
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), Wrong> {
+    /// Sets a key that every kind of section may have.
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), ConfigError> {
         match key {
             "only" => self.only = Some(strings(value)?),
             "allow" => self.allow = strings(value)?,
             "timeout" => self.timeout = duration::patience(&string(value)?)?,
             "start" => self.start = duration::patience(&string(value)?)?,
-            "run" => return Err("belongs in a table such as [tools.date.today]".into()),
-            _ if KEYS.contains(&key) => return Err(MISFIT.into()),
-            _ => return Err(value::unknown(WordPlace::Server, key, KEYS)),
+            _ if sections::keys(WordPlace::Server).contains(&key) => return Err(MISFIT.into()),
+            _ => return Err(unknown_key(WordPlace::Server, key)),
         }
         Ok(())
     }
@@ -246,25 +236,6 @@ impl RemoteServer {
     }
 }
 
-/// The kind of server in a section. A section of commands has none.
-fn kind_of_server(section: &TableEntry) -> Result<Option<ServerKind>, Wrong> {
-    let mut kind = None;
-    for_each(section.value, |entry| {
-        // A command may have these names, too.
-        if is_command(entry) {
-            return Ok(());
-        }
-        if entry.key == "url" {
-            let url = Endpoint::parse(&string(entry.value)?)?;
-            kind = Some(ServerKind::Remote(RemoteServer::new(url)));
-        } else if entry.key == "command" && kind.is_none() {
-            kind = Some(ServerKind::Local(LocalProgram::default()));
-        }
-        Ok(())
-    })?;
-    Ok(kind)
-}
-
 /// Whether an entry of a section is a command.
 fn is_command(entry: &TableEntry) -> bool {
     entry.value.is_table() && !matches!(entry.key, "env" | "headers")
@@ -305,7 +276,7 @@ mod tests {
             at: 0,
             value: &DeValue::Table(table.into_inner()),
         };
-        ToolServer::read(&section).map_err(|wrong| wrong.within(&section).message)
+        ToolServer::read(&section).map_err(|error| error.under(&section).to_string())
     }
 
     fn read(text: &str) -> Result<ToolServer, String> {
@@ -337,7 +308,7 @@ mod tests {
             relative path | command = ["a/b"]
             relative path | cwd = "here"
             must be a table | env = [1]
-            A: must be a string | env = { A = 1 }
+            env.A: must be a string | env = { A = 1 }
             too short | timeout = "0s"
             must be a string | start = 5
             there is no setting “alow” | alow = []
@@ -351,8 +322,8 @@ mod tests {
             must be the name of an environment variable | url = "https://x"␊key_env = ""
             key_cmd: there can be key_env or key_cmd, not both | url = "https://x"␊key_env = "A"␊key_cmd = ["b"]
             must be a table | url = "https://x"␊headers = 1
-            a b: no header can have | url = "https://x"␊headers = { "a b" = "x" }
-            Content-Length: no header can have | url = "https://x"␊headers = { Content-Length = "1" }
+            headers.a b: no header can have | url = "https://x"␊headers = { "a b" = "x" }
+            headers.Content-Length: no header can have | url = "https://x"␊headers = { Content-Length = "1" }
             there is no setting “header” | url = "https://x"␊header = 1
         "##,
         ) {
@@ -426,20 +397,20 @@ mod tests {
             run: names no command | [a]␊run = [""]
             run: must be a list | [a]␊run = "x"
             run: “./x” is a relative path | [a]␊run = ["./x"]
-            db.a: run: the program cannot be | [a]␊run = ["{x}"]
-            db.a: input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
+            db.a.run: the program cannot be | [a]␊run = ["{x}"]
+            db.a.input: nothing uses “b” | [a]␊run = ["x"]␊input = "b"
             reads: must be true or false | [a]␊run = ["x"]␊reads = 1
             db.about_run: “./x” is a relative path | about_run = ["./x"]␊[a]␊run = ["x"]
             db.about_run: names no command | about_run = []␊[a]␊run = ["x"]
             db.about_run: does not go with | command = ["x"]␊about_run = ["x"]
             read: there is no setting “read” | [a]␊run = ["x"]␊read = true
-            there is no setting “allow” | [a]␊run = ["x"]␊allow = []
+            db.a.allow: this key belongs in a section such as [tools.shop] | [a]␊run = ["x"]␊allow = []
             too short | [a]␊run = ["x"]␊timeout = "0s"
             cwd: “x” is a relative path | [a]␊run = ["x"]␊cwd = "x"
             db.a_b: the name must be | [a_b]␊run = ["x"]
             db.none: the name must be | [none]␊run = ["x"]
             headers: does not go with | [headers]␊run = ["x"]
-            db.run: belongs in a table such as | run = ["x"]
+            db.run: this key belongs in a section such as [tools.date.calendar] | run = ["x"]
         "##,
         ) {
             let wrong = read(&text.replace('␊', "\n")).expect_err(text);

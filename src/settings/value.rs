@@ -1,13 +1,15 @@
 //! Reads values of the configuration file as the expected types, or says what is wrong with them (pure).
 
+use std::fmt::{self, Display, Formatter};
+
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
+use super::paths::check_program;
 use crate::secret::Secret;
-use crate::text::habits::{self, WordPlace};
 
-/// An entry of a table.
+/// A key of a table, and its value.
 #[derive(Clone, Copy)]
 pub struct TableEntry<'a> {
     pub key: &'a str,
@@ -16,64 +18,120 @@ pub struct TableEntry<'a> {
     pub value: &'a DeValue<'a>,
 }
 
-/// What is wrong with a file.
-#[derive(Debug)]
-pub struct Wrong {
-    /// The place, in bytes; `None` until it is known.
-    pub at: Option<usize>,
-    /// Once the place is known, it begins with the key and the sections around it.
-    pub message: String,
+impl TableEntry<'_> {
+    /// Reads the value with `read`. An error names this key.
+    pub fn read<T, E: Into<ConfigError>>(
+        &self,
+        read: impl FnOnce(&DeValue) -> Result<T, E>,
+    ) -> Result<T, ConfigError> {
+        read(self.value).map_err(|error| error.into().under(self))
+    }
 }
 
-impl<Reason: Into<String>> From<Reason> for Wrong {
-    fn from(reason: Reason) -> Wrong {
-        Wrong {
+/// A fault of the configuration file: which key is wrong, and why.
+#[derive(Debug)]
+pub struct ConfigError {
+    /// The key that is wrong, after the keys of the tables around it. Empty if the file is not TOML.
+    path: Vec<String>,
+    /// The place of that key in bytes, or of what is not TOML; `None` until it is known.
+    pub at: Option<usize>,
+    reason: String,
+}
+
+impl ConfigError {
+    /// A fault of the whole text, which is not TOML.
+    pub fn syntax(at: Option<usize>, reason: &str) -> ConfigError {
+        ConfigError {
+            at,
+            ..ConfigError::from(reason)
+        }
+    }
+
+    /// The same fault, now that its value, or a table around it, turns out to be that of this entry.
+    pub fn under(mut self, entry: &TableEntry) -> ConfigError {
+        self.path.insert(0, entry.key.to_owned());
+        self.at.get_or_insert(entry.at);
+        self
+    }
+}
+
+/// A fault of the value that is being read. Its key is added by [`ConfigError::under`].
+impl<Reason: Into<String>> From<Reason> for ConfigError {
+    fn from(reason: Reason) -> ConfigError {
+        ConfigError {
+            path: Vec::new(),
             at: None,
-            message: reason.into(),
+            reason: reason.into(),
         }
     }
 }
 
-impl Wrong {
-    /// The same, found in the value of this entry. If that is a table and the reason begins with one of its keys, the place is
-    /// that of this key.
-    pub fn within(mut self, entry: &TableEntry) -> Wrong {
-        let message = self.message;
-        if self.at.is_some() {
-            self.message = format!("{}.{message}", entry.key);
-            return self;
+impl Display for ConfigError {
+    fn fmt(&self, formatter: &mut Formatter) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(formatter, "{}: ", self.path.join("."))?;
         }
-        self.at = Some(entry.at);
-        if let Some(table) = entry.value.as_table()
-            && let Some((name, _)) = message.split_once(':')
-            && let Some((key, _)) = table.get_key_value(name)
-        {
-            self.at = Some(key.span().start);
+        formatter.write_str(&self.reason)
+    }
+}
+
+/// The entries of a table, in the order of the file.
+pub struct Table<'a>(Vec<TableEntry<'a>>);
+
+impl<'a> Table<'a> {
+    /// The table that a value is; `None` if it is something else.
+    pub fn of(value: &'a DeValue<'a>) -> Option<Table<'a>> {
+        let mut entries = Vec::new();
+        for (key, content) in value.as_table()? {
+            entries.push(TableEntry {
+                key: key.get_ref(),
+                at: key.span().start,
+                value: content.get_ref(),
+            });
         }
-        self.message = format!("{}: {message}", entry.key);
-        self
+        entries.sort_by_key(|entry| entry.at);
+        Some(Table(entries))
+    }
+
+    /// Hands the entries to `read`, one after the other.
+    pub fn read(
+        &self,
+        mut read: impl FnMut(&TableEntry<'a>) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        for entry in &self.0 {
+            read(entry).map_err(|error| error.under(entry))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the entry with this key, and returns it.
+    pub fn take(&mut self, key: &str) -> Option<TableEntry<'a>> {
+        let index = self.0.iter().position(|entry| entry.key == key)?;
+        Some(self.0.remove(index))
+    }
+
+    /// The entries for which this is true, and the others.
+    pub fn split(self, is_first: fn(&TableEntry) -> bool) -> (Table<'a>, Table<'a>) {
+        let (first, second) = self.0.into_iter().partition(is_first);
+        (Table(first), Table(second))
+    }
+
+    /// The fault of one of its keys, which shows only beside the others.
+    pub fn error(&self, key: &str, reason: impl Into<String>) -> ConfigError {
+        let error = ConfigError::from(reason);
+        match self.0.iter().find(|entry| entry.key == key) {
+            Some(entry) => error.under(entry),
+            None => error,
+        }
     }
 }
 
 /// Hands the entries of a table to `read`, in the order of the file.
 pub fn for_each<'a>(
-    table: &'a DeValue<'a>,
-    mut read: impl FnMut(&TableEntry<'a>) -> Result<(), Wrong>,
-) -> Result<(), Wrong> {
-    let table = table.as_table().ok_or("must be a table")?;
-    let mut entries = Vec::new();
-    for (key, value) in table {
-        entries.push(TableEntry {
-            key: key.get_ref(),
-            at: key.span().start,
-            value: value.get_ref(),
-        });
-    }
-    entries.sort_by_key(|entry| entry.at);
-    for entry in entries {
-        read(&entry).map_err(|wrong| wrong.within(&entry))?;
-    }
-    Ok(())
+    value: &'a DeValue<'a>,
+    read: impl FnMut(&TableEntry<'a>) -> Result<(), ConfigError>,
+) -> Result<(), ConfigError> {
+    Table::of(value).ok_or("must be a table")?.read(read)
 }
 
 /// The value as a type of Rust. An error does not show it, because it may be a key.
@@ -115,6 +173,13 @@ pub fn command(value: &DeValue) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
+/// The command of a tool, whose program has no relative path.
+pub fn tool_command(value: &DeValue) -> Result<Vec<String>, String> {
+    let words = command(value)?;
+    check_program(&words[0])?;
+    Ok(words)
+}
+
 /// The name of a variable. A user may have written the key itself, so errors do not show it.
 pub fn variable(value: &DeValue) -> Result<String, String> {
     let name = string(value)?;
@@ -126,7 +191,7 @@ pub fn variable(value: &DeValue) -> Result<String, String> {
 }
 
 /// Names, each with its text, in the order of the file.
-pub fn table(value: &DeValue) -> Result<Vec<(String, Secret)>, Wrong> {
+pub fn pairs(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
     let mut pairs = Vec::new();
     for_each(value, |entry| {
         let text = Secret::new(string(entry.value)?);
@@ -137,15 +202,18 @@ pub fn table(value: &DeValue) -> Result<Vec<(String, Secret)>, Wrong> {
 }
 
 /// The headers of every request.
-pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, Wrong> {
-    let headers = table(value)?;
-    for (name, text) in &headers {
-        check_header(name, text)?;
-    }
+pub fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, ConfigError> {
+    let mut headers = Vec::new();
+    for_each(value, |entry| {
+        let text = Secret::new(string(entry.value)?);
+        check_header(entry.key, &text)?;
+        headers.push((entry.key.to_owned(), text));
+        Ok(())
+    })?;
     Ok(headers)
 }
 
-/// Checks that a header can be sent.
+/// Checks that a header can be sent. An error does not show its value.
 pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
     let has_name = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
     // The length of a request follows from its body.
@@ -154,16 +222,5 @@ pub fn check_header(name: &str, value: &Secret) -> Result<(), String> {
     if has_name && !sets_length && http::HeaderValue::from_str(value.expose()).is_ok() {
         return Ok(());
     }
-    Err(format!(
-        "{name}: no header can have this name or this value"
-    ))
-}
-
-/// The error for an unknown key. `keys` are those that there are.
-pub fn unknown(place: WordPlace, key: &str, keys: &[&str]) -> Wrong {
-    let mut reason = format!("there is no setting “{key}”");
-    if let Some(meant) = habits::meant(place, key, keys) {
-        reason += &format!("; did you mean {meant}?");
-    }
-    reason.into()
+    Err("no header can have this name or this value".to_owned())
 }

@@ -20,6 +20,25 @@ pub struct Argv {
     pub dashes: bool,
 }
 
+/// What is wrong with a command as the configuration has it.
+#[derive(Debug)]
+pub struct ArgvError {
+    /// The key that is wrong: `run` or `input`.
+    pub key: &'static str,
+    pub reason: String,
+}
+
+impl ArgvError {
+    fn run(reason: String) -> ArgvError {
+        ArgvError { key: "run", reason }
+    }
+
+    fn input(reason: String) -> ArgvError {
+        let key = "input";
+        ArgvError { key, reason }
+    }
+}
+
 /// A command with all its arguments, ready to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invocation {
@@ -28,9 +47,8 @@ pub struct Invocation {
 }
 
 impl Argv {
-    /// Checks a command as the configuration has it. Without inputs, every placeholder is one, and is text. An error begins
-    /// with the key that is wrong.
-    pub fn complete(&mut self) -> Result<(), String> {
+    /// Checks a command as the configuration has it. Without inputs, every placeholder is one, and is text.
+    pub fn complete(&mut self) -> Result<(), ArgvError> {
         if self.inputs.is_empty() {
             self.inputs = self.untyped_inputs()?;
         }
@@ -40,7 +58,7 @@ impl Argv {
     }
 
     /// Every placeholder as an argument that is text.
-    fn untyped_inputs(&self) -> Result<Vec<ShortField>, String> {
+    fn untyped_inputs(&self) -> Result<Vec<ShortField>, ArgvError> {
         let mut inputs: Vec<ShortField> = Vec::new();
         for text in self.run.iter().chain(&self.stdin) {
             for (_, name) in in_braces(text) {
@@ -49,9 +67,9 @@ impl Argv {
                         inputs.push(ShortField::text(name));
                     }
                 } else if is_like_a_name(name) {
-                    return Err(format!(
-                        "run: the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
-                    ));
+                    return Err(ArgvError::run(format!(
+                        "the name in “{{{name}}}” must have the form [a-z_][a-z0-9_-]*; with input, only what it names is replaced"
+                    )));
                 }
             }
         }
@@ -70,25 +88,27 @@ impl Argv {
     }
 
     /// Refuses elements in which the model could write a program or an option.
-    fn check_elements(&self) -> Result<(), String> {
+    fn check_elements(&self) -> Result<(), ArgvError> {
         for (index, text) in self.run.iter().enumerate() {
             let placeholders = self.placeholders(text);
             let Some((start, _)) = placeholders.first() else {
                 continue;
             };
             if index == 0 {
-                return Err("run: the program cannot be an argument".to_owned());
+                return Err(ArgvError::run(
+                    "the program cannot be an argument".to_owned(),
+                ));
             }
             if text.starts_with('-') && !text[..*start].contains('=') {
-                return Err(format!(
-                    "run: “{text}” is an option, in which an argument may only come after “=”"
-                ));
+                return Err(ArgvError::run(format!(
+                    "“{text}” is an option, in which an argument may only come after “=”"
+                )));
             }
         }
         Ok(())
     }
 
-    fn check_inputs(&self) -> Result<(), String> {
+    fn check_inputs(&self) -> Result<(), ArgvError> {
         for ShortField { name, kind, .. } in &self.inputs {
             let whole = whole(name);
             let mut is_used = false;
@@ -101,22 +121,22 @@ impl Argv {
                 // A list becomes several elements, which neither a part of an element nor standard input can.
                 let is_whole = *text == whole && self.stdin.as_ref() != Some(text);
                 if *kind == FieldKind::List && !is_whole {
-                    return Err(format!(
-                        "input: the list “{name}” must be a whole element of run"
-                    ));
+                    return Err(ArgvError::input(format!(
+                        "the list “{name}” must be a whole element of run"
+                    )));
                 }
             }
             if !is_used {
-                return Err(format!(
-                    "input: nothing uses “{name}”, which would be {whole} in run or stdin"
-                ));
+                return Err(ArgvError::input(format!(
+                    "nothing uses “{name}”, which would be {whole} in run or stdin"
+                )));
             }
         }
         Ok(())
     }
 
     /// Refuses an option whose value may be missing: it would take the next element as its value.
-    fn check_optional(&self) -> Result<(), String> {
+    fn check_optional(&self) -> Result<(), ArgvError> {
         for (option, value) in self.run.iter().zip(self.run.iter().skip(1)) {
             // Nothing after `--` is an option's value.
             if !option.starts_with('-') || option == "--" {
@@ -127,9 +147,9 @@ impl Argv {
             } in &self.inputs
             {
                 if *is_optional && *value == whole(name) {
-                    return Err(format!(
-                        "run: “{value}”, which may be missing, cannot stand after “{option}”, which may take what follows as its value; write them as one element, such as “--{name}={value}”, or change their order"
-                    ));
+                    return Err(ArgvError::run(format!(
+                        "“{value}”, which may be missing, cannot stand after “{option}”, which may take what follows as its value; write them as one element, such as “--{name}={value}”, or change their order"
+                    )));
                 }
             }
         }
@@ -333,7 +353,7 @@ mod tests {
             stdin: Option<&str>,
             input: Option<&str>,
             dashes: bool,
-        ) -> Result<Argv, String> {
+        ) -> Result<Argv, ArgvError> {
             let mut argv = Argv {
                 run: run.to_vec(),
                 stdin: stdin.map(str::to_owned),
@@ -341,14 +361,15 @@ mod tests {
                 dashes,
             };
             if let Some(input) = input {
-                argv.inputs = short_form::parse(input, short_form::FormPurpose::Arguments)?;
+                let inputs = short_form::parse(input, short_form::FormPurpose::Arguments);
+                argv.inputs = inputs.map_err(ArgvError::input)?;
             }
             argv.complete()?;
             Ok(argv)
         }
     }
 
-    fn parse(run: &[&str], input: Option<&str>) -> Result<Argv, String> {
+    fn parse(run: &[&str], input: Option<&str>) -> Result<Argv, ArgvError> {
         Argv::parse(&strings(run), None, input, false)
     }
 
@@ -386,7 +407,8 @@ mod tests {
         }
         for text in ["{Dir}", "a {maxCount}", "{A-b}"] {
             let error = parse(&["x", text], None).expect_err(text);
-            assert!(error.contains("must have the form"), "{error}");
+            let is_named = error.key == "run" && error.reason.contains("must have the form");
+            assert!(is_named, "{error:?}");
         }
         // With `input`, all that it does not name is literal.
         let argv = parse(&["x", "{Dir} {c} {{a}} {a}"], Some("a")).expect("an argv");
@@ -424,7 +446,10 @@ mod tests {
         let error = negative.fill(&object(json!({"n": -5})), full);
         assert!(error.is_err(), "the model gives no option");
         let error = parse(&["x", "-n", "{n}"], Some("n? int")).expect_err("an option's value");
-        assert!(error.contains("cannot stand after “-n”"), "{error}");
+        assert!(
+            error.reason.contains("cannot stand after “-n”"),
+            "{error:?}"
+        );
         assert!(parse(&["x", "-n", "{n}"], Some("n int = 5")).is_ok());
     }
 
@@ -439,8 +464,8 @@ mod tests {
         ] {
             let error = Argv::parse(&strings(run), None, None, true).expect_err(run[run.len() - 1]);
             assert!(
-                error.starts_with("run: ") && error.contains(words),
-                "{run:?}: {error}"
+                error.key == "run" && error.reason.contains(words),
+                "{run:?}: {error:?}"
             );
         }
         for run in [
@@ -478,9 +503,9 @@ mod tests {
     fn every_argument_has_a_place_and_every_place_an_argument() {
         for [run, stdin, input, words] in rows(
             r#"
-            {a}    |     | a, b int  | input: nothing uses “b”
-            {a}    | {b} | b, c      | input: nothing uses “c”
-            {{a}}  |     | a         | input: nothing uses “a”
+            {a}    |     | a, b int  | nothing uses “b”
+            {a}    | {b} | b, c      | nothing uses “c”
+            {{a}}  |     | a         | nothing uses “a”
             x{a}   |     | a list    | must be a whole element
             {a}{a} |     | a list    | must be a whole element
             {a}    | {a} | a list    | must be a whole element
@@ -491,7 +516,8 @@ mod tests {
             let stdin = Some(stdin).filter(|stdin| !stdin.is_empty());
             let run = strings(&["ls", run]);
             let error = Argv::parse(&run, stdin, Some(input), false).expect_err(input);
-            assert!(error.contains(words), "{run:?} {input:?}: {error}");
+            let is_named = error.key == "input" && error.reason.contains(words);
+            assert!(is_named, "{run:?} {input:?}: {error:?}");
         }
     }
 

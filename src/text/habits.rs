@@ -13,11 +13,13 @@ pub enum WordPlace {
     Server,
     Command,
     Role,
+    /// The kind of a section, such as `tools` in `[tools.time]`.
+    Section,
 }
 
-use WordPlace::{CommandLine, Provider, Role, Server, Settings};
+use WordPlace::{Command, CommandLine, Provider, Role, Section, Server, Settings};
 
-/// Words with blanks between them, and what somebody who writes them means.
+/// Words with blanks between them, and what somebody who writes them means. A word that begins with `_` is the end of one.
 const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "c continue resume follow-up", "-f"),
     (CommandLine, "image file", "-a"),
@@ -29,24 +31,100 @@ const HABITS: &[(WordPlace, &str, &str)] = &[
     (CommandLine, "search find grep", "--list WORDS"),
     (CommandLine, "branch fork", "--copy"),
     (CommandLine, "system-prompt", "-S"),
-    (Settings, "default_provider", "provider"),
+    (Settings, "default_provider model_provider", "provider"),
     (Settings, "default_model", "model"),
-    (Settings, "system_prompt", "system"),
-    (Settings, "key api_key", "key_env of a provider"),
-    (Settings, "url base_url", "base_url of a provider"),
-    (Provider, "key api_key", "key_env or key_cmd"),
-    (Server, "key api_key", "key_env or key_cmd"),
-    (Provider, "url", "base_url"),
-    (Role, "system_prompt", "system"),
+    (Settings, "system_prompt instructions", "system"),
+    (
+        Settings,
+        "reasoning think thinking _reasoning_effort",
+        "effort",
+    ),
+    (Settings, "_output_tokens _completion_tokens", "max_tokens"),
+    (Settings, "max_messages history_size", "messages"),
+    (Settings, "max_steps max_turns", "rounds"),
+    (Settings, "request_timeout", "timeout"),
+    (Settings, "_max_retries", "retries"),
+    (Settings, "word_wrap", "wrap"),
+    (Settings, "color colour theme highlight", "style"),
+    (Settings, "web_search", "web of a role"),
+    (
+        Settings,
+        "key token _api_key _auth_token",
+        "key_env of a provider",
+    ),
+    (Settings, "url api_base _base_url", "base_url of a provider"),
+    (Settings, "headers http_headers", "headers of a provider"),
+    (Settings, SAMPLING, "options of a provider"),
+    (Settings, "mcp_servers mcpservers", "tools or mcp"),
+    (Settings, "profile", "roles"),
+    (
+        Provider,
+        "key token env_key _api_key _auth_token _key_env",
+        "key_env or key_cmd",
+    ),
+    (Provider, "url endpoint api_base _base_url", "base_url"),
+    (Provider, "type api_type wire_api", "api"),
+    (Provider, "default_model", "model"),
+    (Provider, "http_headers extra_headers", "headers"),
+    (Provider, "body extra_body", "options"),
+    (Provider, SAMPLING, "options"),
+    (Server, "key env_key _api_key", "key_env or key_cmd"),
+    (Server, "bearer_token_env_var", "key_env"),
+    (
+        Server,
+        "args arguments",
+        "command, which holds the arguments, too",
+    ),
+    (Server, "serverurl httpurl endpoint", "url"),
+    (Server, "http_headers", "headers"),
+    (Server, "env_vars", "env_from"),
+    (Server, "tools enabled_tools includetools", "only"),
+    (Server, "autoapprove alwaysallow trust", "allow"),
+    (Server, "startup_timeout_sec startup_timeout_ms", "start"),
+    (Server, "tool_timeout_sec", "timeout"),
+    (Command, "command cmd args", "run"),
+    (Command, "description", "about"),
+    (Command, "parameters arguments schema input_schema", "input"),
+    (Command, "readonly read_only", "reads"),
+    (Role, "system_prompt instructions", "system"),
     (Role, "prompt", "system or question"),
+    (Role, "prompt_file", "system_file"),
+    (Role, "reasoning think thinking _reasoning_effort", "effort"),
+    (Role, "web_search", "web"),
+    (Role, SAMPLING, "options"),
+    (Section, "model_providers clients apis", "providers"),
+    (Section, "mcp servers mcp_servers mcpservers", "tools"),
+    (Section, "profile profiles agents", "roles"),
 ];
+
+/// Fields of a request that other programs have as settings.
+const SAMPLING: &str =
+    "temperature temp top_p top_k topp topk seed stop frequency_penalty presence_penalty";
 
 /// Words of so many letters count only if they are spelt right.
 const MAX_SHORT: usize = 5;
 
+/// What a word of another program is called here, if it is one to the letter.
+pub fn habit(place: WordPlace, typed: &str) -> Option<&'static str> {
+    // `-` and `_` separate words in the same way.
+    let typed = typed.to_lowercase().replace('-', "_");
+    let is_typed = |word: &str| {
+        let is_end = word.starts_with('_') && typed.ends_with(word);
+        is_end || typed == word.replace('-', "_")
+    };
+    for (where_used, words, answer) in HABITS {
+        if *where_used == place && words.split(' ').any(is_typed) {
+            return Some(answer);
+        }
+    }
+    None
+}
+
 /// What was meant by a name that does not exist: one of `names`, or what a word of another program is called here.
 pub fn meant(place: WordPlace, typed: &str, names: &[&str]) -> Option<String> {
-    let typed = typed.to_lowercase();
+    if let Some(answer) = habit(place, typed) {
+        return Some(answer.to_owned());
+    }
     let mut candidates = Vec::new();
     for name in names {
         candidates.push((*name, *name));
@@ -54,14 +132,47 @@ pub fn meant(place: WordPlace, typed: &str, names: &[&str]) -> Option<String> {
     for (where_used, words, answer) in HABITS {
         for word in words.split(' ') {
             // A short word with an error in it is another word.
-            let is_clear = word == typed || word.len() > MAX_SHORT;
-            if *where_used == place && is_clear {
+            if *where_used == place && word.len() > MAX_SHORT {
                 candidates.push((word, *answer));
             }
         }
     }
     let words = candidates.iter().map(|(word, _)| *word);
-    let found = nearest(&typed, words)?;
+    let found = nearest(typed, words)?;
     let (_, answer) = candidates.iter().find(|(word, _)| *word == found)?;
     Some((*answer).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::one_line::tests::rows;
+
+    #[test]
+    fn a_word_of_another_program_is_answered_with_the_name_here() {
+        for [place, typed, expected] in rows(
+            "
+            top  | OPENAI_API_KEY | key_env of a provider
+            top  | api_key | key_env of a provider
+            top  | GROQ_BASE_URL | base_url of a provider
+            top  | temperature | options of a provider
+            top  | temprature | options of a provider
+            top  | model_reasoning_effort | effort
+            top  | default-model | model
+            top  | timout | timeout
+            top  | max_token | -
+            top  | temporary | -
+            line | system-prompt | -S
+            line | contine | -f
+            line | cod | -",
+        ) {
+            let place = if place == "top" {
+                Settings
+            } else {
+                CommandLine
+            };
+            let found = meant(place, typed, &["timeout", "model"]);
+            assert_eq!(found.as_deref().unwrap_or("-"), expected, "{typed}");
+        }
+    }
 }

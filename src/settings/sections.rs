@@ -1,0 +1,162 @@
+//! The kinds of sections in the configuration file, with the keys of each, and the errors for what does not exist (pure).
+
+use toml::de::DeValue;
+
+use super::table::{self, SETTINGS};
+use super::value::{ConfigError, Table, TableEntry};
+use crate::provider::table as providers;
+use crate::text::habits::{self, WordPlace};
+use crate::text::nearest::nearest;
+
+/// The keys at the top of the file that hold sections.
+pub const SECTIONS: [&str; 3] = ["providers", "tools", "roles"];
+
+/// A kind of section.
+struct SectionKind {
+    place: WordPlace,
+    /// A section of this kind that the manual has.
+    example: &'static str,
+    keys: &'static [&'static str],
+}
+
+/// A key that two kinds have is said to belong to the first of them.
+static KINDS: [SectionKind; 4] = [
+    SectionKind {
+        place: WordPlace::Provider,
+        example: "[providers.work]",
+        keys: &[
+            "api", "base_url", "key_env", "key_cmd", "model", "headers", "options",
+        ],
+    },
+    SectionKind {
+        place: WordPlace::Server,
+        example: "[tools.shop]",
+        keys: &[
+            "command",
+            "url",
+            "env",
+            "env_from",
+            "cwd",
+            "headers",
+            "key_env",
+            "key_cmd",
+            "only",
+            "allow",
+            "timeout",
+            "start",
+            "about_run",
+        ],
+    },
+    SectionKind {
+        place: WordPlace::Command,
+        example: "[tools.date.calendar]",
+        keys: &[
+            "run", "about", "stdin", "input", "reads", "dashes", "timeout", "env", "env_from",
+            "cwd",
+        ],
+    },
+    SectionKind {
+        place: WordPlace::Role,
+        example: "[roles.review]",
+        keys: &[
+            "provider",
+            "model",
+            "effort",
+            "messages",
+            "system",
+            "system_file",
+            "tools",
+            "schema",
+            "web",
+            "options",
+            "question",
+        ],
+    },
+];
+
+/// The kind of section that a place is. The top of the file is none.
+fn kind(place: WordPlace) -> Option<&'static SectionKind> {
+    KINDS.iter().find(|kind| kind.place == place)
+}
+
+/// The table that a section is.
+pub fn section<'a>(value: &'a DeValue<'a>, place: WordPlace) -> Result<Table<'a>, ConfigError> {
+    if let Some(table) = Table::of(value) {
+        return Ok(table);
+    }
+    let example = kind(place).map(|kind| format!(", such as {}", kind.example));
+    Err(format!("must be a table{}", example.unwrap_or_default()).into())
+}
+
+/// The keys that there are in a place.
+pub fn keys(place: WordPlace) -> Vec<&'static str> {
+    if let Some(kind) = kind(place) {
+        return kind.keys.to_vec();
+    }
+    let settings = SETTINGS.iter().map(|row| row.key);
+    SECTIONS.into_iter().chain(settings).collect()
+}
+
+/// The error for a key that does not exist in this place. It says where the key belongs, or what was meant.
+pub fn unknown_key(place: WordPlace, key: &str) -> ConfigError {
+    // A word of another program can be a key of another section here.
+    if habits::habit(place, key).is_none()
+        && let Some(home) = home_of(key)
+    {
+        return home.into();
+    }
+    let mut reason = format!("there is no setting “{key}”");
+    if let Some(meant) = habits::meant(place, key, &keys(place)) {
+        reason += &format!("; did you mean {meant}?");
+    } else if place != WordPlace::Settings
+        && let Some(meant) = nearest(key, SETTINGS.iter().map(|row| row.key))
+    {
+        reason += &format!("; did you mean {meant}, above the first section?");
+    }
+    reason.into()
+}
+
+/// Says where a key belongs, if it exists at all.
+fn home_of(key: &str) -> Option<String> {
+    // In TOML, all that follows the head of a section is in it.
+    if table::find(key).is_some() {
+        return Some("this setting belongs above the first section".to_owned());
+    }
+    let kind = KINDS.iter().find(|kind| kind.keys.contains(&key))?;
+    let example = kind.example;
+    Some(format!("this key belongs in a section such as {example}"))
+}
+
+/// Whether TOML takes a key without quotes.
+pub fn is_bare(key: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !key.is_empty() && key.bytes().all(is_allowed)
+}
+
+/// The error for a table at the top of the file that is not a kind of section.
+pub fn unknown_section(top: &TableEntry) -> ConfigError {
+    let mut name = None;
+    let mut has_setting = false;
+    for (key, value) in top.value.as_table().into_iter().flatten() {
+        if value.get_ref().is_table() && is_bare(key.get_ref()) {
+            name = Some(key.get_ref().as_ref());
+        }
+        has_setting |= table::find(key.get_ref()).is_some();
+    }
+    let kind = top.key;
+    let written = match name {
+        Some(name) => format!("{kind}.{name}"),
+        None => kind.to_owned(),
+    };
+    let advice = if providers::find(kind).is_some() {
+        format!("did you mean [providers.{kind}]?")
+    } else if let Some(meant) = habits::meant(WordPlace::Section, kind, &SECTIONS) {
+        format!("did you mean [{meant}.{}]?", name.unwrap_or("NAME"))
+    } else if has_setting {
+        "its settings belong above the first section".to_owned()
+    } else {
+        "a section is [providers.NAME], [tools.NAME], [tools.NAME.COMMAND] or [roles.NAME]"
+            .to_owned()
+    };
+    format!("there is no section [{written}]; {advice}").into()
+}
