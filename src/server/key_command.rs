@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
-use crate::settings::{Environment, Key, check_key};
+use crate::settings::{Environment, Key, check_key, expand_home};
 use crate::unix;
 
 /// How a shell says that SIGINT has ended a command.
@@ -44,7 +44,8 @@ pub fn fetch(
     notes.spinner().stop();
     let wrong = |what: String| Error::settings(format!("{whose}: key_cmd: {what}"));
     let program = &command[0];
-    let mut started = Command::new(program);
+    let file = expand_home(program, environment).map_err(&wrong)?;
+    let mut started = Command::new(file);
     started.args(&command[1..]);
     started.stdin(Stdio::null());
     started.stdout(Stdio::piped());

@@ -6,7 +6,7 @@ mod file;
 mod key;
 mod mcp;
 mod origin;
-pub mod paths;
+mod paths;
 pub mod pattern;
 mod program;
 mod providers;
@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub use commands::Command;
 pub use key::{Key, check_key};
 pub use origin::{Environment, Origin, Sourced};
+pub use paths::expand_home;
 pub use program::LocalProgram;
 pub use providers::Provider;
 pub use table::{Cached, History, SettingRow, Values};
@@ -127,14 +128,16 @@ impl Settings {
         arguments: &Arguments,
         path: &Path,
     ) -> Result<Settings, Error> {
-        let typed = roles::apply(arguments, &file.roles, path)?;
+        let typed = roles::apply(arguments, &file.roles, path, environment)?;
         let mut values = Values::default();
         let mut rows = Vec::new();
         for row in table::SETTINGS {
             let setting = Setting::new(row, &file, environment, &typed);
             // Each layer must be right, even where another one decides.
             for Sourced { text, origin } in setting.layers.iter().flatten() {
-                row.set(&mut values, text)
+                let expanded = row.expand(text, environment);
+                expanded
+                    .and_then(|text| row.set(&mut values, &text))
                     .map_err(|reason| origin.wrong(row.key, &reason))?;
             }
             rows.push(setting);

@@ -1,8 +1,10 @@
-//! Paths in settings: they are absolute, because a relative one would depend on where q is started (pure).
+//! Paths in settings: they are absolute, because a relative one would depend on where q is started, or begin with `~/` (pure).
+
+use super::origin::Environment;
 
 /// Refuses a relative path.
 pub fn check_path(path: &str) -> Result<(), String> {
-    if path.starts_with('/') {
+    if path.starts_with('/') || path.starts_with("~/") {
         return Ok(());
     }
     Err(format!("“{path}” is a relative path; write the full path"))
@@ -16,11 +18,63 @@ pub fn check_program(program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the folder that a program is started in: a path, which may begin with the home folder `~`, or `.`.
+/// Checks the folder that a program is started in: a path, the home folder `~`, or `.`, which is where q is started.
 pub fn check_folder(folder: &str) -> Result<(), String> {
-    let is_below_home = folder == "~" || folder.starts_with("~/");
-    if folder == "." || is_below_home {
+    if folder == "." || folder == "~" {
         return Ok(());
     }
     check_path(folder).map_err(|reason| format!("{reason}, or \".\""))
+}
+
+/// The path with the home folder in place of a leading `~`.
+pub fn expand_home(path: &str, environment: &Environment) -> Result<String, String> {
+    let below = path
+        .strip_prefix('~')
+        .filter(|below| below.is_empty() || below.starts_with('/'));
+    let Some(below) = below else {
+        return Ok(path.to_owned());
+    };
+    match environment.get("HOME") {
+        Some(home) if home.starts_with('/') => Ok(format!("{home}{below}")),
+        _ => Err(format!("{path} needs HOME, which names no folder")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_absolute_or_in_the_home_folder() {
+        let environment = Environment::new(&[("HOME", "/home/me")]);
+        for (path, expected) in [
+            ("/a", "/a"),
+            ("~/a", "/home/me/a"),
+            ("~/", "/home/me/"),
+            ("/~/a", "/~/a"),
+        ] {
+            assert_eq!(check_path(path), Ok(()), "{path}");
+            assert_eq!(check_program(path), Ok(()), "{path}");
+            assert_eq!(check_folder(path), Ok(()), "{path}");
+            let found = expand_home(path, &environment);
+            assert_eq!(found.as_deref(), Ok(expected), "{path}");
+        }
+        for path in ["a/b", "./a", "../a", "~me/a", ".~/a"] {
+            assert!(check_path(path).is_err(), "{path}");
+            assert!(check_program(path).is_err(), "{path}");
+            assert!(check_folder(path).is_err(), "{path}");
+        }
+        // Without a slash, a program is looked up, and nothing else is a path.
+        assert_eq!(check_program("~a"), Ok(()));
+        assert!(check_path("a").is_err());
+        assert_eq!(check_folder("."), Ok(()));
+        for (path, expected) in [("~", "/home/me"), ("~a", "~a"), ("a", "a")] {
+            let found = expand_home(path, &environment);
+            assert_eq!(found.as_deref(), Ok(expected), "{path}");
+        }
+        for variables in [&[][..], &[("HOME", "me")]] {
+            let environment = Environment::new(variables);
+            assert!(expand_home("~/a", &environment).is_err());
+        }
+    }
 }

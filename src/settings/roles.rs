@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, RoleSection, is_role};
+use super::origin::Environment;
+use super::paths::expand_home;
 use super::text::{MAX_TEXT, read_text};
 use super::tools::NO_TOOLS;
 use crate::error::Error;
@@ -21,7 +23,12 @@ impl RoleSection {
 
 /// The typed arguments with the options of their role, as if the user had typed those first. `file` is the configuration
 /// file, and `sections` are its roles.
-pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result<Arguments, Error> {
+pub fn apply(
+    typed: &Arguments,
+    sections: &[RoleSection],
+    file: &Path,
+    environment: &Environment,
+) -> Result<Arguments, Error> {
     let Some(name) = &typed.role else {
         return Ok(typed.clone());
     };
@@ -34,9 +41,13 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
         return Err(unknown(name, sections, file));
     }
     let role = section.cloned().unwrap_or_default();
+    let read_beside = |path: &str| {
+        let path = expand_home(path, environment)?;
+        read_text(&file.with_file_name(path), MAX_TEXT)
+    };
     let mut all = over(role.options.clone(), typed);
     if all.system.is_none()
-        && let Some(text) = system_prompt(&role, prompt, file)?
+        && let Some(text) = system_prompt(&role, prompt, read_beside)?
     {
         all.system = Some(text.trim_end_matches(['\r', '\n']).into());
     }
@@ -44,23 +55,22 @@ pub fn apply(typed: &Arguments, sections: &[RoleSection], file: &Path) -> Result
         && let Some(path) = &all.schema
         && path.ends_with(".json")
     {
-        let text = read_text(&file.with_file_name(path), MAX_TEXT);
-        let shape = text.and_then(|text| Shape::from_json(&text));
+        let shape = read_beside(path).and_then(|text| Shape::from_json(&text));
         let shape = shape.map_err(|reason| role.wrong("schema", &reason))?;
         all.schema = Some(shape.schema.to_string());
     }
     Ok(all)
 }
 
-/// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name.
+/// The system prompt in a file: the file that the section names, else `prompt`, the file with the role's name. `read_beside`
+/// reads a file whose path may start from the folder of the configuration file.
 fn system_prompt(
     role: &RoleSection,
     prompt: Option<PathBuf>,
-    file: &Path,
+    read_beside: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Option<String>, Error> {
     let text = if let Some(path) = &role.system_file {
-        let text = read_text(&file.with_file_name(path), MAX_TEXT);
-        text.map_err(|reason| role.wrong("system_file", &reason))?
+        read_beside(path).map_err(|reason| role.wrong("system_file", &reason))?
     } else if let Some(path) = prompt {
         let text = read_text(&path, MAX_TEXT);
         text.map_err(|reason| Error::settings(format!("--role: {reason}")))?

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::duration;
-use super::paths::check_path;
+use super::origin::Environment;
+use super::paths::{check_path, expand_home};
 use crate::flags::Arguments;
 use crate::session::rules::Rules;
 
@@ -281,6 +282,14 @@ impl SettingRow {
     /// The environment variable that sets it.
     pub fn variable(&self) -> String {
         format!("Q_{}", self.key.to_ascii_uppercase())
+    }
+
+    /// The text of a value with the home folder in place of `~`, where that is a path.
+    pub fn expand(&self, text: &str, environment: &Environment) -> Result<String, String> {
+        match self.kind {
+            Path(_) => expand_home(text, environment),
+            _ => Ok(text.to_owned()),
+        }
     }
 
     /// Sets the value from its text.

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::settings::{Command, Environment, READS, ServerKind, ToolServer};
+use crate::settings::{Command, Environment, READS, ServerKind, ToolServer, expand_home};
 use crate::text::runners::runner;
 
 /// Where the system looks for programs if PATH is not set.
@@ -77,7 +77,8 @@ fn code_runner<'c>(command: &'c Command, own: &Environment) -> Option<&'c str> {
     }
     let variables = command.program.environment(own);
     runner(&argv.run, |name| {
-        let file = fs::canonicalize(look_up(name, &variables)?).ok()?;
+        let path = expand_home(name, own).ok()?;
+        let file = fs::canonicalize(look_up(&path, &variables)?).ok()?;
         Some(file.to_string_lossy().into_owned())
     })
 }

@@ -17,7 +17,9 @@ use crate::output::Notes;
 use crate::secret::{Secret, Secrets};
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer};
+use crate::settings::{
+    Command, LocalProgram, RemoteServer, ServerKind, Settings, ToolServer, expand_home,
+};
 use crate::text::nearest::did_you_mean;
 
 /// Prepares the servers and commands of a question.
@@ -119,12 +121,12 @@ impl Preparation<'_> {
     fn program(&mut self, name: &str, local: &LocalProgram) -> Result<Program, Error> {
         let own = &self.settings.environment;
         let environment = local.environment(own);
-        let file = find_program(name, &local.command[0], &environment)?;
+        let mut command = local.command.clone();
+        command[0] = expand_home(&command[0], own)
+            .map_err(|reason| Error::settings(format!("tools.{name}: {reason}")))?;
+        let file = find_program(name, &command[0], &environment)?;
         let cwd = local.cwd.as_deref().unwrap_or("~");
-        let folder = match cwd.strip_prefix('~') {
-            Some(below) => own.get("HOME").map(|home| format!("{home}{below}")),
-            None => Some(cwd.to_owned()),
-        };
+        let folder = expand_home(cwd, own).ok();
         // The model reads its name if a path leads out of it.
         let folder = folder.and_then(|folder| path::absolute(folder).ok());
         let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
@@ -138,7 +140,7 @@ impl Preparation<'_> {
         }
         Ok(Program {
             file,
-            command: local.command.clone(),
+            command,
             environment,
             folder,
         })
