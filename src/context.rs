@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::answers::{Answers, Sharing};
 use crate::error::Error;
+use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{Look, Notes};
 use crate::session::Conversation;
@@ -33,6 +34,18 @@ impl Context {
     /// The settings for actions, even if some are wrong.
     pub fn values(&self) -> Values {
         Settings::for_actions(&self.environment, &self.configuration)
+    }
+
+    /// The settings of this run.
+    pub fn settings(&self, arguments: &Arguments) -> Result<Settings, Error> {
+        let settings = Settings::load(arguments, &self.environment, &self.configuration)?;
+        if settings.is_out_of_reach {
+            self.notes.note(&format!(
+                "{} cannot be read by this user, so it counts as missing; XDG_CONFIG_HOME names another folder",
+                settings.file.display()
+            ));
+        }
+        Ok(settings)
     }
 
     /// How an answer looks on a terminal.

@@ -8,12 +8,11 @@ use crate::flags::Arguments;
 use crate::output::print_report;
 use crate::server::discover;
 use crate::server::whom::Claim;
-use crate::settings::Settings;
 
 /// Prints the models of the provider that a question would go to.
 pub fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
-    let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
+    let settings = context.settings(arguments)?;
     let target = discover::find_server(&settings, Claim::None, notes)?;
     target.fetch_key(notes)?;
     let models = target.models(notes)?;

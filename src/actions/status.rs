@@ -42,7 +42,7 @@ pub fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Erro
         why: reason.message,
         ..Asked::default()
     });
-    let mut report = Report::new(&asked, error.as_deref(), context);
+    let mut report = Report::new(&asked, error.as_deref(), &settings, context);
     if let Err(problem) = report.add_sessions(context) {
         report.line(&format!("conversations  {problem}"));
         report.json["sessions_error"] = problem.message.into();
@@ -102,7 +102,7 @@ struct Report {
 
 impl Report {
     /// What would be asked, the version, and the file of settings. If these are wrong, the defaults follow.
-    fn new(asked: &Asked, error: Option<&str>, context: &Context) -> Report {
+    fn new(asked: &Asked, error: Option<&str>, settings: &Settings, context: &Context) -> Report {
         let why = &asked.why;
         let model = asked.model.as_deref().unwrap_or(FIRST_LISTED);
         let asks = match &asked.provider {
@@ -131,6 +131,9 @@ impl Report {
         report.line(&format!("q {version}"));
         report.line("");
         report.line(&format!("configuration  {file}"));
+        if settings.is_out_of_reach {
+            report.line("  it cannot be read by this user, so it counts as missing");
+        }
         if let Some(error) = error {
             report.line(&format!("  wrong: {error}"));
             report.line("  no question is asked until that is corrected; these are the defaults:");

@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print_report;
-use crate::settings::Settings;
 use crate::text::escape::is_line_break;
 use crate::tools::{Groups, Selection, Starting};
 
@@ -15,7 +14,7 @@ use crate::tools::{Groups, Selection, Starting};
 pub fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let selection = Selection::from_option(&arguments.tools)?;
-    let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
+    let settings = context.settings(arguments)?;
     let starting = Starting::new(selection.as_ref(), &settings, context, groups)?;
     if settings.tool_servers()?.is_empty() {
         let file = settings.file.display();

@@ -35,7 +35,7 @@ use run::Run;
 /// Asks one question, in the conversation that the command line chooses. Tool servers start in `groups`.
 pub fn ask(command_line: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
-    let settings = Settings::load(command_line, &context.environment, &context.configuration)?;
+    let settings = context.settings(command_line)?;
     let plan = Plan::new(&settings, notes)?;
     let early = place::early_target(&plan, context)?;
     if let Some(early) = &early

@@ -18,8 +18,9 @@ mod tools;
 mod value;
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use commands::Command;
 pub use key::{Key, check_key};
@@ -36,6 +37,7 @@ use crate::flags::{Arguments, Mode};
 use crate::provider::request::Field;
 use crate::text::json;
 use crate::text::nearest::did_you_mean;
+use crate::unix;
 
 /// A setting, with what each layer says about it.
 #[derive(Debug)]
@@ -105,10 +107,14 @@ pub struct Settings {
     /// Fields of the request that options set.
     pub options: Vec<Field>,
     pub file: PathBuf,
+    /// The file may be there, but this user may not read it, as where q runs with the home of somebody else.
+    pub is_out_of_reach: bool,
     /// In the order of the file.
     roles: Vec<file::RoleSection>,
     /// All settings, in the order of the table.
     rows: Vec<Setting>,
+    /// All tool servers, once they have been asked for.
+    tool_servers: OnceLock<Result<Vec<ToolServer>, Error>>,
 }
 
 impl Settings {
@@ -137,7 +143,7 @@ impl Settings {
             for Sourced { text, origin } in setting.layers.iter().flatten() {
                 let expanded = row.expand(text, environment);
                 expanded
-                    .and_then(|text| row.set(&mut values, &text))
+                    .and_then(|full| row.set(&mut values, &full))
                     .map_err(|reason| origin.wrong(row.key, &reason))?;
             }
             rows.push(setting);
@@ -159,8 +165,10 @@ impl Settings {
             model: None,
             environment: environment.clone(),
             file: path.to_owned(),
+            is_out_of_reach: file.is_out_of_reach,
             roles: file.roles,
             rows,
+            tool_servers: OnceLock::new(),
         };
         if settings.wants_results() {
             settings.cached = Cached::Off;
@@ -260,9 +268,14 @@ impl Settings {
         &self.rows
     }
 
-    /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
-    /// of them matters only if it is used.
+    /// All tool servers: those of the configuration, then others from the file of the setting `mcp`, which is read once. An
+    /// error in one of them matters only if it is used.
     pub fn tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
+        let servers = self.tool_servers.get_or_init(|| self.read_tool_servers());
+        servers.clone()
+    }
+
+    fn read_tool_servers(&self) -> Result<Vec<ToolServer>, Error> {
         let mut servers = self.tools.clone();
         let Some(path) = &self.values.mcp else {
             return Ok(servers);
@@ -327,18 +340,33 @@ fn first_with_key<'a>(
         .find(|provider| provider.has_key(environment))
 }
 
+/// Reads the configuration file. One that is not there has nothing in it.
 fn read_file(path: &Path) -> Result<file::File, Error> {
-    // If the home is not a folder, there is no configuration either.
-    if let Err(error) = path.metadata()
-        && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-    {
-        return Ok(file::File::default());
-    }
-    let text = read_text(path, MAX_TEXT).map_err(Error::settings)?;
+    let nothing = file::File::default();
+    let text = match text::try_read(path, MAX_TEXT) {
+        Ok(text) => text,
+        Err(error) => {
+            return match error.kind() {
+                // If the home is not a folder, there is no configuration either.
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(nothing),
+                ErrorKind::PermissionDenied if !is_own(path) => Ok(file::File {
+                    is_out_of_reach: true,
+                    ..nothing
+                }),
+                _ => Err(Error::settings(text::unreadable(path, &error))),
+            };
+        }
+    };
     // The values of TOML look like those of JSON.
     json::check_weight(&text, json::MAX_WEIGHT)
-        .map_err(|error| Error::settings(format!("cannot read {}: {error}", path.display())))?;
+        .map_err(|error| Error::settings(text::unreadable(path, &error)))?;
     file::read_config(&text, path)
+}
+
+/// Whether a file can be seen, and is this user's.
+fn is_own(path: &Path) -> bool {
+    let metadata = path.metadata();
+    metadata.is_ok_and(|metadata| metadata.uid() == unix::effective_user())
 }
 
 /// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it

@@ -1,6 +1,7 @@
 //! Reads text files: the configuration, prompts, schemas and lists of tool servers.
 
 use std::fmt::Display;
+use std::io;
 use std::path::Path;
 
 use crate::whole_file;
@@ -13,10 +14,20 @@ pub const MAX_SHARED: u64 = 20_000_000;
 
 /// The text of a regular file of at most `limit` bytes, without a byte order mark.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
-    let unreadable = |reason: &dyn Display| format!("cannot read {}: {reason}", path.display());
-    let bytes = whole_file::read(path, limit).map_err(|error| unreadable(&error))?;
-    let mut text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8"))?;
+    try_read(path, limit).map_err(|error| unreadable(path, &error))
+}
+
+/// Like `read_text`, with the kind of the error.
+pub fn try_read(path: &Path, limit: u64) -> io::Result<String> {
+    let bytes = whole_file::read(path, limit)?;
+    let text = String::from_utf8(bytes);
+    let mut text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
     Ok(text)
+}
+
+/// The error for a file that cannot be read.
+pub fn unreadable(path: &Path, reason: &dyn Display) -> String {
+    format!("cannot read {}: {reason}", path.display())
 }
