@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use crate::error::{Error, ErrorKind};
-use crate::flags::Arguments;
 use crate::output::Terminal;
 use crate::output::code::{self, Audience};
 use crate::session::save::Saved;
-use crate::settings::{MAX_TEXT, read_text};
+use crate::settings::{MAX_TEXT, Settings, read_text};
 use crate::shape::Shape;
 use crate::text::escape;
 
@@ -33,7 +32,8 @@ pub enum Form {
 }
 
 impl Output {
-    pub fn new(arguments: &Arguments) -> Result<Output, Error> {
+    pub fn new(settings: &Settings) -> Result<Output, Error> {
+        let arguments = &settings.typed;
         let form = match &arguments.schema {
             Some(spec) => Form::Shaped(read_shape(spec)?),
             None if arguments.extract => Form::Code,
@@ -42,7 +42,7 @@ impl Output {
         Ok(Output {
             form,
             json: arguments.json,
-            streams: !arguments.no_stream,
+            streams: settings.values.stream,
         })
     }
 

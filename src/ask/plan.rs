@@ -39,7 +39,7 @@ impl Plan<'_> {
         let words = non_blank(words);
         let reads_stdin = reads_stdin(settings, words.is_some(), notes)?;
         let selection = Selection::from_option(&arguments.tools)?;
-        let output = Output::new(arguments)?;
+        let output = Output::new(settings)?;
         let system = arguments.system.clone();
         Ok(Plan {
             settings,

@@ -74,10 +74,27 @@ impl Setting {
         }
     }
 
+    /// Sets the value that holds. Each layer must be right, even where another one decides.
+    fn apply(&self, values: &mut Values, environment: &Environment) -> Result<(), Error> {
+        for Sourced { text, origin } in self.layers.iter().flatten() {
+            let expanded = self.row.expand(text, environment);
+            expanded
+                .and_then(|full| self.row.set(values, &full))
+                .map_err(|reason| origin.error(self.row.key, &reason))?;
+        }
+        Ok(())
+    }
+
     /// The value that holds: that of the highest layer that has one.
     pub fn effective(&self) -> Option<&Sourced> {
         highest(&self.layers)
     }
+}
+
+/// What each layer says about the setting with this key.
+fn layers<'a>(rows: &'a [Setting], key: &str) -> &'a Layers {
+    let setting = rows.iter().find(|setting| setting.row.key == key);
+    setting.map_or(&UNSET, |setting| &setting.layers)
 }
 
 fn highest(layers: &Layers) -> Option<&Sourced> {
@@ -139,30 +156,25 @@ impl Settings {
         let mut rows = Vec::new();
         for row in table::SETTINGS {
             let setting = Setting::new(row, &file, environment, &typed);
-            // Each layer must be right, even where another one decides.
-            for Sourced { text, origin } in setting.layers.iter().flatten() {
-                let expanded = row.expand(text, environment);
-                expanded
-                    .and_then(|full| row.set(&mut values, &full))
-                    .map_err(|reason| origin.wrong(row.key, &reason))?;
-            }
+            setting.apply(&mut values, environment)?;
             rows.push(setting);
         }
-        let mut options = Vec::new();
-        for text in &typed.options {
-            let field = Field::parse(text);
-            options.push(field.map_err(|reason| Error::usage(format!("--option: {reason}")))?);
-        }
-        let mut settings = Settings {
-            options,
+        let providers = providers::all(file.providers, environment);
+        unset_model_of_another_provider(&mut rows, first_with_key(&providers, environment));
+        let settings = Settings {
+            options: read_options(&typed.options)?,
             effort_is_typed: arguments.effort.is_some(),
-            cached: values.cached,
+            cached: if wants_results(&typed) {
+                Cached::Off
+            } else {
+                values.cached
+            },
             typed,
             values,
-            providers: providers::all(file.providers, environment),
+            providers,
             tools: file.tools,
-            provider: None,
-            model: None,
+            provider: highest(layers(&rows, "provider")).cloned(),
+            model: highest(layers(&rows, "model")).cloned(),
             environment: environment.clone(),
             file: path.to_owned(),
             is_out_of_reach: file.is_out_of_reach,
@@ -170,45 +182,20 @@ impl Settings {
             rows,
             tool_servers: OnceLock::new(),
         };
-        if settings.wants_results() {
-            settings.cached = Cached::Off;
-        }
-        settings.name_provider_and_model();
         settings.check_providers()?;
         Ok(settings)
-    }
-
-    /// Finds the provider and the model that are named. A model that was set for another provider counts as unset.
-    fn name_provider_and_model(&mut self) {
-        let first = first_with_key(&self.providers, &self.environment);
-        let unnamed = first.map(|provider| provider.name.as_str());
-        if !model_fits(self.layers("provider"), self.layers("model"), unnamed) {
-            for setting in &mut self.rows {
-                if setting.row.key == "model" {
-                    setting.layers = UNSET;
-                }
-            }
-        }
-        self.provider = highest(self.layers("provider")).cloned();
-        self.model = highest(self.layers("model")).cloned();
-    }
-
-    /// What each layer says about a setting.
-    fn layers(&self, key: &str) -> &Layers {
-        let setting = self.rows.iter().find(|setting| setting.row.key == key);
-        setting.map_or(&UNSET, |setting| &setting.layers)
     }
 
     /// Refuses the name of a provider that is not configured, of a role even if no question uses it.
     fn check_providers(&self) -> Result<(), Error> {
         for role in &self.roles {
             if let Some(name) = &role.options.provider {
-                self.check_provider(name, |reason| role.wrong("provider", reason))?;
+                self.check_provider(name, |reason| role.error("provider", reason))?;
             }
         }
         // As with any setting, a layer must be right even where another one decides.
-        for Sourced { text, origin } in self.layers("provider").iter().flatten() {
-            self.check_provider(text, |reason| origin.wrong("provider", reason))?;
+        for Sourced { text, origin } in layers(&self.rows, "provider").iter().flatten() {
+            self.check_provider(text, |reason| origin.error("provider", reason))?;
         }
         Ok(())
     }
@@ -253,8 +240,7 @@ impl Settings {
 
     /// Whether tools or searches are asked for. No request shows what they will return, so their answers are never known.
     pub fn wants_results(&self) -> bool {
-        let mut tools = self.typed.tools.iter();
-        self.typed.web || tools.any(|name| name.trim() != NO_TOOLS)
+        wants_results(&self.typed)
     }
 
     /// Whether the answer of this run is kept as a known one.
@@ -299,7 +285,7 @@ impl Settings {
         let in_use = roles.find(|role| Some(&role.name) == self.typed.role.as_ref());
         let is_server = |tool: &String| tool.split("__").next() == Some(name);
         match in_use {
-            Some(role) if role.options.tools.iter().any(is_server) => role.wrong("tools", reason),
+            Some(role) if role.options.tools.iter().any(is_server) => role.error("tools", reason),
             _ => Error::settings(reason),
         }
     }
@@ -329,6 +315,20 @@ impl Settings {
             None => first_with_key(&self.providers, &self.environment),
         }
     }
+}
+
+fn wants_results(typed: &Arguments) -> bool {
+    typed.web || typed.tools.iter().any(|name| name.trim() != NO_TOOLS)
+}
+
+/// The fields of a request that `-o` sets.
+fn read_options(options: &[String]) -> Result<Vec<Field>, Error> {
+    let mut fields = Vec::new();
+    for text in options {
+        let field = Field::parse(text);
+        fields.push(field.map_err(|reason| Error::usage(format!("--option: {reason}")))?);
+    }
+    Ok(fields)
 }
 
 fn first_with_key<'a>(
@@ -367,6 +367,19 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
 fn is_own(path: &Path) -> bool {
     let metadata = path.metadata();
     metadata.is_ok_and(|metadata| metadata.uid() == unix::effective_user())
+}
+
+/// Unsets a model that was set for another provider than the one that is named. Where none is named, it is for `unnamed`.
+fn unset_model_of_another_provider(rows: &mut [Setting], unnamed: Option<&Arc<Provider>>) {
+    let unnamed = unnamed.map(|provider| provider.name.as_str());
+    if model_fits(layers(rows, "provider"), layers(rows, "model"), unnamed) {
+        return;
+    }
+    for setting in rows {
+        if setting.row.key == "model" {
+            setting.layers = UNSET;
+        }
+    }
 }
 
 /// Whether a model is set, and for the provider that is named. A model belongs to the provider that it was set for, so it

@@ -67,7 +67,7 @@ pub enum Origin {
 
 impl Origin {
     /// The error for a value from here.
-    pub(super) fn wrong(&self, key: &str, reason: &str) -> Error {
+    pub(super) fn error(&self, key: &str, reason: &str) -> Error {
         match self {
             Origin::Option(name) => Error::usage(format!("{name}: {reason}")),
             Origin::Variable(name) => Error::settings(format!("{name}: {reason}")),

@@ -15,9 +15,9 @@ use crate::text::nearest::did_you_mean;
 
 impl RoleSection {
     /// The error for one of its keys.
-    pub fn wrong(&self, key: &str, reason: &str) -> Error {
+    pub fn error(&self, key: &str, reason: &str) -> Error {
         let name = format!("roles.{}.{key}", self.name);
-        self.origins[key].wrong(&name, reason)
+        self.origins[key].error(&name, reason)
     }
 }
 
@@ -56,7 +56,7 @@ pub fn apply(
         && path.ends_with(".json")
     {
         let shape = read_beside(path).and_then(|text| Shape::from_json(&text));
-        let shape = shape.map_err(|reason| role.wrong("schema", &reason))?;
+        let shape = shape.map_err(|reason| role.error("schema", &reason))?;
         all.schema = Some(shape.schema.to_string());
     }
     Ok(all)
@@ -70,7 +70,7 @@ fn system_prompt(
     read_beside: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Option<String>, Error> {
     let text = if let Some(path) = &role.system_file {
-        read_beside(path).map_err(|reason| role.wrong("system_file", &reason))?
+        read_beside(path).map_err(|reason| role.error("system_file", &reason))?
     } else if let Some(path) = prompt {
         let text = read_text(&path, MAX_TEXT);
         text.map_err(|reason| Error::settings(format!("--role: {reason}")))?

@@ -31,11 +31,14 @@ pub struct Values {
     pub retries: u32,
     /// Whether exchanges are saved.
     pub save: bool,
+    /// What the setting says; what holds for a question is `Settings::cached`.
     pub cached: Cached,
     /// The folder of known answers; `None` is the usual one.
     pub answers: Option<String>,
     /// Whether prose is wrapped on a terminal.
     pub wrap: bool,
+    /// Whether an answer is printed piece by piece as it comes.
+    pub stream: bool,
     /// Whether Markdown is styled on a terminal.
     pub style: bool,
     /// How much the model thinks; `None` leaves it to the provider.
@@ -220,6 +223,12 @@ pub const SETTINGS: &[SettingRow] = &[
         "\"false\" leaves the lines of an answer as they are, even on a terminal",
     ),
     row(
+        "stream",
+        "true",
+        Switch(|values, on| values.stream = on),
+        "\"false\" prints each answer when it is complete, like --no-stream",
+    ),
+    row(
         "style",
         "true",
         Switch(|values, on| values.style = on),
@@ -271,6 +280,10 @@ pub fn typed(key: &str, arguments: &Arguments) -> Option<(&'static str, String)>
         ),
         "messages" => ("--messages", arguments.messages.clone()),
         "effort" => ("--effort", arguments.effort.clone()),
+        "stream" => (
+            "--no-stream",
+            arguments.no_stream.then(|| "false".to_owned()),
+        ),
         "save" => ("--no-save", arguments.no_save.then(|| "false".to_owned())),
         "cached" => ("--cached", arguments.cached.then(|| "on".to_owned())),
         _ => return None,
