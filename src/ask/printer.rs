@@ -85,9 +85,14 @@ impl Printer {
         }
     }
 
+    /// Whether the text of a reply has been printed once it has come.
+    pub fn is_live(&self) -> bool {
+        self.printing == Printing::Live
+    }
+
     /// Whether a person watches the run.
     pub fn is_watched(&self) -> bool {
-        self.printing == Printing::Live && self.screen.is_terminal
+        self.is_live() && self.screen.is_terminal
     }
 
     /// Saves what has come, prints the rest, and returns how the answer ended.

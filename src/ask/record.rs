@@ -11,6 +11,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::{Message, Role, Sources, Step, ToolCall, ToolRun, Usage, cut_results, either};
 use crate::output::Notes;
 use crate::provider::kept::{ITEM, Kept, MAX_KEPT};
+use crate::provider::reasoning;
 use crate::provider::reply::Piece;
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::save::{Saved, Saver};
@@ -80,6 +81,10 @@ pub struct Answer {
     running: Vec<ToolRun>,
     /// A call has run, so it may have had an effect. Those that were refused did not.
     has_run: bool,
+    /// Where the text of the latest reply begins.
+    reply_begins: usize,
+    /// Reasoning has come with the latest reply, or was found in its text.
+    pub has_reasoned: bool,
     /// Counts the text, also that of the steps, and the sources. Once they are too much, none of them is kept.
     kept: Kept,
 }
@@ -88,6 +93,21 @@ impl Answer {
     /// Whether nothing but white space has come.
     pub fn is_blank(&self) -> bool {
         self.text.trim().is_empty() && !self.kept.is_too_much()
+    }
+
+    /// Takes the reasoning out of the text of the latest reply, whose tag the server's template has opened itself.
+    fn take_unopened_reasoning(&mut self) -> Option<String> {
+        // A server that tells them apart leaves no tag in the text.
+        if self.has_reasoned {
+            return None;
+        }
+        let reply = self.text.get(self.reply_begins..)?;
+        let (reasoning, rest) = reasoning::split_unopened(reply)?;
+        let reasoning = reasoning.to_owned();
+        let end = self.text.len() - rest.trim_start().len();
+        self.text.drain(self.reply_begins..end);
+        self.has_reasoned = true;
+        Some(reasoning)
     }
 
     /// Makes the answer a message of the conversation; `None` if there is no word of it, and no call has run. The message
@@ -164,6 +184,18 @@ impl Record {
         self.lock().answer.model = model.to_owned();
     }
 
+    /// Another reply begins.
+    pub fn begin_reply(&self) {
+        let answer = &mut self.lock().answer;
+        answer.reply_begins = answer.text.len();
+        answer.has_reasoned = false;
+    }
+
+    /// Takes the reasoning out of the text of a reply that has ended. A template opened it, so it came as text.
+    pub fn end_reply(&self) -> Option<String> {
+        self.lock().answer.take_unopened_reasoning()
+    }
+
     /// Adds the usage of a request.
     pub fn add_usage(&self, usage: Option<Usage>) {
         let answer = &mut self.lock().answer;
@@ -182,6 +214,7 @@ impl Record {
         state.is_complete = piece.is_last || (state.is_complete && text.is_empty());
         state.flaw.clone_from(&piece.flaw);
         let answer = &mut state.answer;
+        answer.has_reasoned |= !piece.thoughts.is_empty();
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {
@@ -308,6 +341,8 @@ impl Record {
             return Saved::default();
         };
         let answer = &mut state.answer;
+        // A signal may have come before the end of the reply.
+        answer.take_unopened_reasoning();
         saver.responder.model = Some(answer.model.clone());
         if answer.kept.is_too_much() {
             let reason = format!("the answer has more than {MAX_KEPT} bytes");

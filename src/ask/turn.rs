@@ -118,6 +118,7 @@ impl Run<'_> {
             let mut reply = Reply::default();
             let request = self.request(dialogue)?;
             let tail = dialogue.paused.tail;
+            self.record.begin_reply();
             let mut end = call.stream(&request, tail, &mut reply, &mut |piece| {
                 if !piece.text.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed().as_secs_f64());
@@ -131,6 +132,11 @@ impl Run<'_> {
                 continue;
             }
             let total = began.elapsed().as_secs_f64();
+            if let Some(reasoning) = self.record.end_reply()
+                && !printer.is_live()
+            {
+                call.show_reasoning(&reasoning);
+            }
             let failed_searches = &reply.failed_searches;
             dialogue.failed_searches.extend_from_slice(failed_searches);
             self.record.add_usage(reply.usage());
@@ -173,8 +179,12 @@ impl Run<'_> {
         let ReceivedReply { reply, end, timing } = received;
         let mut end = end;
         // The last reply may have no text where all of it came before a pause.
-        if end.is_ok() && self.record.lock().answer.is_blank() {
-            end = Err(call.no_answer(&reply).into());
+        let state = self.record.lock();
+        let is_blank = state.answer.is_blank();
+        let has_reasoned = state.answer.has_reasoned;
+        drop(state);
+        if end.is_ok() && is_blank {
+            end = Err(call.no_answer(&reply, has_reasoned).into());
         }
         let is_answered = end.is_ok();
         let result = self.conclude(end, &reply, dialogue, printer);

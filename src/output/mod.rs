@@ -1,7 +1,7 @@
 //! What the user sees: the answer on standard output, notes and errors on standard error.
 
 pub mod code;
-mod markdown;
+pub mod markdown;
 mod notes;
 mod quote;
 mod screen;

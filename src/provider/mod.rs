@@ -10,7 +10,7 @@ mod gemini;
 pub mod kept;
 mod lenient;
 mod openai;
-mod reasoning;
+pub mod reasoning;
 pub mod reply;
 pub mod request;
 mod responses;

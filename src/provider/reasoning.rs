@@ -1,4 +1,6 @@
-//! Separates the answer from reasoning between tags, which some models put at the beginning of a reply (pure).
+//! Separates the answer from reasoning between tags at the beginning of a reply (pure).
+
+use crate::output::markdown::{LineKind, Reader};
 
 /// The tags around the reasoning that some models put before the answer. Bedrock puts a pair of them around each piece.
 const TAGS: &[(&str, &str)] = &[
@@ -7,11 +9,34 @@ const TAGS: &[(&str, &str)] = &[
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
+    // Kimi.
+    ("◁think▷", "◁/think▷"),
+    // Cohere, OpenThinker, Apertus, and Gemma.
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|channel>thought", "<channel|>"),
+    // The channels of gpt-oss, as a server shows them that does not read them. Nothing stands between the last two.
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+    (
+        "<|start|>assistant<|channel|>analysis<|message|>",
+        "<|end|>",
+    ),
+    ("<|start|>assistant<|channel|>final", "<|message|>"),
+    ("<|channel|>final", "<|message|>"),
 ];
 
-/// The end of reasoning without an opening tag, which is part of the template of some servers. It is recognized only before
-/// any text has been handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
-const CLOSE_ALONE: &str = "</think>";
+/// The tags that the templates of some servers open themselves, so that only the closing one arrives: those of DeepSeek and
+/// Qwen, of Seed, and of Kimi. No other text has them, unless it is about them.
+const OPENED_BY_TEMPLATES: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<seed:think>", "</seed:think>"),
+    ("◁think▷", "◁/think▷"),
+];
+
+/// What all of these tags contain.
+const IN_TAGS: &str = "think";
 
 /// The most bytes that are held back at the beginning: white space, and perhaps the beginning of a tag.
 const MAX_HELD: usize = 10_000;
@@ -96,7 +121,7 @@ impl Filter {
                 self.stage = Stage::Thinking(close);
                 text = thought;
             } else if self.stage == Stage::Start
-                && let Some((thought, rest)) = around_close_alone(begin)
+                && let Some((thought, rest)) = split_unopened(begin)
             {
                 self.thoughts += thought;
                 self.stage = Stage::Thought;
@@ -108,7 +133,8 @@ impl Filter {
                 }
                 // It may be the beginning of a tag.
                 let may_open = TAGS.iter().any(|(open, _)| open.starts_with(begin));
-                let may_be_tag = may_open || CLOSE_ALONE.starts_with(begin);
+                let mut pairs = OPENED_BY_TEMPLATES.iter();
+                let may_be_tag = may_open || pairs.any(|(_, close)| close.starts_with(begin));
                 if !may_be_tag || text.len() > MAX_HELD {
                     self.stage = Stage::Answer;
                     answer.push_str(text);
@@ -133,23 +159,69 @@ fn opened(text: &str) -> Option<(&str, &'static str)> {
     tags.find_map(|&(open, close)| Some((text.strip_prefix(open)?, close)))
 }
 
-/// What stands before and after the end of reasoning that has no opening tag. The closing tag must stand alone on a line.
-/// Elsewhere the answer only mentions the tag.
-fn around_close_alone(text: &str) -> Option<(&str, &str)> {
-    let (before, rest) = text.split_once(CLOSE_ALONE)?;
-    let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
-    let stands_alone = line_ends && before.ends_with('\n');
-    if before.is_empty() || stands_alone {
-        Some((before, rest))
-    } else {
-        None
+/// The reasoning that a text begins with, though no tag opens it, and the text after the tag that closes it. A text that only
+/// mentions the tag has none: in code, in quotation marks, as a word of a sentence, or after the opening tag.
+pub fn split_unopened(text: &str) -> Option<(&str, &str)> {
+    let mut pairs = OPENED_BY_TEMPLATES.iter();
+    // Most answers end here.
+    if !text.contains(IN_TAGS) || !pairs.any(|(_, close)| text.contains(close)) {
+        return None;
+    }
+    let mut reader = Reader::default();
+    let mut begin = 0;
+    for line in text.split_inclusive('\n') {
+        reader.read_line(line.trim_end_matches(['\r', '\n']));
+        let is_code = matches!(reader.kind, LineKind::Fence | LineKind::Code);
+        if !is_code && line.contains(IN_TAGS) {
+            // Whether a backtick and a quotation mark are open.
+            let (mut in_code, mut in_quotes) = (false, false);
+            for (at, char) in line.char_indices() {
+                in_code ^= char == '`';
+                in_quotes ^= char == '"';
+                let rest = &line[at..];
+                let mut pairs = OPENED_BY_TEMPLATES.iter();
+                let is_tag = |tag: &str| {
+                    let Some(after) = rest.strip_prefix(tag) else {
+                        return false;
+                    };
+                    let is_code = in_code && after.contains('`');
+                    !is_code && !is_mention(&line[..at], after, in_quotes)
+                };
+                let found = pairs.find(|(open, close)| is_tag(open) || is_tag(close));
+                if let Some((_, close)) = found {
+                    let before = &text[..begin + at];
+                    let after = text[begin + at..].strip_prefix(close)?;
+                    return Some((before, after));
+                }
+            }
+        }
+        begin += line.len();
+    }
+    None
+}
+
+/// Whether prose only mentions the tag between these parts of a line.
+fn is_mention(before: &str, after: &str, in_quotes: bool) -> bool {
+    let left = before.chars().next_back().unwrap_or('\n');
+    let right = after.chars().next().unwrap_or('\n');
+    match left {
+        '"' => in_quotes && matches!(right, '"' | '\\'),
+        '\'' => matches!(right, '\'' | '\\'),
+        '“' | '„' | '«' | '»' | '‘' | '(' => "”“»«’)".contains(right),
+        ' ' => " .,;:!?".contains(right),
+        _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::tests::rows;
     use proptest::prelude::*;
+
+    fn line_ends(text: &str) -> String {
+        text.replace('␊', "\n").replace('␍', "\r")
+    }
 
     fn text_of(pieces: &[&str]) -> String {
         let (mut filter, mut answer) = (Filter::default(), String::new());
@@ -175,6 +247,18 @@ mod tests {
             ("<reasoning>so</reasoning>\n42", "42"),
             ("[THINK]so[/THINK]42", "42"),
             ("[THIN", "[THIN"),
+            ("<seed:think>so</seed:think>42", "42"),
+            ("◁think▷so◁/think▷42", "42"),
+            ("<|START_THINKING|>so<|END_THINKING|>42", "42"),
+            ("<|begin_of_thought|>so<|end_of_thought|>42", "42"),
+            ("<|inner_prefix|>so<|inner_suffix|>42", "42"),
+            ("<|channel>thought\nso<channel|>42", "42"),
+            (
+                "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>final<|message|>42",
+                "42",
+            ),
+            ("<|channel|>final<|message|>42", "42"),
+            ("<|chan", "<|chan"),
             ("<think>a</thinking>b</think>42", "42"),
             ("</think>\n42", "42"),
             ("<thinker> is no tag", "<thinker> is no tag"),
@@ -215,21 +299,62 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_without_its_opening_tag_is_left_out_of_an_answer_in_one_piece() {
-        assert_eq!(text_of(&["so I say\n</think>\n\n42"]), "42");
-        assert_eq!(text_of(&["so I say\n</think>\r\n42"]), "42");
-        assert_eq!(text_of(&["so I say\n</think>", "\n42"]), "42");
-        // An answer about the tag.
-        for answer in [
-            "write </think> at the end",
-            "like\n</think> so",
-            "`a`</think>\nb",
-            "x.split(\"</think>\")[-1]\n",
-        ] {
-            assert_eq!(text_of(&[answer]), answer);
+    fn reasoning_that_the_template_has_opened_ends_at_its_closing_tag() {
+        let table = r##"
+            so I say␊</think>␊␊42 | so I say␊ | ␊␊42
+            so I say␊</think>␍␊42 | so I say␊ | ␍␊42
+            so I say.</think>42 | so I say. | 42
+            so I say </think>␊42 | so I say  | ␊42
+            it is `42`</think>**42** | it is `42` | **42**
+            he says "42"</think>"42" | he says "42" | "42"
+            so␊</think> 42 | so␊ |  42
+            so␊```␊a␊```␊</think>␊42 | so␊```␊a␊```␊ | ␊42
+            the tag `<think>`?␊</think>␊42 | the tag `<think>`?␊ | ␊42
+            so</think>a</think>b | so | a</think>b
+            so</seed:think>42 | so | 42
+            so◁/think▷42 | so | 42
+            so</think> | so | -
+            </think>42 | - | 42
+        "##;
+        for [text, thought, answer] in rows(table) {
+            let text = line_ends(text);
+            let found = split_unopened(&text).expect(&text);
+            let found = (found.0.trim(), found.1.trim());
+            let [thought, answer] = [thought, answer].map(line_ends);
+            assert_eq!(found, (thought.trim(), answer.trim()), "{text}");
+            // In one piece the reasoning is left out at once. Text that was handed on cannot be taken back.
+            assert_eq!(text_of(&[&text]), answer.trim(), "{text}");
+            if !thought.is_empty() {
+                assert_eq!(text_of(&["so", &text]), format!("so{text}"));
+            }
         }
-        // Text that was handed on cannot be taken back.
-        assert_eq!(text_of(&["so I say", "</think>42"]), "so I say</think>42");
+    }
+
+    #[test]
+    fn an_answer_that_mentions_the_tag_has_no_reasoning() {
+        let table = r##"
+            write </think> at the end
+            it ends with </think>.
+            x.split("</think>")[-1]
+            `x.split('</think>')[-1]` takes the rest
+            print("</think>\n")
+            the tag `</think>` ends it
+            `so</think>42` is one
+            the tag (</think>) ends it
+            „</think>“ ends it
+            ```␊so␊</think>␊42␊```␊is one
+            ~~~ xml␊so</think>42␊~~~
+            <think>so</think>42 is one
+            first ␊<think>␊so␊</think>␊42
+            </thinking>
+            I think so
+        "##;
+        for [text] in rows(table) {
+            let text = line_ends(text);
+            assert_eq!(split_unopened(&text), None, "{text}");
+        }
+        let mentions = "`</think>` ".repeat(200_000);
+        assert_eq!(split_unopened(&mentions), None);
     }
 
     proptest! {

@@ -187,18 +187,34 @@ impl Call<'_> {
         ))
     }
 
-    /// Why there is no answer, though its last reply ended well.
-    pub fn no_answer(&self, reply: &Reply) -> CallError {
-        match reply.finished() {
-            Some(Finish::Limit(_)) => {
-                let advice =
-                    "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
-                self.failed("the token limit was reached before the first word")
-                    .advise(Some(advice.to_owned()))
-            }
-            Some(finish) => self.failed(format!("the answer is empty ({})", finish.word())),
-            None => self.failed("the answer is empty"),
+    /// Shows reasoning that came as text.
+    pub fn show_reasoning(&self, reasoning: &str) {
+        let mut thoughts = Redaction::new(&self.secrets);
+        for part in parts(reasoning) {
+            self.notes.think(&thoughts.feed(part));
         }
+        self.end_thoughts(&mut thoughts);
+    }
+
+    /// Why there is no answer, though its last reply ended well.
+    pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> CallError {
+        let mut message = "the answer is empty".to_owned();
+        let mut advice = None;
+        if let Some(Finish::Limit(_)) = reply.finished() {
+            message = "the token limit was reached before the first word".to_owned();
+            advice = Some("the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too");
+        } else {
+            if has_reasoned {
+                message = "the model only reasoned, and the answer is empty".to_owned();
+                advice = Some(
+                    "ask for less reasoning with -e (--effort), or raise the setting max_tokens (Q_MAX_TOKENS)",
+                );
+            }
+            if let Some(finish) = reply.finished() {
+                message += &format!(" ({})", finish.word());
+            }
+        }
+        self.failed(message).advise(advice.map(str::to_owned))
     }
 
     /// Asks for something other than an answer, tries again if necessary, and returns the body.
