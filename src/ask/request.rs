@@ -37,15 +37,22 @@ impl Run<'_> {
         if sends(Extra::Effort) {
             effort = self.effort();
         }
+        let mut system = self.system.as_str();
+        let mut messages = dialogue.window.with(question);
+        if !sends(Extra::System)
+            && let Some(last) = messages.last_mut()
+        {
+            last.text = fence::join([system, &*last.text]).into();
+            system = "";
+        }
         let answer = &self.record.lock().answer;
         let prompt = Prompt {
             model: &answer.model,
-            system: &self.system,
-            messages: dialogue.window.with(question),
+            system,
+            messages,
             max_tokens: values.max_tokens,
             effort,
-            refuses_storage: sends(Extra::Store),
-            caches: sends(Extra::Cache),
+            left_out: &dialogue.left_out,
             stream: self.output.streams,
             tools: dialogue.tools(),
             web: self.settings.typed.web,
@@ -140,7 +147,15 @@ impl Run<'_> {
                 "{provider} refuses the field store, so it may keep this request"
             )),
             Extra::Attachments if !self.record.leave_out_images() => return false,
-            Extra::Attachments | Extra::Cache | Extra::Form => {}
+            // Its other name is refused, too.
+            Extra::Limit if dialogue.left_out.contains(&extra) => return false,
+            Extra::Attachments
+            | Extra::Cache
+            | Extra::Usage
+            | Extra::Encrypted
+            | Extra::Limit
+            | Extra::System
+            | Extra::Form => {}
         }
         notes.detail(|| format!("{error}; asking again without what it refuses"));
         dialogue.left_out.push(extra);

@@ -25,6 +25,7 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Effort, "/output_config/effort"),
         (Extra::Form, "/output_config/format"),
         (Extra::Cache, "/cache_control"),
+        (Extra::System, "/system"),
     ],
     enforces_maps: false,
     searches: true,
@@ -80,7 +81,7 @@ fn caches(prompt: &Prompt) -> bool {
     let has_attachments = messages.any(|message| !message.attachments.is_empty());
     let has_tools = prompt.web || !prompt.tools.is_empty();
     let is_continued = prompt.messages.len() > 1;
-    prompt.caches && (has_attachments || has_tools || is_continued)
+    prompt.sends(Extra::Cache) && (has_attachments || has_tools || is_continued)
 }
 
 fn turn(message: &Message) -> Value {

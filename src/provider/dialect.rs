@@ -58,7 +58,9 @@ impl Dialect {
         let mut extras = Vec::new();
         for &(extra, pointer) in self.extras {
             let is_set_by_user = fields.iter().any(|field| field.meets(pointer));
-            if body.pointer(pointer).is_some() && !is_set_by_user {
+            // All messages stand in one field.
+            let is_there = extra != Extra::System || !prompt.system.is_empty();
+            if is_there && body.pointer(pointer).is_some() && !is_set_by_user {
                 extras.push(extra);
             }
         }
@@ -238,8 +240,7 @@ pub(super) mod tests {
             ],
             max_tokens: None,
             effort: None,
-            refuses_storage: false,
-            caches: true,
+            left_out: &[Extra::Store],
             stream: true,
             tools: &[],
             web: false,

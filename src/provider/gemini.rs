@@ -28,6 +28,7 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Effort, "/generationConfig/thinkingConfig"),
         (Extra::Form, "/generationConfig/responseMimeType"),
         (Extra::Store, "/store"),
+        (Extra::System, "/systemInstruction"),
     ],
     enforces_maps: true,
     searches: true,
@@ -55,7 +56,7 @@ fn path(prompt: &Prompt) -> String {
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let system = json!({"parts": [{"text": prompt.system}]});
-    let no_storage = prompt.refuses_storage && quirks.stores;
+    let no_storage = prompt.sends(Extra::Store) && quirks.stores;
     let mut body = json!({
         "contents": null,
         "systemInstruction": (!prompt.system.is_empty()).then_some(system),

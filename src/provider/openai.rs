@@ -27,6 +27,10 @@ pub static DIALECT: Dialect = Dialect {
     extras: &[
         (Extra::Effort, "/reasoning_effort"),
         (Extra::Form, "/response_format"),
+        (Extra::Usage, "/stream_options"),
+        (Extra::Limit, "/max_tokens"),
+        (Extra::Limit, "/max_completion_tokens"),
+        (Extra::System, "/messages"),
     ],
     enforces_maps: true,
     searches: false,
@@ -46,14 +50,15 @@ const WEB_SEARCH: &str = "openrouter:web_search";
 
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     let usage = json!({"include_usage": true});
-    let asks_for_usage = prompt.stream && quirks.stream_usage;
+    let asks_for_usage = prompt.stream && quirks.stream_usage && prompt.sends(Extra::Usage);
     let limit = prompt.max_tokens;
+    let is_new_name = quirks.max_completion_tokens == prompt.sends(Extra::Limit);
     let mut body = json!({
         "model": prompt.model,
         "stream": prompt.stream,
         "stream_options": asks_for_usage.then_some(usage),
-        "max_tokens": limit.filter(|_| !quirks.max_completion_tokens),
-        "max_completion_tokens": limit.filter(|_| quirks.max_completion_tokens),
+        "max_tokens": limit.filter(|_| !is_new_name),
+        "max_completion_tokens": limit.filter(|_| is_new_name),
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
         "messages": null,
@@ -437,6 +442,30 @@ mod tests {
             json(&prompt, mistral)["messages"][0]["content"],
             json!([document, image_part(), text("why")])
         );
+    }
+
+    #[test]
+    fn the_limit_has_the_other_name_once_its_usual_one_is_refused() {
+        for (knows_new_name, left_out, name) in [
+            (false, &[][..], "max_tokens"),
+            (true, &[], "max_completion_tokens"),
+            (false, &[Extra::Limit], "max_completion_tokens"),
+            (true, &[Extra::Limit], "max_tokens"),
+        ] {
+            let quirks = Quirks {
+                max_completion_tokens: knows_new_name,
+                ..table::OPENAI_LIKE.quirks
+            };
+            let prompt = Prompt {
+                max_tokens: Some(9),
+                left_out,
+                ..prompt()
+            };
+            let body = json(&prompt, quirks);
+            let names = ["max_tokens", "max_completion_tokens"];
+            let found = names.map(|name| body.get(name).is_some());
+            assert_eq!(found, names.map(|other| other == name), "{left_out:?}");
+        }
     }
 
     /// An event of a stream with these fragments of calls.

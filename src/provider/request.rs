@@ -19,10 +19,8 @@ pub struct Prompt<'a> {
     pub max_tokens: Option<u64>,
     /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.
     pub effort: Option<&'a str>,
-    /// The provider is asked not to store the request, if it does so by default.
-    pub refuses_storage: bool,
-    /// The provider may cache what a later request may repeat, if its API does so only on demand.
-    pub caches: bool,
+    /// What the server has refused in an earlier request.
+    pub left_out: &'a [Extra],
     pub stream: bool,
     /// The tools offered, sorted by name. If there are none, the request has no field about tools.
     pub tools: &'a [Tool],
@@ -46,6 +44,11 @@ impl Prompt<'_> {
             kept.add(kept::weight(&value.to_string()));
         }
         kept
+    }
+
+    /// Whether the request has this, if the dialect has it at all.
+    pub(super) fn sends(&self, extra: Extra) -> bool {
+        !self.left_out.contains(&extra)
     }
 
     /// Whether images or PDFs go with it, from the user or from tools.
@@ -178,15 +181,23 @@ pub struct Quirks {
     pub effort: Option<&'static str>,
 }
 
-/// What a request can do without. Where a server refuses it, the request is sent again without it.
+/// What a request can do without, or say in another form. Where a server refuses it, the request is sent again, once for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extra {
     /// How much the model thinks.
     Effort,
     /// That the request is not stored.
     Store,
-    /// That it is cached.
+    /// That the provider caches what a later request may repeat.
     Cache,
+    /// That a stream reports the usage.
+    Usage,
+    /// That reasoning comes encrypted, so that it can be sent back with the results of calls.
+    Encrypted,
+    /// The usual name of the limit of tokens. The other form is its other name.
+    Limit,
+    /// The system prompt as such. In the other form it stands before the question.
+    System,
     /// That the API enforces the form of the answer.
     Form,
     /// Images and PDFs, which not every model reads. Only those of tools can be left out.

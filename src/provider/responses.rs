@@ -22,6 +22,8 @@ pub static DIALECT: Dialect = Dialect {
         (Extra::Effort, "/reasoning/effort"),
         (Extra::Form, "/text/format"),
         (Extra::Store, "/store"),
+        (Extra::Encrypted, "/include"),
+        (Extra::System, "/instructions"),
     ],
     searches: true,
     ..openai::DIALECT
@@ -41,13 +43,15 @@ const MESSAGE: &str = "message";
 
 fn body(prompt: &Prompt) -> Value {
     // Reasoning is sent back with the results of calls. If the provider does not store it, it must come with the reply.
-    let needs_reasoning = prompt.refuses_storage && !prompt.tools.is_empty();
+    let refuses_storage = prompt.sends(Extra::Store);
+    let needs_reasoning =
+        refuses_storage && !prompt.tools.is_empty() && prompt.sends(Extra::Encrypted);
     let effort = json!({"effort": prompt.effort});
     let format = json!({"format": format_of(prompt.form)});
     let mut body = json!({
         "model": prompt.model,
         "stream": prompt.stream,
-        "store": prompt.refuses_storage.then_some(false),
+        "store": refuses_storage.then_some(false),
         "instructions": prompt.system,
         "input": null,
         "max_output_tokens": prompt.max_tokens,

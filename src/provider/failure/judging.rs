@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reading::ServerError;
+use super::refused::{self, OUTPUT_CONFIG, has_name};
 use crate::provider::request::Extra;
 
 /// The statuses of errors after which another try may succeed.
@@ -46,24 +47,36 @@ type Rule = fn(&Case) -> bool;
 const RULES: &[(Meaning, Rule)] = &[
     (Meaning::TooLong, |case| case.says(TOO_LONG)),
     (Meaning::Refuses(Extra::Store), |case| {
-        case.refuses(Extra::Store, &["store"])
+        case.refuses(Extra::Store)
     }),
     (Meaning::Refuses(Extra::Cache), |case| {
-        case.refuses(Extra::Cache, &["cache_control"])
+        case.refuses(Extra::Cache)
+    }),
+    (Meaning::Refuses(Extra::Usage), |case| {
+        case.refuses(Extra::Usage)
+    }),
+    (Meaning::Refuses(Extra::Limit), |case| {
+        case.refuses(Extra::Limit)
     }),
     (Meaning::UnknownModel, |case| case.is_unknown_model()),
     (Meaning::Refuses(Extra::Effort), |case| {
         let is_wrong = case.error.code.contains(WRONG_PARAMETER);
-        case.can_refuse(Extra::Effort) && (is_wrong || case.names(EFFORT))
+        case.refuses(Extra::Effort) || (is_wrong && case.can_refuse(Extra::Effort))
     }),
     (Meaning::Refuses(Extra::Form), |case| {
         // As a plain word it may be any text, but not as the name of a field.
         let is_field = case.can_refuse(Extra::Form) && case.error.field == "text";
-        is_field || case.refuses(Extra::Form, FORM)
+        is_field || case.refuses(Extra::Form)
     }),
     // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
     (Meaning::Refuses(Extra::Effort), |case| {
-        case.refuses(Extra::Effort, &[OUTPUT_CONFIG])
+        case.can_refuse(Extra::Effort) && has_name(&case.words, OUTPUT_CONFIG)
+    }),
+    (Meaning::Refuses(Extra::Encrypted), |case| {
+        case.refuses(Extra::Encrypted)
+    }),
+    (Meaning::Refuses(Extra::System), |case| {
+        case.refuses(Extra::System)
     }),
     (Meaning::Spent, |case| case.is_spent()),
     (Meaning::WrongKey, |case| {
@@ -159,50 +172,11 @@ const SPENT: &[&str] = &[
     "billing_error",
 ];
 
-const OUTPUT_CONFIG: &str = "output_config";
-
-/// The names of the effort in all dialects, and those that servers have for it in their errors.
-const EFFORT: &[&str] = &[
-    "reasoning_effort",
-    "reasoningeffort",
-    "reasoning",
-    "effort",
-    "thinkingconfig",
-    "thinking_config",
-    "thinkinglevel",
-    "thinking_level",
-    "thinking level",
-];
-
 /// Z.ai's code for a parameter that is wrong, and that it often does not name.
 const WRONG_PARAMETER: &str = "1210";
 
 /// The levels of effort that servers name in their errors.
 const LEVELS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-
-/// The names of the form of an answer: the field, its parts, and what they are for.
-const FORM: &[&str] = &[
-    "response_format",
-    "response format",
-    "json_object",
-    "json_schema",
-    "invalid_json_schema",
-    "json mode",
-    "text.format",
-    OUTPUT_CONFIG,
-    "output_format",
-    "structured output",
-    "structured outputs",
-    "responsemimetype",
-    "response_mime_type",
-    "responseschema",
-    "response_schema",
-    "responsejsonschema",
-    "response_json_schema",
-    "schema",
-    // What llama.cpp turns a schema into.
-    "grammar",
-];
 
 const ATTACHMENTS: &str = "\
     image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
@@ -254,13 +228,9 @@ impl Case<'_> {
         is_refusal && self.asked.contains(&extra)
     }
 
-    /// Whether it refuses this, and the error has one of its names.
-    fn refuses(&self, extra: Extra, names: &[&str]) -> bool {
-        self.can_refuse(extra) && self.names(names)
-    }
-
-    fn names(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| has_name(&self.words, name))
+    /// Whether it refuses this, which was in the request.
+    fn refuses(&self, extra: Extra) -> bool {
+        self.asked.contains(&extra) && refused::refuses(extra, &self.words, self.error, self.status)
     }
 
     fn is_unknown_model(&self) -> bool {
@@ -312,16 +282,6 @@ impl Case<'_> {
 /// Whether a word is one of those that blanks separate.
 fn is_one_of(word: &str, words: &str) -> bool {
     words.split(' ').any(|known| known == word)
-}
-
-/// Whether a text contains a name, not as a part of a longer one, such as that of a model.
-fn has_name(text: &str, name: &str) -> bool {
-    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
-    text.match_indices(name).any(|(at, _)| {
-        let before = &text[..at];
-        let after = &text[at + name.len()..];
-        !before.ends_with(is_part) && !after.starts_with(is_part)
-    })
 }
 
 #[cfg(test)]
@@ -443,17 +403,17 @@ mod tests {
         let table = r##"
             TooLong | 400 | with this schema the prompt is too long
             TooLong | 413 | prompt is too long
-            Refuses(Store) | 400 | store does not exist in the model's request
+            Refuses(Store) | 400 | 'store' does not exist in the model's request
             UnknownModel | 400 | the model json_object does not exist
-            Refuses(Form) | 400 | no schema with an invalid API key
+            Refuses(Form) | 400 | no json_schema with an invalid API key
             RefusesTools | 400 | m does not support tools
             TooLarge | 413 | no room for these images
             Refuses(Attachments) | 500 | image input is not supported
         "##;
         check(ALL, table);
         let table = r##"
-            UnknownModel | 400 | store does not exist in the model's request
-            WrongKey | 400 | no schema with an invalid API key
+            UnknownModel | 400 | 'store' does not exist in the model's request
+            WrongKey | 400 | no json_schema with an invalid API key
             Transient | 500 | image input is not supported
         "##;
         check(&[], table);

@@ -1,0 +1,383 @@
+//! Recognizes what a server refuses of a request that can do without it, or say it in another form: one table (pure).
+
+use super::reading::ServerError;
+use crate::provider::request::Extra;
+
+/// How servers name something that they refuse.
+#[derive(Clone, Copy)]
+struct Refusal {
+    extra: Extra,
+    /// Names of the field and of its parts that are no words of English.
+    names: &'static [&'static str],
+    /// Names that are words, too. They count only where the error names a field: in quotation marks, on a path, beside the
+    /// word “parameter” or “field”, before a colon that the error begins with, or beside the message.
+    words: &'static [&'static str],
+    /// What says the same without a name.
+    phrases: &'static [&'static str],
+    /// The statuses with which servers refuse it.
+    statuses: &'static [u16],
+}
+
+const BAD_REQUEST: &[u16] = &[400, 422];
+
+const ROWS: &[Refusal] = &[
+    Refusal {
+        extra: Extra::Store,
+        names: &[],
+        words: &["store"],
+        phrases: &[],
+        statuses: BAD_REQUEST,
+    },
+    Refusal {
+        extra: Extra::Cache,
+        names: &["cache_control"],
+        words: &[],
+        phrases: &[],
+        statuses: BAD_REQUEST,
+    },
+    Refusal {
+        extra: Extra::Usage,
+        names: &["stream_options", "streamoptions", "include_usage"],
+        words: &[],
+        phrases: &["stream options"],
+        statuses: BAD_REQUEST,
+    },
+    Refusal {
+        extra: Extra::Encrypted,
+        names: &["reasoning.encrypted_content"],
+        words: &["include"],
+        // OpenAI, of models that do not reason.
+        phrases: &["encrypted content is not supported"],
+        statuses: BAD_REQUEST,
+    },
+    Refusal {
+        extra: Extra::System,
+        names: &[
+            "systeminstruction",
+            "system_instruction",
+            "messages[0].role",
+        ],
+        words: &["system", "instructions"],
+        phrases: &[
+            // Templates of Gemma and Mistral, in vLLM, SGLang, llama.cpp, TGI and LM Studio.
+            "system role not supported",
+            "conversation roles must alternate",
+            "only user and assistant roles are supported",
+            "roles are supported, got system",
+            // Gemini.
+            "developer instruction is not enabled",
+            // Bedrock.
+            "doesn't support system messages",
+            // OpenAI.
+            "does not support 'system'",
+            "does not support 'developer'",
+            "does not support system",
+            "system role is not supported",
+            "system message is not supported",
+            "system messages are not supported",
+            "system prompt is not supported",
+            "system prompts are not supported",
+            "system instruction is not supported",
+        ],
+        // An exception in a template is an error of the server.
+        statuses: &[400, 422, 500],
+    },
+    Refusal {
+        extra: Extra::Effort,
+        names: &[
+            "reasoning_effort",
+            "reasoningeffort",
+            "reasoning.effort",
+            "output_config.effort",
+            "thinkingconfig",
+            "thinking_config",
+            "thinkinglevel",
+            "thinking_level",
+            "thinkingbudget",
+            "thinking_budget",
+        ],
+        words: &["effort", "reasoning", "think"],
+        phrases: &[
+            "thinking level",
+            "reasoning effort",
+            // Ollama.
+            "does not support thinking",
+            "think value",
+            // Gemini and Vertex.
+            "thinking is not enabled",
+            "thinking is not supported",
+            "reasoning is not enabled",
+            "reasoning is not supported",
+            "does not support reasoning",
+            "doesn't support reasoning",
+            "doesn't support thinking",
+        ],
+        statuses: BAD_REQUEST,
+    },
+    Refusal {
+        extra: Extra::Form,
+        names: &[
+            "response_format",
+            "json_object",
+            "json_schema",
+            "invalid_json_schema",
+            "text.format",
+            OUTPUT_CONFIG,
+            "output_format",
+            "responsemimetype",
+            "response_mime_type",
+            "responseschema",
+            "response_schema",
+            "responsejsonschema",
+            "response_json_schema",
+        ],
+        words: &["schema", "grammar"],
+        phrases: &[
+            "response format",
+            "json mode",
+            "json schema",
+            "structured output",
+            // OpenAI, Anthropic and Gemini.
+            "invalid schema",
+            "schema is too complex",
+            "schema in generationconfig",
+            // What llama.cpp turns a schema into.
+            "parse grammar",
+            "initialize grammar",
+        ],
+        statuses: BAD_REQUEST,
+    },
+];
+
+/// Anthropic's object for the form and the effort.
+pub(super) const OUTPUT_CONFIG: &str = "output_config";
+
+/// The names of the limit of tokens. Each is refused by servers that want the other.
+const OLD_LIMIT: &str = "max_tokens";
+const NEW_LIMIT: &str = "max_completion_tokens";
+
+/// The words for a field that a server does not know, of OpenAI, Azure, Mistral, servers in Python and in Go, Google, and xAI.
+const UNKNOWN_FIELD: &[&str] = &[
+    "unsupported",
+    "not supported",
+    "does not support",
+    "unknown",
+    "unrecognized",
+    "unexpected",
+    "not permitted",
+    "not allowed",
+    "cannot find field",
+];
+
+/// What may stand before or after the name of a field.
+const FIELD_NOUNS: &[&str] = &[
+    "parameter",
+    "field",
+    "argument",
+    "property",
+    "option",
+    "key",
+];
+
+/// What may stand before a colon that a name follows.
+const BEFORE_COLON: &[&str] = &[
+    "parameter",
+    "parameters",
+    "field",
+    "fields",
+    "argument",
+    "supplied",
+    "property",
+];
+
+/// Whether an error refuses this, by what it says, in lower case, and by its status. The message comes first in `words`.
+pub(super) fn refuses(extra: Extra, words: &str, error: &ServerError, status: Option<u16>) -> bool {
+    if extra == Extra::Limit {
+        let is_bad = status.is_some_and(|status| BAD_REQUEST.contains(&status));
+        return is_bad && asks_for_other_limit(words);
+    }
+    let Some(row) = ROWS.iter().find(|row| row.extra == extra) else {
+        return false;
+    };
+    let has_status = status.is_some_and(|status| row.statuses.contains(&status));
+    let field = error.field.to_lowercase();
+    has_status
+        && (row.phrases.iter().any(|phrase| words.contains(phrase))
+            || row.names.iter().any(|name| has_name(words, name))
+            || row
+                .words
+                .iter()
+                .any(|word| names_field(words, &field, word)))
+}
+
+/// Whether an error wants the other name of the limit. One that only finds the number too large does not.
+fn asks_for_other_limit(words: &str) -> bool {
+    let is_unknown = UNKNOWN_FIELD.iter().any(|phrase| words.contains(phrase));
+    has_name(words, NEW_LIMIT) && (is_unknown || has_name(words, OLD_LIMIT))
+}
+
+/// Whether an error names a field with this name, which is also a word.
+fn names_field(words: &str, field: &str, name: &str) -> bool {
+    let mut components = field.split(|char: char| !is_part(char));
+    if components.any(|component| component == name) {
+        return true;
+    }
+    occurrences(words, name).any(|(before, after)| {
+        let is_quoted =
+            before.ends_with(is_quote) && after.starts_with(|char| is_quote(char) || char == '\\');
+        let is_on_path = before.ends_with('.') || after.starts_with('[') || goes_on(after);
+        let is_first = before.is_empty() || before.ends_with(": ");
+        let last_word = before.split_whitespace().next_back().unwrap_or_default();
+        let next_word = after
+            .split(|char: char| !is_part(char))
+            .nth(1)
+            .unwrap_or_default();
+        let is_beside_noun = FIELD_NOUNS.contains(&last_word)
+            || (after.starts_with(' ') && FIELD_NOUNS.contains(&next_word));
+        let is_listed = last_word
+            .strip_suffix(':')
+            .is_some_and(|noun| BEFORE_COLON.contains(&noun));
+        is_quoted
+            || is_on_path
+            || is_beside_noun
+            || is_listed
+            || (is_first && after.starts_with(':'))
+    })
+}
+
+/// Whether a path goes on after a name.
+fn goes_on(after: &str) -> bool {
+    let rest = after.strip_prefix('.');
+    rest.is_some_and(|rest| rest.starts_with(char::is_alphanumeric))
+}
+
+fn is_quote(char: char) -> bool {
+    "'\"`“”‘’«»".contains(char)
+}
+
+/// Whether a name may have this character.
+fn is_part(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '-')
+}
+
+/// Whether a text contains a name, not as a part of a longer one, such as that of a model.
+pub(super) fn has_name(text: &str, name: &str) -> bool {
+    occurrences(text, name).next().is_some()
+}
+
+/// What stands before and after a name, at each place where it is not a part of a longer one.
+fn occurrences<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
+    let places = text.match_indices(name);
+    let parts = places.map(move |(at, _)| (&text[..at], &text[at + name.len()..]));
+    parts.filter(|(before, after)| !before.ends_with(is_part) && !after.starts_with(is_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judging::{Meaning, judge};
+    use super::super::reading::tests::read;
+    use super::*;
+    use crate::message::tests::rows;
+
+    const ALL: &[Extra] = &[
+        Extra::Effort,
+        Extra::Store,
+        Extra::Cache,
+        Extra::Usage,
+        Extra::Encrypted,
+        Extra::Limit,
+        Extra::System,
+        Extra::Form,
+    ];
+
+    #[test]
+    fn what_is_refused_is_known_in_the_words_of_each_server() {
+        // What is refused, the server, the status and the body.
+        let table = r##"
+            Store | OpenAI | 400 | {"error":{"message":"Unknown parameter: 'store'.","param":"store"}}
+            Store | FastAPI | 422 | {"detail":[{"type":"extra_forbidden","loc":["body","store"],"msg":"Extra inputs are not permitted"}]}
+            Store | Azure | 400 | {"error":{"message":"Unrecognized request argument supplied: store"}}
+            Store | Fireworks | 400 | body.store: property 'body.store' is unsupported
+            Store | Go | 400 | json: unknown field "store"
+            Cache | Vertex | 400 | cache_control: Extra inputs are not permitted
+            Cache | LiteLLM | 400 | {"error":{"message":"{\"error\":{\"message\":\"cache_control: Extra inputs are not permitted\"}}"}}
+            Cache | Bedrock | 400 | {"message":"cache_control: Extra inputs are not permitted"}
+            Usage | Databricks | 400 | {"error_code":"BAD_REQUEST","message":"Bad request: json: unknown field \"stream_options\""}
+            Usage | Azure | 400 | Unrecognized request argument supplied: stream_options. Please contact us through an Azure support request
+            Usage | Azure | 400 | Unknown parameter: 'stream_options'.
+            Usage | Mistral | 422 | {"message":{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}}
+            Encrypted | OpenAI | 400 | {"error":{"message":"Encrypted content is not supported with this model.","param":"include"}}
+            Encrypted | Azure | 400 | {"error":{"message":"Unknown parameter: 'include'."}}
+            Encrypted | FastAPI | 422 | {"detail":[{"loc":["body","include",0],"msg":"Input should be 'file_search_call.results'"}]}
+            Limit | OpenAI | 400 | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens","code":"unsupported_parameter"}}
+            Limit | Copilot | 400 | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"invalid_request_body"}}
+            Limit | vLLM | 400 | {"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 8192}]","code":400}
+            Limit | Mistral | 422 | {"message":{"detail":[{"loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}}
+            System | vLLM | 400 | {"object":"error","message":"System role not supported","type":"BadRequestError","param":null,"code":400}
+            System | llama.cpp | 500 | {"error":{"code":500,"message":"System role not supported at row 1, column 58","type":"server_error"}}
+            System | SGLang | 500 | jinja2.exceptions.TemplateError: System role not supported
+            System | TGI | 422 | {"error":"Template error: invalid operation: System role not supported (in <string>:1)","error_type":"template_error"}
+            System | vLLM | 400 | Conversation roles must alternate user/assistant/user/assistant/...
+            System | llama.cpp | 500 | Only user and assistant roles are supported! at row 30
+            System | LM Studio | 400 | {"error":"Error rendering prompt with jinja template: \"Only user, assistant and tool roles are supported, got system.\""}
+            System | Gemini | 400 | [{"error":{"code":400,"message":"Developer instruction is not enabled for models/gemma-3-27b-it","status":"INVALID_ARGUMENT"}}]
+            System | Bedrock | 400 | {"message":"This model doesn't support system messages. Try again without a system message or use a model that supports system messages."}
+            System | OpenAI | 400 | {"error":{"message":"Unsupported value: 'messages[0].role' does not support 'system' with this model.","param":"messages[0].role","code":"unsupported_value"}}
+            System | Gemini | 400 | {"error":{"message":"Invalid JSON payload received. Unknown name \"systemInstruction\": Cannot find field."}}
+            Effort | Ollama | 400 | {"error":{"message":"\"llama3.1:8b\" does not support thinking","type":"invalid_request_error"}}
+            Effort | Ollama | 400 | think value "medium" is not supported for this model
+            Effort | Gemini | 400 | {"error":{"code":400,"message":"Thinking is not enabled for models/gemini-2.0-flash"}}
+            Effort | Gemini | 400 | Thinking level is not supported for this model.
+            Effort | Vertex | 400 | Unable to submit request because thinking is not supported by this model.
+            Effort | OpenAI | 400 | {"error":{"message":"Unsupported parameter: 'reasoning.effort' is not supported with this model.","param":"reasoning.effort"}}
+            Effort | Azure | 400 | Unrecognized request argument supplied: reasoning_effort
+            Effort | xAI | 400 | Model grok-4-0709 does not support parameter reasoningEffort.
+            Effort | Groq | 400 | `reasoning_effort` is not supported with this model
+            Effort | Anthropic | 400 | This model does not support the effort parameter.
+            Effort | Fireworks | 422 | body.reasoning: property 'body.reasoning' is unsupported
+            Form | Groq | 400 | This model does not support response format `json_schema`.
+            Form | DeepSeek | 400 | This response_format type is unavailable now
+            Form | OpenAI | 400 | Invalid schema for response_format 'answer': no
+            Form | Gemini | 400 | A schema in GenerationConfig in the request exceeds the maximum allowed nesting depth.
+            Form | llama.cpp | 400 | Failed to parse grammar
+            Form | FastAPI | 422 | {"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}
+        "##;
+        for [refused, server, status, body] in rows(table) {
+            let error = read(body).expect(body);
+            let found = judge(&error, status.parse().ok(), ALL);
+            assert_eq!(
+                format!("{found:?}"),
+                format!("Refuses({refused})"),
+                "{server}: {body}"
+            );
+            // What was not sent cannot be refused.
+            let found = judge(&error, status.parse().ok(), &[]);
+            assert!(!matches!(found, Meaning::Refuses(_)), "{server}: {body}");
+        }
+    }
+
+    #[test]
+    fn a_word_or_a_part_of_a_name_refuses_nothing() {
+        let table = r##"
+            400 | there is nothing in store for you
+            400 | the vector store is empty
+            400 | {"error":{"message":"Unknown parameter: 'vector_store'."}}
+            400 | please include a question
+            400 | these instructions make no sense to the system
+            500 | the system is down
+            500 | stream_options is not supported
+            400 | with more effort and better reasoning. I think so
+            400 | temperature is not supported by grok-4-fast-reasoning
+            400 | max_tokens is too large: 9000. This model supports at most 4096 completion tokens.
+            400 | max_completion_tokens must be at least 16
+            400 | the text has no schema, and no grammar either
+            400 | {"error":{"message":"no","param":"text.verbosity"}}
+            400 | {"error":{"message":"no","param":"stored"}}
+        "##;
+        for [status, body] in rows(table) {
+            let error = read(body).expect(body);
+            let found = judge(&error, status.parse().ok(), ALL);
+            assert!(!matches!(found, Meaning::Refuses(_)), "{body}: {found:?}");
+        }
+    }
+}
