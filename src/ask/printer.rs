@@ -234,7 +234,8 @@ fn check_complete(reply: &Reply) -> Result<(), Error> {
         // One that was blocked or failed can only be a known answer whose file somebody has edited.
         Some(finish) => {
             let word = finish.word();
-            format!("the answer may be incomplete: it ended with “{word}”")
+            let reason = reply.shown_reason();
+            format!("the answer may be incomplete: it ended with “{word}”{reason}")
         }
     };
     Err(Error::new(ErrorKind::Incomplete, message))

@@ -214,7 +214,7 @@ impl Record {
         state.is_complete = piece.is_last || (state.is_complete && text.is_empty());
         state.flaw.clone_from(&piece.flaw);
         let answer = &mut state.answer;
-        answer.has_reasoned |= !piece.thoughts.is_empty();
+        answer.has_reasoned |= !piece.thoughts.trim().is_empty();
         for source in std::mem::take(&mut piece.sources) {
             let bytes = answer.sources.add(source);
             if bytes > 0 {

@@ -12,7 +12,7 @@ use super::reasoning::Filter;
 use super::request::Request;
 use crate::message::{Source, Sources, ToolCall, Usage};
 use crate::secret::{self, Secrets};
-use crate::text::one_line::beginning;
+use crate::text::one_line::{beginning, on_one_line};
 
 /// The finish reason of a reply that calls a tool that q cannot run, if the provider said `stop`.
 const UNOFFERED: &str = "tool_calls";
@@ -432,8 +432,17 @@ impl Reply {
         !self.says_something
     }
 
+    /// Why the answer ended so, in words that can be shown, after a colon; empty if nobody has said it.
+    pub fn shown_reason(&self) -> String {
+        match self.reason.trim() {
+            "" => String::new(),
+            reason => format!(": {}", on_one_line(reason)),
+        }
+    }
+
     /// Removes secrets from what the server says of the answer, and cuts it if it is long.
     pub fn redact(&mut self, secrets: &Secrets) {
+        self.reason = secret::redact(&self.reason, secrets);
         if let Some(finish) = &mut self.finish {
             let word = finish.word_mut();
             *word = shown_word(word, secrets);

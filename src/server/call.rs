@@ -23,6 +23,25 @@ const MAX_LIST: usize = 8_000_000;
 /// What to do where a model cannot call tools.
 const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 
+/// What to do where a reply has nothing but reasoning.
+const ONLY_REASONING: &str = "-v shows the reasoning\n\
+    another --effort, or a higher max_tokens (Q_MAX_TOKENS), may leave room for an answer";
+
+/// What to do where the server was started without what tools need.
+const TOOLS_SWITCHED_OFF: &str =
+    "start the server with the option that it names\n-t none asks without tools";
+
+/// What to do where the answer cannot be streamed.
+const NO_STREAM: &str = "--no-stream asks for the answer in one piece";
+
+/// What to do where the provider refuses what was asked.
+const OTHER_CONTENT: &str =
+    "this is about the text or the pictures, not about the key: -m or -p asks another model";
+
+/// What to do where the provider does not serve a place.
+const OTHER_PLACE: &str =
+    "this is about the country or the network, not about the key: -p asks another provider";
+
 /// What to do where the quota or the money is used up.
 const SPENT: &str = "check plan and billing at the provider, or ask another one with -p";
 
@@ -173,10 +192,7 @@ impl Call<'_> {
             _ if reply.has_cut_call() => return Err(self.too_long()),
             _ => return Ok(()),
         };
-        let reason = &reply.reason;
-        if !reason.is_empty() {
-            message += &format!(": {reason}");
-        }
+        message += &reply.shown_reason();
         Err(self.reported(&ServerError::new(message), None, meaning))
     }
 
@@ -198,23 +214,27 @@ impl Call<'_> {
 
     /// Why there is no answer, though its last reply ended well.
     pub fn no_answer(&self, reply: &Reply, has_reasoned: bool) -> CallError {
-        let mut message = "the answer is empty".to_owned();
+        let mut empty = "the answer is empty";
         let mut advice = None;
-        if let Some(Finish::Limit(_)) = reply.finished() {
-            message = "the token limit was reached before the first word".to_owned();
-            advice = Some("the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too");
-        } else {
-            if has_reasoned {
-                message = "the model only reasoned, and the answer is empty".to_owned();
-                advice = Some(
-                    "ask for less reasoning with -e (--effort), or raise the setting max_tokens (Q_MAX_TOKENS)",
-                );
-            }
-            if let Some(finish) = reply.finished() {
-                message += &format!(" ({})", finish.word());
-            }
+        if has_reasoned {
+            empty = "the reply has reasoning and no answer";
+            advice = Some(ONLY_REASONING.to_owned());
         }
-        self.failed(message).advise(advice.map(str::to_owned))
+        match reply.finished() {
+            Some(Finish::Limit(_)) => {
+                let advice =
+                    "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too";
+                self.failed("the token limit was reached before the first word")
+                    .advise(Some(advice.to_owned()))
+            }
+            Some(finish) => {
+                let word = finish.word();
+                let reason = reply.shown_reason();
+                self.failed(format!("{empty} ({word}){reason}"))
+                    .advise(advice)
+            }
+            None => self.failed(empty).advise(advice),
+        }
     }
 
     /// Asks for something other than an answer, tries again if necessary, and returns the body.
@@ -324,7 +344,16 @@ impl Call<'_> {
         let advice = match meaning {
             Meaning::UnknownModel => format!("{list} lists its models"),
             Meaning::WrongKey => return self.key_advice.clone(),
+            Meaning::NoAccess => {
+                format!(
+                    "this is about the model, not about the key: -m chooses another one; {list} lists them"
+                )
+            }
+            Meaning::RefusesContent => OTHER_CONTENT.to_owned(),
+            Meaning::RefusesPlace => OTHER_PLACE.to_owned(),
             Meaning::RefusesTools => NO_TOOLS.to_owned(),
+            Meaning::ToolsSwitchedOff => TOOLS_SWITCHED_OFF.to_owned(),
+            Meaning::RefusesStream => NO_STREAM.to_owned(),
             Meaning::Spent => match retry::advice(error.retry_after) {
                 Some(when) => format!("{when}; {SPENT}"),
                 None => SPENT.to_owned(),

@@ -326,6 +326,7 @@ impl Client {
         let mut error = failure::read_redacted(&said, secrets);
         let wait = retry::retry_after(response.header("retry-after"), OffsetDateTime::now_utc());
         error.retry_after = wait.or(error.retry_after);
+        error.should_retry = response.header("x-should-retry").parse().ok();
         let mut location = None;
         let target = response.header("location");
         if status.is_redirection() && !target.is_empty() {

@@ -268,7 +268,7 @@ impl Target {
             provider: &provider.name,
             api: provider.api,
             secrets,
-            key_advice: provider.key.advice(),
+            key_advice: provider.key.advice(self.key()),
         })
     }
 }

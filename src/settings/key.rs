@@ -58,14 +58,22 @@ impl Key {
         Ok(Some(key))
     }
 
-    /// What to do if a server refuses it.
-    pub fn advice(&self) -> Option<String> {
-        match self {
-            Key::None => None,
-            Key::Variables(names) => Some(format!("check the key in {}", names.join(" or "))),
+    /// What to do if a server refuses this value of it.
+    pub fn advice(&self, value: Option<&Secret>) -> Option<String> {
+        let key = match self {
+            Key::None => return None,
+            Key::Variables(names) => format!("the key in {}", names.join(" or ")),
             // Its arguments may be secret.
-            Key::Command(command) => Some(format!("check the key that {} prints", command[0])),
+            Key::Command(command) => format!("the key that {} prints", command[0]),
+        };
+        // Files with variables and containers keep the quotes that a shell would remove.
+        let quotes = ['"', '\'', '`', '“', '”'];
+        if value.is_some_and(|value| value.expose().trim_matches(quotes) != value.expose()) {
+            return Some(format!(
+                "{key} begins or ends with a quote, which is sent with it: remove it"
+            ));
         }
+        Some(format!("check {key}"))
     }
 }
 
@@ -74,7 +82,8 @@ pub fn check_key(key: &Secret, source: &str) -> Result<(), Error> {
     if key.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
     }
-    Err(Error::settings(format!(
+    let error = Error::settings(format!(
         "the key in {source} contains a blank, a line break or another character that no key has"
-    )))
+    ));
+    Err(error.advise("it must be the key alone, without “Bearer” before it or anything after it"))
 }

@@ -7,8 +7,9 @@ use super::refused::{self, OUTPUT_CONFIG, has_name};
 use crate::provider::request::Extra;
 
 /// The statuses of errors after which another try may succeed.
-pub const TRANSIENT_STATUSES: &[u16] =
-    &[408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529];
+pub const TRANSIENT_STATUSES: &[u16] = &[
+    408, 409, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529,
+];
 
 /// The longest wait that a server may ask for.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -30,10 +31,20 @@ pub enum Meaning {
     /// The server does not know the model.
     UnknownModel,
     WrongKey,
-    /// The quota or the money of the account is used up.
+    /// The key may not use this model, or nobody who may serves it.
+    NoAccess,
+    /// The provider does not answer a text or picture like this, whoever asks.
+    RefusesContent,
+    /// The provider does not serve this country or network.
+    RefusesPlace,
+    /// The quota or the money of the account is used up, or its plan has none of this.
     Spent,
     /// The model cannot call tools.
     RefusesTools,
+    /// The server can let a model call tools, but was not started with what this needs.
+    ToolsSwitchedOff,
+    /// The answer may come as a whole, but not as a stream.
+    RefusesStream,
     /// The request has more bytes than the server accepts.
     TooLarge,
     /// The same request may succeed later.
@@ -46,6 +57,15 @@ type Rule = fn(&Case) -> bool;
 /// Each meaning and how it is recognized. The first that fits counts, because an error may have the words for several.
 const RULES: &[(Meaning, Rule)] = &[
     (Meaning::TooLong, |case| case.says(TOO_LONG)),
+    (Meaning::RefusesStream, |case| case.says(STREAM)),
+    (Meaning::ToolsSwitchedOff, |case| case.says(SWITCHED_OFF)),
+    (Meaning::RefusesTools, |case| case.refuses_tools()),
+    (Meaning::RefusesContent, |case| case.says(CONTENT)),
+    (Meaning::RefusesPlace, |case| case.says(PLACE)),
+    (Meaning::Refuses(Extra::Attachments), |case| {
+        case.asked.contains(&Extra::Attachments) && case.says(PICTURES)
+    }),
+    (Meaning::NoAccess, |case| case.says(ACCESS)),
     (Meaning::Refuses(Extra::Store), |case| {
         case.refuses(Extra::Store)
     }),
@@ -66,7 +86,7 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::Refuses(Extra::Form), |case| {
         // As a plain word it may be any text, but not as the name of a field.
         let is_field = case.can_refuse(Extra::Form) && case.error.field == "text";
-        is_field || case.refuses(Extra::Form)
+        is_field || case.refuses(Extra::Form) || case.has_failed_at_form()
     }),
     // Anthropic's object for the form and the effort. If the request has no form, the error is about the effort.
     (Meaning::Refuses(Extra::Effort), |case| {
@@ -82,9 +102,6 @@ const RULES: &[(Meaning, Rule)] = &[
     (Meaning::WrongKey, |case| {
         let is_refused = matches!(case.status, Some(401 | 403));
         is_refused || case.says(KEY)
-    }),
-    (Meaning::RefusesTools, |case| {
-        case.says(&["does not support tools"])
     }),
     (Meaning::TooLarge, |case| case.status == Some(413)),
     (Meaning::Refuses(Extra::Attachments), |case| {
@@ -153,23 +170,136 @@ const KEY: &[&str] = &[
     "authentication_error",
 ];
 
-/// The words for an account that has used up its quota or its money, of OpenAI, Gemini, DeepSeek, Zhipu, OpenRouter,
-/// Anthropic and xAI.
+/// The words for an account that has used up its quota or its money, or whose plan has none of this: of OpenAI, Gemini,
+/// DeepSeek, Zhipu, OpenRouter, Anthropic, xAI, Moonshot and DashScope.
 const SPENT: &[&str] = &[
     "exceeded your current quota",
+    "check your plan and billing details",
     "insufficient balance",
     "余额不足",
     "insufficient credits",
+    "key limit exceeded",
+    "free-models-per-day",
     "credit balance is too low",
-    "reached your specified api usage limits",
+    "api usage limits",
+    "extra usage is required",
     "used all available credits",
     "monthly spending limit",
-    // Codes of OpenAI and Moonshot, and a type of Anthropic's.
+    "usage limit reached for",
+    "usage limit for this billing cycle",
+    // Codes of OpenAI, Moonshot and DashScope, and a type and codes of Anthropic's.
     "insufficient_quota",
     "billing_hard_limit_reached",
     "billing_not_active",
+    "subscription_sharing_usage_limit_exceeded",
+    "usage_limit_reached",
     "exceeded_current_quota_error",
+    "arrearage",
     "billing_error",
+    "enforced_spend_limit_reached",
+    "contract_spend_limit_reached",
+];
+
+/// Gemini's words for a limit that a plan sets to nothing: `limit: 0, model: gemini-…`. The number must not go on.
+const NO_QUOTA: &str = "limit: 0";
+
+/// What servers call the calling of tools in their errors.
+const TOOLS: &[&str] = &[
+    "tools",
+    "'tools'",
+    "`tools`",
+    "tool use",
+    "tool call",
+    "tool calls",
+    "tool calling",
+    "function call",
+    "function calls",
+    "function calling",
+    "function-call",
+];
+
+/// What stands after one of [`TOOLS`] if they are refused, and what stands before it.
+const REFUSED_AFTER: &[&str] = &[
+    " is not supported",
+    " are not supported",
+    " is not enabled",
+    " not support",
+];
+const REFUSED_BEFORE: &[&str] = &[
+    "not support ",
+    "doesn't support ",
+    // OpenRouter's.
+    "no endpoints found that support ",
+];
+
+/// The words of vLLM and llama.cpp for an option that is missing where they were started.
+const SWITCHED_OFF: &[&str] = &["--enable-auto-tool-choice", "requires --jinja"];
+
+/// The words for an answer that cannot be streamed, of OpenAI, Azure and Bedrock.
+const STREAM: &[&str] = &[
+    "verified to stream",
+    "'stream' does not support true",
+    "not support streaming",
+    "streaming is not supported",
+    "in streaming mode",
+];
+
+/// The words for a text or picture that is not answered, of xAI, OpenRouter, OpenAI, Azure, Anthropic, DeepSeek, Moonshot,
+/// Zhipu, DashScope and MiniMax.
+const CONTENT: &[&str] = &[
+    "violates usage guidelines",
+    "your input was flagged",
+    "violation of provider terms of service",
+    "result of our safety system",
+    "violating our usage policy",
+    "content management policy",
+    "content filtering policy",
+    "content exists risk",
+    "considered high risk",
+    "unsafe or sensitive content",
+    "inappropriate content",
+    // Codes.
+    "content_policy_violation",
+    "misalignment_policy_violation",
+    "responsibleaipolicyviolation",
+    "datainspectionfailed",
+    "new_sensitive",
+];
+
+/// The words for a country or network that is not served, of OpenAI, Gemini, Anthropic and Groq.
+const PLACE: &[&str] = &[
+    "country, region, or territory not supported",
+    "unsupported_country_region_territory",
+    "user location is not supported",
+    "not available in your region",
+    "not available in your country",
+    "request not allowed",
+    "check your network settings",
+];
+
+/// The words for pictures that a model does not read, with statuses that would mean something else: of OpenRouter, Mistral,
+/// Gemini and Bedrock.
+const PICTURES: &[&str] = &[
+    "that support image input",
+    "multimodal is not enabled",
+    "input modality is not enabled",
+    "not support image",
+    "doesn't support the image",
+    "image input is not",
+    "image inputs are not",
+    "not a multimodal model",
+];
+
+/// The words for a model that this account may not use, of OpenAI, Groq and OpenRouter.
+const ACCESS: &[&str] = &[
+    "not allowed to sample from this model",
+    "must be verified to use",
+    "requires terms acceptance",
+    "no endpoints found matching your data policy",
+    "no allowed providers are available",
+    // Codes.
+    "model_permission_blocked",
+    "model_terms_required",
 ];
 
 /// Z.ai's code for a parameter that is wrong, and that it often does not name.
@@ -177,6 +307,16 @@ const WRONG_PARAMETER: &str = "1210";
 
 /// The levels of effort that servers name in their errors.
 const LEVELS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// The words for an answer in which the model failed to keep the form: Groq's.
+const FAILED_FORM: &[&str] = &[
+    "failed to generate json",
+    "failed to validate json",
+    "json_validate_failed",
+];
+
+/// Gemini's words for a schema that it cannot take, among others. It says nothing more.
+const INVALID_ARGUMENT: &str = "request contains an invalid argument.";
 
 const ATTACHMENTS: &str = "\
     image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
@@ -233,6 +373,25 @@ impl Case<'_> {
         self.asked.contains(&extra) && refused::refuses(extra, &self.words, self.error, self.status)
     }
 
+    /// Whether the words say of one of the names for tools that it is not supported.
+    fn refuses_tools(&self) -> bool {
+        let words = &self.words;
+        TOOLS.iter().any(|tools| {
+            let is_refused = |after: &&str| words.contains(&format!("{tools}{after}"));
+            let is_named = |before: &&str| has_name(words, &format!("{before}{tools}"));
+            REFUSED_AFTER.iter().any(|after| is_refused(&after))
+                || REFUSED_BEFORE.iter().any(|before| is_named(&before))
+        })
+    }
+
+    /// Whether the model did not keep the form, or the form may be what the server means. The status is not always there.
+    fn has_failed_at_form(&self) -> bool {
+        let asked = self.asked.contains(&Extra::Form);
+        let is_bare =
+            self.can_refuse(Extra::Form) && self.error.message.to_lowercase() == INVALID_ARGUMENT;
+        is_bare || (asked && self.says(FAILED_FORM))
+    }
+
     fn is_unknown_model(&self) -> bool {
         let is_missing = match self.status {
             Some(404 | 410) => true,
@@ -259,6 +418,9 @@ impl Case<'_> {
 
     /// Whether quota or money is used up. Google has the same words for a limit per minute, but then says how long to wait.
     fn is_spent(&self) -> bool {
+        if has_name(&self.words, NO_QUOTA) {
+            return true;
+        }
         let wait = self.error.retry_after.unwrap_or(Duration::MAX);
         if wait <= MAX_WAIT && self.is_transient() {
             return false;
@@ -267,6 +429,9 @@ impl Case<'_> {
     }
 
     fn is_transient(&self) -> bool {
+        if let Some(should) = self.error.should_retry {
+            return should;
+        }
         if let Some(status) = self.status {
             return TRANSIENT_STATUSES.contains(&status);
         }
@@ -381,6 +546,137 @@ mod tests {
     }
 
     #[test]
+    fn money_and_plans_are_told_from_a_limit_that_passes() {
+        // Anthropic's two codes (its documents on rate limits and its library 2.14), its messages in public reports, the
+        // code of “Sign in with ChatGPT”, Gemini's free tier without a model, OpenRouter, Zhipu, Moonshot, DashScope,
+        // Fireworks.
+        let table = r##"
+            Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"enforced_spend_limit_reached"}}}
+            Spent | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"contract_spend_limit_reached"}}}
+            Spent | 400 | You have reached your specified workspace API usage limits. You will regain access on 2026-09-01 at 00:00 UTC.
+            Spent | 429 | You have reached your API usage limits: your organization has crossed its monthly API usage threshold.
+            Spent | 429 | Extra usage is required for long context requests.
+            Spent | 429 | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted","type":"request_error"}}
+            Spent | - | {"error":{"code":"subscription_sharing_usage_limit_exceeded","message":"allowance exhausted"}}
+            Spent | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
+            Transient | 429 | {"error":{"code":429,"message":"You exceeded your current quota. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 05, model: gemini-2.5-pro","details":[{"retryDelay":"34s"}]}}
+            Spent | 403 | Key limit exceeded (monthly limit). Manage it using https://openrouter.ai/settings/keys
+            Spent | 429 | Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day
+            Spent | 429 | {"error":{"code":"1308","message":"Usage limit reached for 5 hour. Your limit will reset at 2026-11-28 20:00:00"}}
+            Spent | 429 | Your account org-1 is not active, please check your plan and billing details.
+            Spent | 403 | You've reached your usage limit for this billing cycle.
+            Spent | 400 | {"code":"Arrearage","message":"Access denied, please make sure your account is in good standing."}
+            Spent | 412 | Account a is suspended, possibly due to reaching the monthly spending limit.
+            Transient | 429 | {"type":"error","error":{"type":"rate_limit_error","message":"Number of request tokens has exceeded your per-minute rate limit","details":{"error_code":null}}}
+            Transient | 429 | Rate limited
+            Transient | 409 | no
+        "##;
+        check(ALL, table);
+    }
+
+    #[test]
+    fn a_server_says_with_a_header_whether_to_try_again() {
+        for (status, should_retry, meaning) in [
+            (429, None, Meaning::Transient),
+            (429, Some(false), Meaning::Other),
+            (529, Some(true), Meaning::Transient),
+            (400, Some(true), Meaning::Transient),
+            (401, Some(true), Meaning::WrongKey),
+        ] {
+            let error = ServerError {
+                should_retry,
+                ..ServerError::new("no")
+            };
+            let found = judge(&error, Some(status), &[]);
+            assert_eq!(found, meaning, "{status} {should_retry:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_content_place_or_model_is_not_about_the_key() {
+        // xAI, OpenRouter, OpenAI, Azure, Anthropic, DeepSeek, Moonshot, Zhipu, DashScope; Gemini and Groq for places.
+        let table = r##"
+            RefusesContent | 403 | {"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}
+            RefusesContent | 403 | {"code":"permission-denied","error":"Content violates usage guidelines. "}
+            RefusesContent | 403 | {"error":{"code":403,"message":"openai/gpt-5 requires moderation on OpenRouter. Your input was flagged for \"violence\".","metadata":{"reasons":["violence"]}}}
+            RefusesContent | 403 | The request is prohibited due to a violation of provider Terms Of Service.
+            RefusesContent | 400 | Your request was rejected as a result of our safety system.
+            RefusesContent | 400 | Invalid prompt: your prompt was flagged as potentially violating our usage policy.
+            RefusesContent | 400 | The response was filtered due to the prompt triggering Azure OpenAI's content management policy.
+            RefusesContent | 400 | Output blocked by content filtering policy
+            RefusesContent | - | {"error":{"code":"misalignment_policy_violation","message":"no"}}
+            RefusesContent | 400 | Content Exists Risk
+            RefusesContent | 400 | The request was rejected because it was considered high risk
+            RefusesContent | 400 | {"error":{"code":"1301","message":"System detected potentially unsafe or sensitive content in input or generation."}}
+            RefusesContent | 400 | {"code":"DataInspectionFailed","message":"no"}
+            RefusesPlace | 403 | {"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","type":"request_forbidden"}}
+            RefusesPlace | 400 | {"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}
+            RefusesPlace | 403 | {"type":"error","error":{"type":"forbidden","message":"Request not allowed"}}
+            RefusesPlace | 403 | Access denied. Please check your network settings.
+            NoAccess | 403 | You are not allowed to sample from this model
+            NoAccess | 404 | {"error":{"message":"Your organization must be verified to use the model `m`.","code":"model_not_found"}}
+            NoAccess | 400 | {"error":{"message":"The model m requires terms acceptance.","code":"model_terms_required"}}
+            NoAccess | 403 | {"error":{"message":"The model `m` is blocked at the organization level.","code":"model_permission_blocked_org"}}
+            NoAccess | 404 | No endpoints found matching your data policy (Free model training).
+            NoAccess | 404 | No allowed providers are available for the selected model.
+            WrongKey | 403 | The caller does not have permission to execute the specified operation
+            WrongKey | 403 | Access to the chat endpoint is denied
+        "##;
+        check(ALL, table);
+        check(&[], table);
+    }
+
+    #[test]
+    fn calls_of_tools_are_refused_in_everyones_words() {
+        // Ollama, OpenRouter, OpenAI, Groq, DeepInfra, Hugging Face, Mistral, Gemini, DeepSeek, SiliconFlow, Novita, Cerebras,
+        // Bedrock; vLLM and llama.cpp, which lack an option; and errors that are about something else.
+        let table = r##"
+            RefusesTools | 400 | registry.ollama.ai/library/llama3:latest does not support tools
+            RefusesTools | 404 | No endpoints found that support tool use. Try disabling "x". To learn more about provider routing, visit: https://openrouter.ai/docs/guides/routing/provider-selection
+            RefusesTools | 404 | {"error":{"message":"tools is not supported in this model. For a list of supported models, refer to https://platform.openai.com/docs/guides/function-calling#models-supporting-function-calling.","type":"invalid_request_error"}}
+            RefusesTools | 400 | Unsupported parameter: 'tools' is not supported with this model.
+            RefusesTools | 400 | {"error":{"message":"tool calling is not supported with this model","type":"invalid_request_error","param":"tool calling"}}
+            RefusesTools | 400 | `tools` is not supported with this model
+            RefusesTools | 405 | deepinfra error: Tool calling is not supported for model: NousResearch/Hermes-3-Llama-3.1-70B
+            RefusesTools | 422 | {"error":{"message":"The requested model does not support tool calling"}}
+            RefusesTools | 400 | {"object":"error","message":"Function calling is not enabled for this model","type":"invalid_request_error","code":"3051"}
+            RefusesTools | 400 | Function calling is not enabled for models/gemma-3-27b-it
+            RefusesTools | 400 | deepseek-reasoner does not support Function Calling
+            RefusesTools | 400 | {"code":20037,"message":"Function call is not supported for this model."}
+            RefusesTools | 400 | model features function calling not support
+            RefusesTools | 400 | {"message":"Tools are not supported for this model","type":"invalid_request_error","param":"tools"}
+            RefusesTools | 400 | This model doesn't support tool use.
+            ToolsSwitchedOff | 400 | {"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}
+            ToolsSwitchedOff | 500 | {"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}
+            not RefusesTools | 400 | Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions.
+            not RefusesTools | 400 | Invalid schema for function 'a': tools
+            not RefusesTools | 400 | does not support toolsets
+            RefusesStream | 400 | {"error":{"message":"Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.","type":"invalid_request_error","param":"stream","code":"unsupported_value"}}
+            RefusesStream | 400 | {"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Your organization must be verified to stream this model.\"}}"}}}
+            RefusesStream | 400 | Unsupported value: 'stream' does not support true with this model. Supported values are: false.
+            RefusesStream | 400 | This model doesn't support tool use in streaming mode.
+        "##;
+        check(ALL, table);
+        check(&[], table);
+    }
+
+    #[test]
+    fn an_answer_that_fails_at_its_form_is_asked_for_in_another_way() {
+        let table = r##"
+            Refuses(Form) | 400 | {"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":""}}
+            Refuses(Form) | 400 | {"error":{"message":"no","code":"json_validate_failed"}}
+            Refuses(Form) | - | {"error":{"message":"Failed to validate JSON. Please adjust your prompt."}}
+            Refuses(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}
+        "##;
+        check(&[Extra::Form], table);
+        check_never(&[], "Refuses(Form)", table);
+        let other = r##"
+            not Refuses(Form) | 400 | {"error":{"code":400,"message":"Request contains an invalid argument. Field: temperature","status":"INVALID_ARGUMENT"}}
+        "##;
+        check(&[Extra::Form], other);
+    }
+
+    #[test]
     fn an_error_inside_a_reply_means_what_it_means_with_a_status() {
         let table = r##"
             UnknownModel | - | {"error":"model 'x' not found"}
@@ -468,6 +764,11 @@ mod tests {
             not Refuses(Attachments) | 413 | no
             Refuses(Attachments) | 415 | no
             Refuses(Attachments) | 404 | No endpoints found that support image input
+            Refuses(Attachments) | 403 | Multimodal is not enabled for this model
+            Refuses(Attachments) | 404 | The model m does not support images: not found
+            Refuses(Attachments) | 400 | Image input modality is not enabled for models/gemma-3-1b-it
+            Refuses(Attachments) | 400 | {"error":{"message":"Invalid content type. image_url is only supported by certain models.","param":"messages.[0].content.[0].type"}}
+            Refuses(Attachments) | 400 | This model doesn't support the image content block that you provided.
             not Refuses(Attachments) | 404 | no
             Refuses(Attachments) | 500 | image input is not supported - hint: you may need to provide the mmproj
             not Refuses(Attachments) | 500 | no

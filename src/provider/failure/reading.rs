@@ -33,6 +33,8 @@ pub struct ServerError {
     pub(super) status: Option<u16>,
     /// How long the server asks to wait before the next try.
     pub retry_after: Option<Duration>,
+    /// Whether the server asks for another try, or for none: the header that the libraries of OpenAI and Anthropic obey.
+    pub should_retry: Option<bool>,
 }
 
 impl ServerError {
@@ -45,11 +47,16 @@ impl ServerError {
 
     /// The server's message, and before it the field that the error is about, unless the message names that itself.
     pub fn words(&self) -> String {
-        let last = self.field.rsplit('.').next().unwrap_or_default();
+        let field = self.field.trim().trim_end_matches('.');
+        let last = field.rsplit('.').next().unwrap_or_default();
         if self.message.contains(last) {
             return self.message.clone();
         }
-        format!("{}: {}", self.field, self.message)
+        // Some servers say here, and only here, what is wrong.
+        if field.contains(char::is_whitespace) {
+            return format!("{}: {}", self.message, on_one_line(&self.field));
+        }
+        format!("{field}: {}", self.message)
     }
 }
 
@@ -89,7 +96,8 @@ const MESSAGES: &str = "\
     status_msg error";
 
 /// The other fields that may be in an error.
-const ABOUT: &str = "object type code status success error_type status_code metadata param loc";
+const ABOUT: &str =
+    "object type code status success error_type error_code status_code metadata param loc";
 
 /// How much memory the value of a field may take.
 const MAX_WEIGHT: usize = 1_000_000;
@@ -262,6 +270,7 @@ fn from_fields(json: &Value) -> Option<ServerError> {
         && let Some(upstream) = from_words(raw)
     {
         error.message = format!("{}: {}", error.message, upstream.message);
+        error.code = format!("{} {}", error.code, upstream.code);
     }
     error.code = format!("{} {codes}", error.code).trim().to_owned();
     if error.status.is_none() {
@@ -283,7 +292,12 @@ fn values<'j>(json: &'j Value, names: &'static str) -> impl Iterator<Item = &'j 
 
 fn codes(json: &Value) -> String {
     let mut codes = Vec::new();
-    for value in values(json, "code type status error_type error") {
+    let details = json
+        .get("details")
+        .into_iter()
+        .flat_map(|details| values(details, "error_code"));
+    // Anthropic's details have the code that tells errors of one type apart.
+    for value in values(json, "code type status error_type error_code error").chain(details) {
         match value {
             Value::String(code) => codes.push(code.clone()),
             // As Z.ai has it.
@@ -406,7 +420,7 @@ pub mod tests {
             code: "429 rate_limit upstream".to_owned(),
             field: "p".to_owned(),
             status: Some(429),
-            retry_after: None,
+            ..ServerError::default()
         };
         assert_eq!(read(&body.to_string()), Some(expected));
     }
@@ -451,6 +465,8 @@ pub mod tests {
             Unknown parameter: 'top_k' | {"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}
             Unsupported value: 'effort' | {"error":{"message":"Unsupported value: 'effort'","param":"reasoning.effort"}}
             no | {"error":{"message":"no"}}
+            Request Error: "max_tokens" must be at most 4096. | {"message":"Request Error","param":"\"max_tokens\" must be at most 4096."}
+            top_k: no | {"message":"no","param":"top_k."}
         "##;
         for [words, body] in rows(table) {
             assert_eq!(read(body).expect(body).words(), words);
